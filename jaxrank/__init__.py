@@ -1,0 +1,57 @@
+"""Ranking metrics, exact inside `jit`, and smooth losses by changing one argument.
+
+`metric(scores, labels, *, where=None, k=None, ...)` takes arrays `[..., n]` and returns `[...]`:
+one value per query, never reduced. What holds for every metric is said here once.
+
+* `where` is boolean, False on padding. What stands under the mask never matters, and has
+  gradient exactly 0.
+* A label is relevant if positive, or from `rel` on. A negative label is unjudged: gain 0, not
+  relevant.
+* A score of -inf under `where=True` is known but not retrieved: it counts as relevant and in the
+  ideal, and stands at no rank. It is not padding.
+* A NaN score, or label, of a valid item makes the value of its query NaN.
+* Tied scores are averaged over all their orders, unless `ranking=Exact(ties=...)` says otherwise.
+* `k=None` is the whole list: the number of valid items wherever `k` divides. `k` may exceed it.
+* A query with nothing relevant, or with every item masked, scores 0.
+* Every number may be traced: `k`, `rel`, a persistence, a temperature.
+
+`docs/conventions.md` works through them.
+"""
+
+from jaxrank import discounts as discounts
+from jaxrank import gains as gains
+from jaxrank import letor as letor
+from jaxrank import metrics as metrics
+from jaxrank.masking import aggregate as aggregate
+from jaxrank.masking import has_relevant as has_relevant
+from jaxrank.measures import Measure as Measure
+from jaxrank.measures import evaluate as evaluate
+from jaxrank.measures import parse as parse
+from jaxrank.measures import resolve_metrics as resolve_metrics
+from jaxrank.metrics import auc as auc
+from jaxrank.metrics import average_precision as average_precision
+from jaxrank.metrics import dcg as dcg
+from jaxrank.metrics import err as err
+from jaxrank.metrics import f_measure as f_measure
+from jaxrank.metrics import fall_out as fall_out
+from jaxrank.metrics import hit_rate as hit_rate
+from jaxrank.metrics import kendall_tau as kendall_tau
+from jaxrank.metrics import ndcg as ndcg
+from jaxrank.metrics import nerr as nerr
+from jaxrank.metrics import ordered_pair_accuracy as ordered_pair_accuracy
+from jaxrank.metrics import precision as precision
+from jaxrank.metrics import precision_recall_curve as precision_recall_curve
+from jaxrank.metrics import r_precision as r_precision
+from jaxrank.metrics import rbp as rbp
+from jaxrank.metrics import recall as recall
+from jaxrank.metrics import reciprocal_rank as reciprocal_rank
+from jaxrank.metrics import spearman as spearman
+from jaxrank.ragged import Batch as Batch
+from jaxrank.ragged import pad as pad
+from jaxrank.ragged import pad_buckets as pad_buckets
+from jaxrank.ragged import unpad as unpad
+from jaxrank.ranking import Exact as Exact
+from jaxrank.smoothing import Laplace as Laplace
+from jaxrank.values import check_values as check_values
+
+__version__ = "0.1.0"

@@ -1,0 +1,96 @@
+"""Static checks: what shapes, dtypes and Python values can tell before anything runs."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+
+def lists(scores: Any, labels: Any, where: Any) -> tuple[Array, Array, Array]:
+  """Scores, labels and mask as arrays of one shape `[..., n]`.
+
+  Raises:
+    TypeError: if a dtype cannot be ranked, or the mask is not boolean.
+    ValueError: if shapes differ or are scalars.
+  """
+  scores, labels = array("scores", scores), array("labels", labels)
+  if scores.ndim == 0:
+    raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
+  same_shape("scores", scores, "labels", labels)
+  discrete = not jnp.issubdtype(scores.dtype, jnp.floating)
+  if discrete and jnp.issubdtype(labels.dtype, jnp.floating):
+    raise TypeError(
+      f"scores are {scores.dtype} and labels are {labels.dtype}: these look swapped. The order is "
+      "(scores, labels); if it is meant, convert the scores to float."
+    )
+  return scores, labels, mask(where, scores)
+
+
+def mask(where: Any, like: Array) -> Array:
+  """A boolean mask of the shape of `like`; all True for None."""
+  if where is None:
+    return jnp.ones_like(like, bool)
+  where = array("where", where)
+  if where.dtype != jnp.bool_:
+    raise TypeError(
+      f"where must be boolean, False on padding, got {where.dtype}; pass `where > 0` or "
+      "`where.astype(bool)`."
+    )
+  same_shape("where", where, "the values", like)
+  return where
+
+
+def array(name: str, x: Any) -> Array:
+  """`x` as a real, boolean or integer array."""
+  try:
+    x = jnp.asarray(x)
+  except (TypeError, ValueError) as error:
+    raise TypeError(f"{name} must be a numeric array, got {type(x).__name__}: {error}") from None
+  if jnp.issubdtype(x.dtype, jnp.complexfloating) or not (
+    jnp.issubdtype(x.dtype, jnp.number) or x.dtype == jnp.bool_
+  ):
+    raise TypeError(f"{name} must be real, integer or boolean, got {x.dtype}.")
+  return x
+
+
+def same_shape(name: str, x: Array, other: str, y: Array) -> None:
+  """Raises `ValueError` naming both shapes if they differ."""
+  if x.shape != y.shape:
+    raise ValueError(f"{name} and {other} must have one shape, got {x.shape} and {y.shape}.")
+
+
+def cutoff(k: Any, name: str = "k") -> int | Array | None:
+  """A rank cut-off: a positive int, an integer scalar array, or None."""
+  if k is None:
+    return None
+  if isinstance(k, bool | np.bool_ | float | str):
+    raise TypeError(f"{name} must be a positive integer or None, got {k!r}.")
+  if isinstance(k, int | np.integer):
+    if k < 1:
+      raise ValueError(f"{name} must be at least 1, got {k}; pass None for the whole list.")
+    return int(k)
+  k = array(name, k)
+  if not jnp.issubdtype(k.dtype, jnp.integer) or k.ndim:
+    raise TypeError(f"{name} must be an integer scalar, got {k.dtype}{list(k.shape)}; use vmap.")
+  if not isinstance(k, jax.core.Tracer):
+    return cutoff(int(k), name)
+  return k
+
+
+def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
+  """Raises `ValueError` unless `value` is one of `allowed`."""
+  allowed = list(allowed)
+  if value not in allowed:
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+
+
+def positive(name: str, value: ArrayLike) -> None:
+  """Raises `ValueError` for a number known now that is not positive."""
+  if isinstance(value, jax.core.Tracer) or not isinstance(value, int | float | np.number):
+    return
+  if not value > 0:
+    raise ValueError(f"{name} must be positive, got {value}.")

@@ -1,0 +1,96 @@
+"""Aliases and protocols shared by every floor."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from jax import Array
+from jax.typing import ArrayLike
+
+Gain = Callable[[Array], Array]
+Discount = Callable[[Array], Array]
+Cutoff = int | Array | None
+
+
+class Ranked(Protocol):
+  """One query after ranking: all that a metric may ask of it.
+
+  Weights `w`, relevances `b` and chances are `[n]`, in the order of the input; answers are
+  scalars unless said otherwise.
+
+  Attributes:
+    grades: `[n]`, labels as floats, 0 under the mask.
+    labels: `[n]`, as given.
+    where: `[n]`, False on padding.
+    retrieved: `[n]`, False on padding and at -inf.
+  """
+
+  grades: Array
+  labels: Array
+  where: Array
+  retrieved: Array
+  dtype: Any
+
+  @property
+  def n(self) -> int:
+    """The padded number of items."""
+    ...
+
+  def relevant(self, rel: ArrayLike | None) -> Array:
+    """Which valid items are relevant, `[n]`."""
+    ...
+
+  def count(self, chosen: Array) -> Array:
+    """How many items are chosen, as a float."""
+    ...
+
+  def cutoff(self, k: Cutoff) -> Array:
+    """`k` as a float; the number of valid items for None."""
+    ...
+
+  def gain(self, gain: Gain, weights: Array | None) -> Array:
+    """Gains times weights of the valid items, `[n]`."""
+    ...
+
+  def best(self, gain: Gain, weights: Array | None) -> Array:
+    """The same, best first."""
+    ...
+
+  def best_grades(self) -> Array:
+    """Labels, best first."""
+    ...
+
+  def expect(self, w: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E sum w_i discount(r_i)` over the items with `r_i <= k`."""
+    ...
+
+  def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r)` of the item where a user stops, who stops at each with chance `stop`."""
+    ...
+
+  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
+    """`E sum precision(r_i)` over the relevant items with `r_i <= k`."""
+    ...
+
+  def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r)` of the first relevant item."""
+    ...
+
+  def ahead(self, b: Array, others: Array) -> Array:
+    """The expected number of pairs of a `b` item with one of the `others` ahead of it."""
+    ...
+
+  def position(self) -> Array:
+    """The expected rank of each item, counted from 0, `[n]`."""
+    ...
+
+  def exact(self, what: str) -> Any:
+    """The query as `Exact` ranks it, or an error that names `what` needs it."""
+    ...
+
+
+class Ranking(Protocol):
+  """Orders one query, or smooths its order."""
+
+  def __call__(self, scores: Array, labels: Array, where: Array, *, k: int | None = None) -> Ranked:
+    """Ranks scores `[n]`; `k` is the largest rank that will be asked for, 0 for none."""
+    ...

@@ -1,0 +1,83 @@
+"""Gains: what a label is worth.
+
+Every gain clips negative labels (unjudged items) to 0. The ideal order sorts gains; for a gain
+that is `increasing` with gain 0 at label 0 that is the order of the labels, sorted only once.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank._typing import Gain
+
+# 2 ** 100 times any list length is still a float32.
+_MAX_LABEL = 100
+
+
+def exponential(labels: Array) -> Array:
+  """`2 ** y - 1` (Burges et al., 2005); labels above 100 count as 100.
+
+  >>> print(exponential(jnp.array([0.0, 1.0, 3.0, -1.0])))
+  [0. 1. 7. 0.]
+  """
+  return jnp.exp2(jnp.clip(labels, 0, _MAX_LABEL)) - 1
+
+
+def linear(labels: Array) -> Array:
+  """`y` itself (Jarvelin and Kekalainen, 2002).
+
+  >>> print(linear(jnp.array([0.0, 1.0, 3.0, -1.0])))
+  [0. 1. 3. 0.]
+  """
+  return jnp.maximum(labels, 0)
+
+
+def binary(labels: Array) -> Array:
+  """1 for a positive label, else 0.
+
+  >>> print(binary(jnp.array([0.0, 1.0, 3.0, -1.0])))
+  [0. 1. 1. 0.]
+  """
+  return (labels > 0).astype(labels.dtype)
+
+
+def table(values: ArrayLike) -> Gain:
+  """A gain looked up by integer label: `values[y]`.
+
+  >>> print(table([0.0, 1.0, 5.0])(jnp.array([0.0, 2.0, -1.0, 9.0])))
+  [0. 5. 0. 5.]
+
+  Args:
+    values: `[grades]`, the gain of labels 0, 1, 2, ...; larger labels take the last.
+
+  Returns:
+    A gain, itself a pytree whose leaf is `values`.
+
+  Raises:
+    ValueError: if `values` is not a vector.
+  """
+  values = jnp.asarray(values)
+  if values.ndim != 1 or values.size == 0:
+    raise ValueError(f"gains.table expects a vector of gains, got shape {values.shape}.")
+  return jax.tree_util.Partial(_lookup, values)
+
+
+def _lookup(values: Array, labels: Array) -> Array:
+  index = jnp.clip(labels, 0, values.shape[0] - 1).astype(jnp.int32)
+  return values[index].astype(labels.dtype)
+
+
+def stop_probability(labels: Array, max_label: ArrayLike) -> Array:
+  """`(2 ** y - 1) / 2 ** max_label`: the chance that an item satisfies (Chapelle et al., 2009).
+
+  >>> print(stop_probability(jnp.array([0.0, 1.0, 2.0]), 2.0))
+  [0.   0.25 0.75]
+  """
+  y = jnp.clip(labels, 0, max_label)
+  return jnp.exp2(y - max_label) - jnp.exp2(-jnp.asarray(max_label, y.dtype))
+
+
+def increasing(gain: Gain) -> bool:
+  """Whether `gain` is known to keep the order of the labels, with gain 0 at label 0."""
+  return gain in (exponential, linear, binary)

@@ -1,0 +1,205 @@
+"""Learning-to-rank files in the format of LETOR and svmlight."""
+
+import gzip
+import math
+import os
+import zlib
+from array import array
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+_GZIP = b"\x1f\x8b"
+_Parsed = TypeVar("_Parsed")
+
+
+class Dataset(NamedTuple):
+  """The rows of a file, in its order.
+
+  Attributes:
+    features: `[rows, n_features]`, float32, dense.
+    labels: `[rows]`, float32.
+    query_ids: `[rows]`, int64.
+  """
+
+  features: np.ndarray
+  labels: np.ndarray
+  query_ids: np.ndarray
+
+
+def read(
+  path: str | os.PathLike[str],
+  *,
+  group: str | os.PathLike[str] | None = None,
+  n_features: int | None = None,
+  zero_based: bool = False,
+) -> Dataset:
+  r"""Reads a ranking file, plain or gzipped.
+
+  A line is `label qid:7 1:0.5 3:2.0 # comment`. A feature that a line leaves out is 0; blank lines
+  and comments are skipped. A file without `qid` comes with a second one, `<path>.query`, which
+  holds the number of rows of each query, one per line; its queries are numbered from 0.
+
+  >>> import tempfile
+  >>> with tempfile.TemporaryDirectory() as folder:
+  ...   path = Path(folder, "train.txt")
+  ...   _ = path.write_text("2 qid:7 1:0.5 3:2.0 # best\n0 qid:7 2:1\n1 qid:9 1:0.25\n")
+  ...   data = read(path)
+  >>> data.labels.tolist(), data.query_ids.tolist()
+  ([2.0, 0.0, 1.0], [7, 7, 9])
+  >>> data.features.tolist()
+  [[0.5, 0.0, 2.0], [0.0, 1.0, 0.0], [0.25, 0.0, 0.0]]
+
+  Args:
+    path: the file.
+    group: the file of query sizes, if it is not `<path>.query`.
+    n_features: the number of columns, so that train and test agree; None takes the largest index.
+    zero_based: whether the first feature has index 0 and not 1.
+
+  Returns:
+    A `Dataset`: features `[rows, n_features]`, labels `[rows]`, query ids `[rows]`.
+
+  Raises:
+    FileNotFoundError: there is no such file.
+    ValueError: a line breaks the format (the message names file and line), the file has neither
+      query ids nor sizes or has both, or the sizes do not add up to the rows.
+
+  Reference: Qin and Liu, [Introducing LETOR 4.0 Datasets](https://arxiv.org/abs/1306.2597), 2013.
+  """
+  if n_features is not None and n_features < 1:
+    raise ValueError(f"n_features must be at least 1, got {n_features}")
+  labels, query_ids, counts = array("d"), array("q"), array("q")
+  columns, values = array("q"), array("f")
+  parse = partial(_parse_row, first=0 if zero_based else 1, n_features=n_features)
+  for number, (label, query_id, row) in _parsed_lines(path, parse):
+    if bool(query_ids) != (query_id is not None) and labels:
+      raise ValueError(f"{path}, line {number}: either every row has a qid, or none has")
+    if query_id is not None:
+      query_ids.append(query_id)
+    labels.append(label)
+    counts.append(len(row))
+    columns.extend(row)
+    values.extend(row.values())
+  return Dataset(
+    _dense(np.asarray(counts), np.asarray(columns), np.asarray(values), n_features),
+    np.asarray(labels, np.float32),
+    _query_ids(path, group, np.asarray(query_ids, np.int64), len(labels)),
+  )
+
+
+def _parsed_lines(
+  path: str | os.PathLike[str], parse: Callable[[list[bytes]], _Parsed]
+) -> Iterator[tuple[int, _Parsed]]:
+  """The number and the meaning of each line that is not blank; errors name file and line."""
+  number = 0
+  # Bytes, because comments hold document names in any encoding.
+  with open(path, "rb") as file:
+    lines = gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
+    try:
+      for number, line in enumerate(lines, 1):
+        tokens = line.partition(b"#")[0].split()
+        if tokens:
+          yield number, parse(tokens)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+      raise ValueError(f"{path}: broken gzip data after line {number}: {error}") from error
+    except ValueError as error:
+      raise ValueError(f"{path}, line {number}: {error}") from None
+
+
+def _parse_row(
+  tokens: list[bytes], first: int, n_features: int | None
+) -> tuple[float, int | None, dict[int, float]]:
+  label, pairs = _label(tokens[0]), tokens[1:]
+  query_id = _integer("the query id", pairs.pop(0)[4:]) if _starts_with_id(pairs) else None
+  row = {}
+  for pair in pairs:
+    index, _, value = pair.partition(b":")
+    try:
+      row[int(index) - first] = float(value)
+    except ValueError:
+      raise ValueError(f"expected index:value with two numbers, got {_text(pair)}") from None
+  if len(row) != len(pairs):
+    raise ValueError("a feature index comes twice")
+  last = (n_features or 2**31) + first - 1
+  for column in (min(row, default=0), max(row, default=0)):
+    if not first <= column + first <= last:
+      raise ValueError(
+        f"feature index {column + first} is not in {first}..{last}; see zero_based and n_features"
+      )
+  return label, query_id, row
+
+
+def _starts_with_id(pairs: list[bytes]) -> bool:
+  return bool(pairs) and pairs[0].startswith(b"qid:")
+
+
+def _label(token: bytes) -> float:
+  try:
+    label = float(token)
+  except ValueError:
+    label = math.nan
+  if not math.isfinite(label):
+    raise ValueError(f"the label must be a finite number, got {_text(token)}")
+  return label
+
+
+def _integer(name: str, token: bytes) -> int:
+  try:
+    value = int(token)
+  except ValueError:
+    value = None
+  if value is None or not -(2**63) <= value < 2**63:
+    raise ValueError(f"{name} must be an integer of at most 64 bits, got {_text(token)}")
+  return value
+
+
+def _text(token: bytes) -> str:
+  return repr(token.decode(errors="replace"))
+
+
+def _dense(
+  counts: np.ndarray, columns: np.ndarray, values: np.ndarray, n_features: int | None
+) -> np.ndarray:
+  width = int(columns.max(initial=-1)) + 1 if n_features is None else n_features
+  features = np.zeros((counts.size, width), np.float32)
+  features[np.repeat(np.arange(counts.size), counts), columns] = values
+  return features
+
+
+def _query_ids(
+  path: str | os.PathLike[str],
+  group: str | os.PathLike[str] | None,
+  query_ids: np.ndarray,
+  rows: int,
+) -> np.ndarray:
+  """The ids of the file, or those that the sizes in its group file give."""
+  if query_ids.size:
+    if group is not None:
+      raise ValueError(f"{path} has query ids (qid), so it takes no group file, got {group}")
+    return query_ids
+  group = _group_file(path) if group is None else group
+  if group is None:
+    if rows:
+      raise ValueError(f"{path} has no query ids (qid) and there is no {path}.query: pass group=")
+    return query_ids
+  sizes = np.array([size for _, size in _parsed_lines(group, _parse_size)], np.int64)
+  if sizes.sum() != rows:
+    raise ValueError(f"the sizes in {group} add up to {sizes.sum()}, but {path} has {rows} rows")
+  return np.repeat(np.arange(sizes.size), sizes)
+
+
+def _group_file(path: str | os.PathLike[str]) -> Path | None:
+  names = [f"{path}.query", f"{path}.query.gz"]
+  plain = str(path).removesuffix(".gz")
+  names += [f"{plain}.query", f"{plain}.query.gz"]
+  return next((Path(name) for name in names if os.path.exists(name)), None)
+
+
+def _parse_size(tokens: list[bytes]) -> int:
+  size = _integer("a query size", tokens[0])
+  if len(tokens) > 1 or size < 0:
+    raise ValueError(f"expected one query size, got {_text(b' '.join(tokens))}")
+  return size

@@ -1,0 +1,177 @@
+"""The one wrapper of every metric: check, rank, ask, and leave NaN where NaN came in."""
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import _checks, masking
+from jaxrank._typing import Ranking
+from jaxrank.ranking import Exact
+
+_PER_ITEM = "weights"
+
+
+class Question(NamedTuple):
+  """A kernel of one ranked query with its parameters.
+
+  Attributes:
+    kernel: `kernel(ranked, **parameters)`, for one query.
+    parameters: What the caller gave.
+    depth: The largest rank asked for; None for all, 0 if no order is needed.
+  """
+
+  kernel: Callable[..., Any]
+  parameters: Mapping[str, Any]
+  depth: int | None
+
+
+def metric(kernel: Callable[..., Any] | None = None, *, sorts: str = "k") -> Any:
+  """Makes a function of arrays `[..., n]` from a kernel of one ranked query.
+
+  Args:
+    kernel: `kernel(ranked, **parameters)`.
+    sorts: How deep the kernel looks: `"k"`, `"all"`, or `"none"` if it only counts.
+  """
+  if kernel is None:
+    return functools.partial(metric, sorts=sorts)
+  own = list(inspect.signature(kernel).parameters.values())[1:]
+  signature = _public_signature(own)
+
+  @functools.wraps(kernel)
+  def public(*args, **kwargs):
+    given = signature.bind(*args, **kwargs)
+    given.apply_defaults()
+    scores, labels, where, ranking = map(
+      given.arguments.pop, ("scores", "labels", "where", "ranking")
+    )
+    return ask([public.question(given.arguments)], scores, labels, where, ranking)[0]
+
+  def question(parameters: Mapping[str, Any]) -> Question:
+    parameters = dict(parameters)
+    for name in ("k", "max_k"):
+      if name in parameters:
+        parameters[name] = _checks.cutoff(parameters[name], name)
+    k = parameters.get("k")
+    depth = {"k": k if isinstance(k, int) else None, "all": None, "none": 0}[sorts]
+    return Question(kernel, parameters, depth)
+
+  public.__signature__ = signature
+  public.question = question
+  return public
+
+
+def _public_signature(own: list[inspect.Parameter]) -> inspect.Signature:
+  def keyword(name, default, annotation):
+    return inspect.Parameter(
+      name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+  positional = [
+    inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ArrayLike)
+    for name in ("scores", "labels")
+  ]
+  where = keyword("where", None, ArrayLike | None)
+  ranking = keyword("ranking", Exact(), Ranking)
+  return inspect.Signature([*positional, where, *own, ranking], return_annotation=Any)
+
+
+def ask(
+  questions: list[Question], scores: Any, labels: Any, where: Any, ranking: Ranking
+) -> list[Any]:
+  """Ranks every query once and answers all questions, as arrays `[...]`."""
+  with _width(scores) as narrow:
+    scores, labels, where = _checks.lists(scores, labels, where)
+    if scores.shape[-1] == 0:
+      pad = ((0, 0),) * (scores.ndim - 1) + ((0, 1),)
+      scores, labels, where = (jnp.pad(x, pad) for x in (scores, labels, where))
+    arrays, plain, tree = _split([question.parameters for question in questions])
+    weights = [_per_item(question, scores) for question in questions]
+    kernels = tuple(question.kernel for question in questions)
+    depths = [question.depth for question in questions]
+    depth = None if None in depths else max(depths) or 1
+    spec = (kernels, plain, tree, depth)
+    return narrow(_answer(spec, arrays, weights, ranking, scores, labels, where))
+
+
+def _per_item(question: Question, scores: Array) -> Array | None:
+  weights = question.parameters.get(_PER_ITEM)
+  if weights is None:
+    return None
+  weights = _checks.array(_PER_ITEM, weights)
+  _checks.same_shape(_PER_ITEM, weights, "scores", scores)
+  return weights
+
+
+def _split(parameters: list[Mapping[str, Any]]) -> tuple[list[Any], tuple[Any, ...], Any]:
+  """Separates numbers and arrays, which may be traced, from what must be known now."""
+  parameters = [{k: v for k, v in p.items() if k != _PER_ITEM} for p in parameters]
+  leaves, tree = jax.tree.flatten(parameters)
+  traced = [isinstance(x, float | Array | np.ndarray | np.number) for x in leaves]
+  arrays = [x for x, t in zip(leaves, traced, strict=True) if t]
+  plain = tuple(_Traced if t else x for x, t in zip(leaves, traced, strict=True))
+  return arrays, plain, tree
+
+
+class _Traced:
+  """Stands for an array among the static parameters."""
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _answer(spec, arrays, weights, ranking, scores, labels, where):
+  kernels, plain, tree, depth = spec
+  arrays = iter(arrays)
+  parameters = jax.tree.unflatten(tree, [next(arrays) if x is _Traced else x for x in plain])
+
+  def query(scores, labels, where, weights, key):
+    spoiled = where & (_isnan(scores) | _isnan(labels))
+    scores, labels = (jnp.where(where & ~spoiled, x, jnp.zeros_like(x)) for x in (scores, labels))
+    rank = ranking if key is None else ranking.with_key(key)
+    ranked = rank(scores, labels, where, k=depth)
+    values = [
+      kernel(ranked, **own, **({} if w is None else {_PER_ITEM: w}))
+      for kernel, own, w in zip(kernels, parameters, weights, strict=True)
+    ]
+    return jax.tree.map(functools.partial(_spoil, jnp.any(spoiled)), values)
+
+  keys = _keys_of_queries(getattr(ranking, "key", None), where)
+  return masking.lift(query, scores.ndim - 1)(scores, labels, where, weights, keys)
+
+
+def _spoil(spoiled: Array, x: Array) -> Array:
+  return jnp.where(spoiled, jnp.nan, x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+
+def _isnan(x: Array) -> Array:
+  return jnp.isnan(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros_like(x, bool)
+
+
+def _keys_of_queries(key: Array | None, where: Array) -> Array | None:
+  """One key a query, by its place in the batch."""
+  if key is None or where.ndim == 1:
+    return key
+  query = jnp.zeros_like(where[..., 0], jnp.uint32)
+  stride = 1
+  for axis in reversed(range(query.ndim)):
+    sharding = jax.typeof(query).sharding
+    query += stride * jax.lax.broadcasted_iota(jnp.uint32, query.shape, axis, out_sharding=sharding)
+    stride *= query.shape[axis]
+  return masking.lift(functools.partial(jax.random.fold_in, key), query.ndim)(query)
+
+
+@contextlib.contextmanager
+def _width(scores: Any):
+  """Keeps numpy scores of 64 bits exact where JAX would make them 32; values stay float32."""
+  wide = isinstance(scores, np.ndarray) and scores.dtype in (np.float64, np.int64, np.uint64)
+  if not wide or jax.config.jax_enable_x64:
+    yield lambda values: values
+    return
+  with jax.enable_x64(True):
+    yield lambda values: jax.tree.map(lambda x: x.astype(jnp.float32), values)

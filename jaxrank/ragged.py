@@ -1,0 +1,235 @@
+"""Flat rows with query ids, to and from padded arrays with a mask.
+
+Files and data frames hold one row per item and an id that says which query the row belongs to. The
+metrics take arrays `[queries, length]` and a mask. The functions here go from one to the other on
+the host, in numpy: shapes depend on the data, so this is work for before `jit`.
+"""
+
+import operator
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+class Batch(NamedTuple):
+  """Queries padded to one length, as `pad` and `pad_buckets` return them.
+
+  A pytree. Ids of a dtype that JAX does not know (strings) stay on the host: hand a jitted function
+  the fields it needs.
+
+  Attributes:
+    scores: `[queries, length]`, 0 on padding.
+    labels: `[queries, length]`, 0 on padding.
+    where: `[queries, length]`, bool, False on padding.
+    query_ids: `[queries]`, ascending.
+    rows: `[queries, length]`, the index of each cell in the flat input, -1 on padding.
+  """
+
+  scores: np.ndarray
+  labels: np.ndarray
+  where: np.ndarray
+  query_ids: np.ndarray
+  rows: np.ndarray
+
+
+def pad(
+  query_ids: ArrayLike, scores: ArrayLike, labels: ArrayLike, *, length: int | None = None
+) -> Batch:
+  """Gathers the rows of each query into one padded row.
+
+  Queries come in ascending order of their ids, whatever the order of the rows, so the values of two
+  systems on the same queries line up. Items keep their order within a query, and dtypes are kept.
+  One long query pads all the others: `pad_buckets` is for lengths that differ much.
+
+  >>> batch = pad(["b", "a", "b"], scores=[0.3, 0.2, 0.9], labels=[0, 1, 2])
+  >>> batch.query_ids.tolist(), batch.scores.tolist(), batch.labels.tolist()
+  (['a', 'b'], [[0.2, 0.0], [0.3, 0.9]], [[1, 0], [0, 2]])
+  >>> batch.where.tolist(), batch.rows.tolist()
+  ([[True, False], [True, True]], [[1, -1], [0, 2]])
+
+  Args:
+    query_ids: `[rows]`, the query of each row, in any order and of any dtype that sorts.
+    scores: `[rows]`.
+    labels: `[rows]`.
+    length: the padded length; None takes the number of items of the longest query.
+
+  Returns:
+    A `Batch` of `[queries, length]`.
+
+  Raises:
+    ValueError: the inputs are not one-dimensional of one length, an id is NaN, or a query has more
+      items than `length`.
+  """
+  flat_ids, flat_scores, flat_labels = _rows(query_ids, scores, labels)
+  ids, sizes, order = _group(flat_ids)
+  if length is None:
+    length = int(sizes.max(initial=0))
+  length = operator.index(length)
+  if length < 0:
+    raise ValueError(f"length must not be negative, got {length}")
+  _check_fits("length", length, ids, sizes)
+  return _fill(ids, sizes, order, flat_scores, flat_labels, length)
+
+
+def pad_buckets(
+  query_ids: ArrayLike,
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  lengths: Sequence[int] | np.ndarray | None = None,
+) -> list[Batch]:
+  """Pads each query to the shortest of a few lengths that holds it.
+
+  With the default, powers of two, more than half of all cells hold an item, and a jitted function
+  compiles at most `1 + log2` of the longest query times. Values per query line up with the ids of
+  the batches, joined: `np.concatenate([batch.query_ids for batch in batches])`.
+
+  >>> batches = pad_buckets([7, 8, 8, 8, 9], [0.1, 0.2, 0.3, 0.4, 0.5], [1, 0, 0, 1, 1])
+  >>> [(batch.query_ids.tolist(), batch.scores.shape) for batch in batches]
+  [([7, 9], (2, 1)), ([8], (1, 4))]
+
+  Args:
+    query_ids: `[rows]`, the query of each row, in any order and of any dtype that sorts.
+    scores: `[rows]`.
+    labels: `[rows]`.
+    lengths: the lengths to choose from, in any order; None takes the powers of two.
+
+  Returns:
+    One `Batch`, as of `pad`, for each length that some query needs, the shortest first; no rows
+    give no batch.
+
+  Raises:
+    ValueError: the inputs are not one-dimensional of one length, an id is NaN, a length is not a
+      positive integer, or a query has more items than the largest of `lengths`.
+  """
+  flat_ids, flat_scores, flat_labels = _rows(query_ids, scores, labels)
+  ids, sizes, order = _group(flat_ids)
+  longest = int(sizes.max(initial=0))
+  choices = 2 ** np.arange(longest.bit_length() + 1) if lengths is None else _lengths(lengths)
+  _check_fits("lengths, whose largest", int(choices.max(initial=0)), ids, sizes)
+  bucket = np.searchsorted(choices, sizes)
+  batches = []
+  for index in np.unique(bucket):
+    chosen = bucket == index
+    rows = order[np.repeat(chosen, sizes)]
+    length = int(choices[index])
+    batches.append(_fill(ids[chosen], sizes[chosen], rows, flat_scores, flat_labels, length))
+  return batches
+
+
+def unpad(batch: Batch | Sequence[Batch], values: ArrayLike | Sequence[ArrayLike]) -> np.ndarray:
+  """Brings one value per cell back to one value per row, in the order of the flat input.
+
+  >>> batch = pad(["b", "a", "b"], scores=[0.3, 0.2, 0.9], labels=[0, 1, 2])
+  >>> unpad(batch, batch.scores * 10).tolist()
+  [3.0, 2.0, 9.0]
+
+  Args:
+    batch: what `pad` returned, or the list that `pad_buckets` returned.
+    values: `[queries, length, ...]`, or a list of these, one for each batch.
+
+  Returns:
+    `[rows, ...]`, of the dtype of the values.
+
+  Raises:
+    ValueError: the values have another shape than the batch, there are more or fewer of them than
+      batches, or the batches do not hold each row of the flat input once.
+  """
+  batches = [batch] if isinstance(batch, Batch) else list(batch)
+  arrays = list(cast(Sequence[ArrayLike], [values] if isinstance(batch, Batch) else values))
+  if len(arrays) != len(batches):
+    raise ValueError(
+      f"unpad takes one array of values per batch, got {len(arrays)} for {len(batches)} batches"
+    )
+  if not batches:
+    return np.zeros(0)
+  pairs = [_cells(b, v) for b, v in zip(batches, arrays, strict=True)]
+  rows, flat = (np.concatenate(column) for column in zip(*pairs, strict=True))
+  _check_complete(rows)
+  result = np.empty_like(flat)
+  result[rows] = flat
+  return result
+
+
+def _cells(batch: Batch, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+  """The row and the value of each cell that is not padding."""
+  values, rows = np.asarray(values), np.asarray(batch.rows)
+  if values.shape[: rows.ndim] != rows.shape:
+    raise ValueError(
+      f"values must have the shape of the batch, {rows.shape}, first, got {values.shape}"
+    )
+  valid = rows >= 0
+  return rows[valid], values[valid]
+
+
+def _rows(*columns: ArrayLike) -> list[np.ndarray]:
+  """The query ids, scores and labels as arrays, one entry per row."""
+  arrays = [np.asarray(column) for column in columns]
+  if arrays[0].ndim != 1 or len({array.shape for array in arrays}) != 1:
+    ids, scores, labels = (array.shape for array in arrays)
+    raise ValueError(
+      "query_ids, scores and labels must be one-dimensional and of one length, one entry per row, "
+      f"got shapes {ids}, {scores} and {labels}"
+    )
+  return arrays
+
+
+def _group(query_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """The ids in ascending order, how many rows each has, and the rows in that order."""
+  order = np.argsort(query_ids, kind="stable")
+  ordered = query_ids[order]
+  if ordered.size and ordered[-1] != ordered[-1]:
+    raise ValueError(f"query_ids must name a query, got {ordered[-1]} in row {order[-1]}")
+  new = np.ones(ordered.shape, bool)
+  new[1:] = ordered[1:] != ordered[:-1]
+  starts = np.flatnonzero(new)
+  return ordered[starts], np.diff(starts, append=ordered.size), order
+
+
+def _fill(
+  query_ids: np.ndarray,
+  sizes: np.ndarray,
+  order: np.ndarray,
+  scores: np.ndarray,
+  labels: np.ndarray,
+  length: int,
+) -> Batch:
+  """One batch of queries with `sizes` items; their rows stand in `order`, query after query."""
+  where = np.arange(length) < sizes[:, None]
+
+  def place(values: np.ndarray, padding: int) -> np.ndarray:
+    cells = np.full(where.shape, padding, values.dtype)
+    cells[where] = values
+    return cells
+
+  return Batch(place(scores[order], 0), place(labels[order], 0), where, query_ids, place(order, -1))
+
+
+def _lengths(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+  choices = np.unique(np.asarray(lengths))
+  if choices.size and (choices.dtype.kind not in "iu" or choices[0] < 1):
+    raise ValueError(f"lengths must be positive integers, got {lengths}")
+  return choices
+
+
+def _check_fits(name: str, length: int, query_ids: np.ndarray, sizes: np.ndarray) -> None:
+  longest = int(sizes.max(initial=0))
+  if length < longest:
+    at = int(sizes.argmax())
+    query = query_ids[at : at + 1].tolist()[0]
+    raise ValueError(
+      f"{name} is {length}, must hold the longest query, got {longest} items for query {query!r}: "
+      "pass a larger one, or None to fit the data"
+    )
+
+
+def _check_complete(rows: np.ndarray) -> None:
+  seen = np.zeros(rows.size, bool)
+  seen[rows[rows < rows.size]] = True
+  if not seen.all():
+    raise ValueError(
+      f"unpad needs each row of the flat input once, but the batches hold {rows.size} cells "
+      f"and rows up to {rows.max()}: pass all that pad or pad_buckets returned, whole"
+    )

@@ -1,0 +1,285 @@
+"""Orders, sorted values and tie groups: the only caller of `sort` and `top_k`.
+
+Scores become int32 keys of the same order, so that one comparison means the same on every
+backend: -0.0 equals 0.0, denormals are numbers, and what is masked has a key below all others.
+A key and its index then form one 64-bit word, because XLA sorts a single integer operand several
+times faster than a float, or than two operands.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+MASKED = np.int32(np.iinfo(np.int32).min)
+LOST = np.int32(MASKED + 1)
+_MAGNITUDE = np.int32(np.iinfo(np.int32).max)
+
+# Beyond these lengths XLA's own sort beats the network on CPU, or compiles sooner for nothing
+# lost; with fewer queries there is too little to do side by side.
+_NETWORK_LENGTHS = range(64, 4097)
+_NETWORK_QUERIES = 4
+
+# Labels have few distinct values: so many are looked for one by one before sorting.
+_LEVELS = 16
+
+
+def batched(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Makes a function of the last axis its own batching rule.
+
+  Under `vmap` it sees the whole batch at once, so that loops end by one predicate for all
+  queries, and the layout can be chosen for the batch.
+  """
+  mapped = jax.custom_batching.custom_vmap(function)
+
+  @mapped.def_vmap
+  def rule(size, is_batched, *args):
+    args = [
+      x if b else jnp.broadcast_to(x, (size, *x.shape))
+      for x, b in zip(args, is_batched, strict=True)
+    ]
+    out = mapped(*args)
+    return out, jax.tree.map(lambda _: True, out)
+
+  return functools.wraps(function)(mapped)
+
+
+def take(x: Array, index: Array) -> Array:
+  """`x[index]` along the last axis, for indices that are known to be in bounds."""
+  index = jnp.broadcast_to(index, (*x.shape[:-1], index.shape[-1]))
+  return jnp.take_along_axis(x, index, axis=-1, mode="promise_in_bounds")
+
+
+def keys(x: Array, where: Array) -> Array:
+  """int32 keys `[n]` in the order of `x`: `MASKED` where not `where`, `LOST` for -inf.
+
+  Floats of 32 bits and less and small integers map bit by bit; wider numbers are replaced by
+  their dense rank, so that none is squeezed through float32.
+  """
+  if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
+    bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)
+    bits = jnp.where(bits == MASKED, 0, bits)
+    key = jnp.where(bits < 0, bits ^ _MAGNITUDE, bits)
+  elif x.dtype.itemsize < 4:
+    key = x.astype(jnp.int32)
+  else:
+    key = _dense(x, where)
+  if jnp.issubdtype(x.dtype, jnp.floating):
+    key = jnp.where(x == -jnp.inf, LOST, key)
+  return jnp.where(where, key, MASKED)
+
+
+@batched
+def _dense(x: Array, where: Array) -> Array:
+  """Dense rank of 32-bit integers and 64-bit numbers, `[..., n]`."""
+  x = jnp.where(x == 0, jnp.zeros_like(x), x)
+  index = _iota_like(x)
+  hidden, x, index = lax.sort(((~where).astype(jnp.int32), x, index), num_keys=2)
+  changed = (x[..., 1:] != x[..., :-1]) & (hidden[..., 1:] == 0)
+  rank = jnp.cumsum(changed, axis=-1, dtype=jnp.int32)
+  rank = jnp.concatenate([jnp.zeros_like(index[..., :1]), rank], axis=-1)
+  return lax.sort((index, rank), num_keys=1)[1]
+
+
+def top_values(x: Array, key: Array) -> Array:
+  """float32 values in the order of `key`, made for `top`."""
+  if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
+    values = lax.bitcast_convert_type(jnp.where(key < 0, key ^ _MAGNITUDE, key), jnp.float32)
+  else:
+    values = key.astype(jnp.float32)
+  return jnp.where(key <= LOST, -jnp.inf, values)
+
+
+def top(values: Array, k: int) -> Array:
+  """Indices `[k]` of the largest values, ties by index."""
+  return lax.top_k(values, k)[1]
+
+
+def order(key: Array, first: Array | None = None) -> Array:
+  """The permutation that sorts int32 keys `[n]`, largest first.
+
+  Ties keep the order of the input, or, given other keys `first`, the order of those.
+  """
+  if first is None:
+    return _order(key)
+  before = _order(first)
+  return take(before, _order(take(key, before)))
+
+
+@batched
+def _order(key: Array) -> Array:
+  queries = int(np.prod(key.shape[:-1]))
+  if key.shape[-1] not in _NETWORK_LENGTHS or queries < _NETWORK_QUERIES:
+    return _order_by_sort(key)
+  return lax.platform_dependent(key, cpu=_order_by_network, default=_order_by_sort)
+
+
+def _words(key: Array, axis: int) -> Array:
+  """int64 words that sort as the keys do, largest first, and hold their index below."""
+  sharding = jax.typeof(key).sharding
+  index = lax.broadcasted_iota(jnp.int64, key.shape, axis, out_sharding=sharding)
+  return lax.shift_left((~key).astype(jnp.int64), jnp.full_like(index, 32)) | index
+
+
+def _index(words: Array) -> Array:
+  return (words & jnp.full_like(words, 0xFFFFFFFF)).astype(jnp.int32)
+
+
+def _order_by_sort(key: Array) -> Array:
+  with jax.enable_x64(True):
+    return _index(lax.sort(_words(key, key.ndim - 1), is_stable=False))
+
+
+def _order_by_network(key: Array) -> Array:
+  """Bitonic sort along the leading axis: queries fill the vectors."""
+  n = key.shape[-1]
+  phases = (n - 1).bit_length()
+  key = jnp.moveaxis(key, -1, 0)
+  with jax.enable_x64(True):
+    padding = ((0, (1 << phases) - n), *((0, 0),) * (key.ndim - 1))
+    words = jnp.pad(_words(key, 0), padding, constant_values=jnp.iinfo(jnp.int64).max)
+    for phase in range(1, phases + 1):
+      steps = list(range(phase - 1, -1, -1))
+      while steps:
+        words = _exchange(words, phase, steps[:2])
+        steps = steps[2:]
+    return jnp.moveaxis(_index(words[:n]), 0, -1)
+
+
+def slots(x: Array) -> Array:
+  """0, 1, 2, ... along the last axis, int32, of length 1 along the others."""
+  shape = (1,) * (x.ndim - 1) + x.shape[-1:]
+  return lax.broadcasted_iota(jnp.int32, shape, x.ndim - 1)
+
+
+def _iota_like(x: Array) -> Array:
+  """0, 1, 2, ... along the last axis, int32, laid out over devices as `x` is."""
+  sharding = jax.typeof(x).sharding
+  return lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1, out_sharding=sharding)
+
+
+def _exchange(x: Array, phase: int, steps: list[int]) -> Array:
+  """One or two neighbouring steps of a bitonic phase in one pass over the memory."""
+  width, lanes = 1 << steps[-1], 1 << len(steps)
+  blocks = x.shape[0] // (width * lanes)
+  parts = [
+    lax.index_in_dim(x.reshape(blocks, lanes, width, *x.shape[1:]), i, 1, keepdims=False)
+    for i in range(lanes)
+  ]
+  descending = np.arange(blocks) * width * lanes >> phase & 1
+  descending = descending.astype(bool).reshape(-1, *(1,) * x.ndim)
+  for step in range(len(steps)):
+    partner = lanes >> (step + 1)
+    for i in range(lanes):
+      if not i & partner:
+        low = jnp.minimum(parts[i], parts[i | partner])
+        high = jnp.maximum(parts[i], parts[i | partner])
+        if descending.any():
+          low, high = jnp.where(descending, high, low), jnp.where(descending, low, high)
+        parts[i], parts[i | partner] = low, high
+  return jnp.stack(parts, axis=1).reshape(x.shape)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def descending(x: Array, k: int) -> Array:
+  """The `k` largest values of floats `[n]`, largest first.
+
+  Values that repeat, as labels do, are found level by level without a sort.
+  """
+  return batched(functools.partial(_descending, k=k))(x)
+
+
+@descending.defjvp
+def _descending_jvp(k, primals, tangents):
+  (x,), (dx,) = primals, tangents
+  index = order(keys(lax.stop_gradient(x), jnp.ones_like(x, bool)))
+  return take(x, index[:k]), take(dx, index[:k])
+
+
+def _descending(x: Array, k: int) -> Array:
+  slot = slots(x)[..., :k]
+
+  def unfinished(state):
+    level, filled, _, _ = state
+    return (level < _LEVELS) & jnp.any(filled < k)
+
+  def fill(state):
+    level, filled, last, out = state
+    value = jnp.max(jnp.where(x < last, x, -jnp.inf), axis=-1, keepdims=True)
+    out = jnp.where(slot >= filled, value, out)
+    filled = filled + jnp.sum(x == value, axis=-1, keepdims=True, dtype=jnp.int32)
+    return level + 1, filled, value, out
+
+  nothing = jnp.zeros_like(x[..., :1])
+  start = (0, nothing.astype(jnp.int32), nothing + jnp.inf, jnp.zeros_like(x[..., :k]))
+  _, filled, _, out = lax.while_loop(unfinished, fill, start)
+  return lax.cond(jnp.any(filled < k), lambda: _sorted(x, k), lambda: out)
+
+
+def _sorted(x: Array, k: int) -> Array:
+  if x.dtype.itemsize > 4:
+    return -lax.sort(-x)[..., :k]
+  key = lax.sort(~keys(x, jnp.ones_like(x, bool)), is_stable=False)[..., :k]
+  return top_values(x, ~key).astype(x.dtype)
+
+
+def count_above(key: Array, than: Array, known: Array) -> Array:
+  """How many of the keys `[..., n]`, sorted largest first, exceed each of `than`.
+
+  `known` of them are known to; a binary search finds the rest.
+  """
+  n = key.shape[-1]
+
+  def halve(step, count):
+    further = count + (jnp.int32(1 << n.bit_length()) >> (step + 1))
+    found = take(key, jnp.minimum(further, n) - 1) > than
+    return jnp.where((further <= n) & found, further, count)
+
+  return lax.fori_loop(0, n.bit_length(), halve, known)
+
+
+def after(x: Array, done: Array) -> Array:
+  """`x`, but not before `done`, finite floats or indices, is there.
+
+  XLA would prepare later work before and beside a sort on CPU, and all of it would fall out of
+  the cache: twice the memory, and twice the time of the sum of the two.
+  """
+  real = jnp.issubdtype(done.dtype, jnp.floating)
+  never = jnp.max(done) < (float(jnp.finfo(done.dtype).min) if real else 0)
+  return jnp.where(never, jnp.zeros_like(x), x)
+
+
+def discordant(rank: Array) -> Array:
+  """Pairs of `rank`, a permutation `[n]` of 0 ... n - 1, in descending order: an int64.
+
+  One stable partition a bit, highest first: O(n log n) time, O(n) memory. Ones pass zeros of
+  their own block, and each passing is one inversion.
+  """
+  n = rank.shape[-1]
+  slot = _iota_like(rank)
+
+  def partition(level, state):
+    rank, count = state
+    bit = bits - 1 - level
+    one = (rank >> bit) & 1
+    ones = jnp.cumsum(one, dtype=jnp.int32) - one
+    block = (rank >> (bit + 1)) << (bit + 1)
+    passed = ones - take(ones, block)
+    with jax.enable_x64(True):
+      count = count + jnp.sum(jnp.where(one == 0, passed, 0).astype(jnp.int64))
+    target = jnp.where(one == 1, block + (1 << bit) + passed, slot - passed)
+    return scatter(rank, target), count
+
+  bits = max(n - 1, 0).bit_length()
+  with jax.enable_x64(True):
+    count = jnp.sum(jnp.zeros_like(rank).astype(jnp.int64))
+  return lax.fori_loop(0, bits, partition, (rank, count))[1]
+
+
+def scatter(x: Array, permutation: Array) -> Array:
+  """`out[permutation] = x`, `[n]`: undoes `take(out, permutation)`."""
+  return jnp.zeros_like(x).at[permutation].set(x, unique_indices=True, mode="promise_in_bounds")

@@ -1,0 +1,1 @@
+"""jaxrank timed against its peers and against itself: `python -m tests.benchmarks`."""

@@ -1,0 +1,160 @@
+"""Rows, their targets, and the tables that `docs/benchmarks.md` shows."""
+
+import datetime
+import importlib.metadata
+import os
+import pathlib
+import platform
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import jaxrank as jr
+
+HEADER = ("measured", "jaxrank", "against", "takes", "ratio", "target", "met")
+NONE = "-"
+
+PACKAGES = (
+  "jax", "jaxlib", "numpy", "rax", "torchmetrics", "torch", "ranx", "numba", "pytrec_eval-terrier",
+  "scikit-learn", "scipy",
+)  # fmt: skip
+
+
+class Target(NamedTuple):
+  """What the project promises; `None` as a bound is only reported."""
+
+  text: str
+  least: float = float("-inf")
+  most: float = float("inf")
+
+  def met(self, value: float) -> bool:
+    """Whether `value` is within the bounds."""
+    return self.least <= value <= self.most
+
+
+def at_least(value: float, unit: str = "times") -> Target:
+  """A lower bound."""
+  return Target(f"at least {value:g} {unit}", least=value)
+
+
+def at_most(value: float, unit: str = "times") -> Target:
+  """An upper bound."""
+  return Target(f"at most {value:g} {unit}", most=value)
+
+
+class Row(NamedTuple):
+  """One line of a table: what was measured, both sides, and what was promised.
+
+  `judged` is the number the target speaks about; `ratio` is printed as it is.
+  """
+
+  measured: str
+  ours: str
+  against: str = NONE
+  takes: str = NONE
+  judged: float | None = None
+  ratio: str = NONE
+  target: Target | None = None
+
+  def cells(self) -> tuple[str, ...]:
+    """The row as text, in the order of `HEADER`."""
+    target = self.target.text if self.target else NONE
+    verdict = NONE
+    if self.target and self.judged is not None:
+      verdict = "yes" if self.target.met(self.judged) else "**no**"
+    return self.measured, self.ours, self.against, self.takes, self.ratio, target, verdict
+
+
+class Section(NamedTuple):
+  """A titled table with the notes that a reader needs to judge it."""
+
+  title: str
+  notes: str
+  rows: Sequence[Row]
+
+
+def ratio_row(
+  measured: str, ours: str, against: str, takes: str, ratio: float, target: Target | None = None
+) -> Row:
+  """A row whose target speaks about the ratio."""
+  return Row(measured, ours, against, takes, ratio, f"{ratio:.3g}", target)
+
+
+def milliseconds(seconds: float) -> str:
+  """A time, readable from microseconds to minutes."""
+  return f"{1e3 * seconds:,.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def megabytes(size: float) -> str:
+  """A number of bytes in units of 1e6."""
+  return f"{size / 1e6:,.1f} MB"
+
+
+def table(rows: Sequence[Row]) -> str:
+  """A Markdown table, padded so that it also reads well in a terminal."""
+  cells = [HEADER, *(row.cells() for row in rows)]
+  widths = [max(len(row[i]) for row in cells) for i in range(len(HEADER))]
+  lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
+           for row in cells]  # fmt: skip
+  return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
+
+
+def machine() -> str:
+  """What the numbers depend on besides the code."""
+  load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
+  facts = {
+    "date": datetime.date.today().isoformat(),
+    "processor": f"{_processor()}, {os.cpu_count()} cores",
+    "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+    "load when the run began": load,
+    "versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
+  }
+  return "\n".join(f"* {name}: {value}" for name, value in facts.items())
+
+
+def versions() -> Mapping[str, str]:
+  """The version of every package that takes part, or "not installed"."""
+  found = {"jaxrank": jr.__version__}
+  for name in PACKAGES:
+    try:
+      found[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+      found[name] = "not installed"
+  return found
+
+
+def page(sections: Sequence[Section], facts: str, command: str) -> str:
+  """The text of `docs/benchmarks.md`."""
+  parts = [_INTRODUCTION.format(command=command, facts=facts)]
+  for section in sections:
+    parts.append(f"## {section.title}\n\n{section.notes}\n\n{table(section.rows)}\n")
+  return "\n".join(parts)
+
+
+def _processor() -> str:
+  # platform.processor() is empty on many Linux systems.
+  info = pathlib.Path("/proc/cpuinfo")
+  if info.exists():
+    for line in info.read_text(encoding="utf-8").splitlines():
+      if line.startswith("model name"):
+        return line.partition(":")[2].strip()
+  return platform.processor() or "unknown processor"
+
+
+_INTRODUCTION = """# Benchmarks
+
+This page is written by one command, run from a clone with the `peers` extra installed:
+
+```sh
+{command}
+```
+
+{facts}
+
+All sides run in one process on the same arrays. Each side gets them in its own type (JAX arrays,
+NumPy arrays, torch tensors, `Qrels` and `Run`, dictionaries), converted beforehand and not counted.
+Compiled functions are compiled and run once before. Times are medians of repetitions in which all
+sides take turns; slow peers take fewer turns. Every library uses the threads that it takes by
+default. Where two sides measure the same thing, the run stops if their mean values differ by more
+than 1e-4. Targets are the project's own, stated for two CPU cores. A peer that is not installed is
+named as such in its row.
+"""

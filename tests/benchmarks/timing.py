@@ -1,0 +1,89 @@
+"""Races: every contender's calls take turns, so that a drift of the machine hits all of them."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+ROUNDS = 21
+
+# Thread pools of the other libraries spin for a moment after their work and would take a core.
+_SETTLE = 0.02
+
+
+class Contender(NamedTuple):
+  """One side of a race.
+
+  `rounds` is how often it is timed; `warm_ups` how often it runs before, untimed. `call` returns
+  its values, so that a race also shows that both sides computed the same thing.
+  """
+
+  call: Callable[[], Any]
+  rounds: int = ROUNDS
+  warm_ups: int = 1
+
+  def entry(self, name: str) -> "Contender":
+    """The same work, compared by one of the values that it computes."""
+    return self._replace(call=lambda: self.call()[name])
+
+
+class Result(NamedTuple):
+  """The median time in seconds and the mean of the values, or why there is none."""
+
+  seconds: float
+  mean: float
+  failure: str = ""
+
+
+def jitted(function: Callable[..., Any], *args: Any) -> Callable[[], Any]:
+  """Returns a call of `function(*args)`, compiled now, that waits for its result."""
+  compiled = jax.jit(function).lower(*args).compile()
+  return lambda: jax.block_until_ready(compiled(*args))
+
+
+def planned_bytes(function: Callable[..., Any], *args: Any) -> int:
+  """The temporary memory that the compiled program asks for; `args` may be shapes only."""
+  compiled = jax.jit(function).lower(*args).compile()
+  return compiled.memory_analysis().temp_size_in_bytes
+
+
+def race(contenders: Mapping[str, Contender]) -> dict[str, Result]:
+  """Times the contenders in turns; slow ones sit out some of the rounds."""
+  failures = {name: _warm_up(contender) for name, contender in contenders.items()}
+  running = {name: c for name, c in contenders.items() if not failures[name]}
+  times: dict[str, list[float]] = {name: [] for name in running}
+  values: dict[str, Any] = {}
+  rounds = max((c.rounds for c in running.values()), default=0)
+  for turn in range(rounds):
+    for name, contender in running.items():
+      if _takes_part(turn, contender.rounds, rounds):
+        time.sleep(_SETTLE)
+        start = time.perf_counter()
+        values[name] = contender.call()
+        times[name].append(time.perf_counter() - start)
+  results = {name: Result(np.nan, np.nan, failure) for name, failure in failures.items()}
+  for name, value in values.items():
+    results[name] = Result(statistics.median(times[name]), float(np.mean(np.asarray(value))))
+  return results
+
+
+def check_same(what: str, side: str, ours: float, theirs: float) -> None:
+  """Raises if the two sides of a comparison did not measure the same thing."""
+  if not abs(ours - theirs) <= 1e-4:
+    raise AssertionError(f"{what}: the mean is {ours} here and {theirs} in {side}")
+
+
+def _warm_up(contender: Contender) -> str:
+  try:
+    for _ in range(contender.warm_ups):
+      contender.call()
+  except Exception as error:  # A peer that fails here loses its row, not the whole table.
+    return f"fails: {type(error).__name__}: {error}"
+  return ""
+
+
+def _takes_part(turn: int, rounds: int, of: int) -> bool:
+  return (turn + 1) * rounds // of > turn * rounds // of

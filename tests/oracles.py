@@ -1,0 +1,413 @@
+"""The definitions of every metric for one query, slow and obvious, in plain Python.
+
+A query is the list of its valid items; padding is dropped before anything is defined. A metric is
+a function of one definite order of the retrieved items, and a tie mode is a set of orders with
+their probabilities, so that ties are defined once, for all metrics, by enumeration. Nothing here
+knows how jaxrank computes anything.
+"""
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import combinations, groupby, permutations, product
+from typing import NamedTuple
+
+TIES = ("average", "stable", "optimistic", "pessimistic")
+
+
+class Item(NamedTuple):
+  """One valid candidate."""
+
+  score: float
+  label: float
+  weight: float = 1.0
+
+
+Items = tuple[Item, ...]
+Orders = list[tuple[float, tuple[Item, ...]]]
+
+
+def query(
+  scores: Iterable[float],
+  labels: Iterable[float],
+  where: Iterable[bool] | None = None,
+  weights: Iterable[float] | None = None,
+) -> Items:
+  """The valid items of one padded row, in column order."""
+  scores = [float(score) for score in scores]
+  where = [True] * len(scores) if where is None else where
+  weights = [1.0] * len(scores) if weights is None else weights
+  cells = zip(scores, labels, weights, where, strict=True)
+  return tuple(Item(s, float(label), float(weight)) for s, label, weight, valid in cells if valid)
+
+
+def poisoned(items: Items) -> bool:
+  """Whether a NaN makes every value of the query NaN."""
+  return any(math.isnan(item.score) or math.isnan(item.label) for item in items)
+
+
+def retrieved(items: Items) -> list[Item]:
+  """The items that have a rank: a score of -inf means known, but not retrieved."""
+  return [item for item in items if item.score > -math.inf]
+
+
+def tie_groups(items: Items) -> list[list[Item]]:
+  """Retrieved items, best score first, those of equal score together in column order."""
+  ordered = sorted(retrieved(items), key=lambda item: -item.score)
+  return [list(group) for _, group in groupby(ordered, key=lambda item: item.score)]
+
+
+def order_count(items: Items) -> int:
+  """How many orders of the retrieved items the scores allow."""
+  return math.prod(math.factorial(len(group)) for group in tie_groups(items))
+
+
+def orders(items: Items, ties: str = "average") -> Orders:
+  """The orders that a tie mode allows, each with its probability.
+
+  Equal items of a tie group are interchangeable, so equal orders are counted and not repeated.
+  """
+  groups = tie_groups(items)
+  if ties == "average":
+    choices = [list(Counter(permutations(group)).items()) for group in groups]
+  elif ties == "stable":
+    choices = [[(tuple(group), 1)] for group in groups]
+  elif ties in ("optimistic", "pessimistic"):
+    sign = -1 if ties == "optimistic" else 1
+    by_label = [sorted(group, key=lambda item: sign * item.label) for group in groups]
+    choices = [[(tuple(group), 1)] for group in by_label]
+  else:
+    raise ValueError(f"no such tie mode: {ties!r}")
+  total = math.prod(sum(count for _, count in choice) for choice in choices)
+  return [
+    (
+      math.prod(count for _, count in parts) / total,
+      tuple(item for group, _ in parts for item in group),
+    )
+    for parts in product(*choices)
+  ]
+
+
+def expectation(
+  metric: Callable[..., float], items: Items, ties: str | Orders = "average", **parameters
+) -> float:
+  """The mean of a metric over the orders of the query (a tie mode, or the orders themselves)."""
+  if poisoned(items):
+    return math.nan
+  ranked = orders(items, ties) if isinstance(ties, str) else ties
+  return sum(probability * metric(order, items, **parameters) for probability, order in ranked)
+
+
+def is_relevant(item: Item, rel: float | None = None) -> bool:
+  """Relevance of one item: a positive label, or one that reaches `rel`; never an unjudged one."""
+  return item.label > 0 if rel is None else item.label >= max(rel, 0)
+
+
+def relevant_count(items: Items, rel: float | None = None) -> int:
+  """R, or the hits of an order."""
+  return sum(is_relevant(item, rel) for item in items)
+
+
+def cutoff(items: Items, k: int | None) -> int:
+  """The cut-off k; None stands for all valid items, retrieved or not."""
+  return len(items) if k is None else k
+
+
+def ratio(numerator: float, denominator: float) -> float:
+  """The quotient, or 0 where there is nothing to divide by."""
+  return numerator / denominator if denominator else 0.0
+
+
+def precision(order, items, k=None, rel=None, divisor="k"):
+  """Hits in the top k, divided by k or by the number of items retrieved in the top k."""
+  k = cutoff(items, k)
+  hits = relevant_count(order[:k], rel)
+  return ratio(hits, {"k": k, "retrieved": min(k, len(order))}[divisor])
+
+
+def recall(order, items, k=None, rel=None):
+  """Hits in the top k, divided by the number of relevant items."""
+  k = cutoff(items, k)
+  return ratio(relevant_count(order[:k], rel), relevant_count(items, rel))
+
+
+def f_measure(order, items, k=None, rel=None, beta=1.0):
+  """The weighted harmonic mean of precision and recall (van Rijsbergen 1979)."""
+  p, r = precision(order, items, k, rel), recall(order, items, k, rel)
+  return ratio((1 + beta**2) * p * r, beta**2 * p + r)
+
+
+def hit_rate(order, items, k=None, rel=None):
+  """Whether any of the top k is relevant."""
+  return float(any(is_relevant(item, rel) for item in order[: cutoff(items, k)]))
+
+
+def reciprocal_rank(order, items, k=None, rel=None):
+  """One over the rank of the first relevant item of the top k."""
+  for rank, item in enumerate(order[: cutoff(items, k)], start=1):
+    if is_relevant(item, rel):
+      return 1 / rank
+  return 0.0
+
+
+def precision_sum(order, items, k=None, rel=None):
+  """The sum of the precision at the rank of every relevant item of the top k."""
+  total, hits = 0.0, 0
+  for rank, item in enumerate(order[: cutoff(items, k)], start=1):
+    if is_relevant(item, rel):
+      hits += 1
+      total += hits / rank
+  return total
+
+
+def hit_count(order, items, k=None, rel=None):
+  """The number of relevant items in the top k."""
+  return relevant_count(order[: cutoff(items, k)], rel)
+
+
+def average_precision(items, ties="average", k=None, rel=None, normalizer="relevant"):
+  """Average precision of a query, over its orders.
+
+  Of the three divisors only the number of hits depends on the order; the value is then the ratio
+  of the two expectations, which is why this one takes the query and not one order.
+  """
+  if poisoned(items):
+    return math.nan
+  ranked = orders(items, ties) if isinstance(ties, str) else ties
+  total = expectation(precision_sum, items, ranked, k=k, rel=rel)
+  count = relevant_count(items, rel)
+  if normalizer == "cutoff":
+    count = min(cutoff(items, k), count)
+  elif normalizer == "retrieved":
+    count = expectation(hit_count, items, ranked, k=k, rel=rel)
+  elif normalizer != "relevant":
+    raise ValueError(f"no such normalizer: {normalizer!r}")
+  return ratio(total, count)
+
+
+def r_precision(order, items, rel=None):
+  """Precision at R."""
+  count = relevant_count(items, rel)
+  return precision(order, items, count, rel) if count else 0.0
+
+
+def fall_out(order, items, k=None, rel=None):
+  """Non-relevant items retrieved in the top k, divided by all non-relevant items."""
+  top = order[: cutoff(items, k)]
+  misses = sum(not is_relevant(item, rel) for item in top)
+  return ratio(misses, sum(not is_relevant(item, rel) for item in items))
+
+
+def gain(label, name="exponential"):
+  """The gain of a label: a name, or a table of the gains of labels 0, 1, ...; none if unjudged."""
+  if label < 0:
+    return 0.0
+  if not isinstance(name, str):
+    return float(name[int(label)])
+  return {"exponential": 2.0**label - 1, "linear": label, "binary": float(label > 0)}[name]
+
+
+def discount(rank, name="logarithmic"):
+  """The discount at a rank: a name, or the ratio of a geometric one."""
+  if not isinstance(name, str):
+    return name ** (rank - 1)
+  return {"logarithmic": 1 / math.log2(1 + rank), "reciprocal": 1 / rank, "constant": 1.0}[name]
+
+
+def dcg(order, items, k=None, gains="exponential", discounts="logarithmic"):
+  """Discounted cumulative gain (Jarvelin and Kekalainen 2002)."""
+  return sum(
+    item.weight * gain(item.label, gains) * discount(rank, discounts)
+    for rank, item in enumerate(order[: cutoff(items, k)], start=1)
+  )
+
+
+@functools.lru_cache(maxsize=16)
+def ideal_dcg(items, k=None, gains="exponential", discounts="logarithmic"):
+  """The largest DCG that any ranking of the query's items has."""
+  best = sorted(items, key=lambda item: -item.weight * gain(item.label, gains))
+  return dcg(best, items, k, gains, discounts)
+
+
+def ndcg(order, items, k=None, gains="exponential", discounts="logarithmic"):
+  """DCG divided by the ideal DCG."""
+  value = dcg(order, items, k, gains, discounts)
+  return ratio(value, ideal_dcg(items, k, gains, discounts))
+
+
+def err(order, items, k=None, max_label=None):
+  """Expected reciprocal rank (Chapelle et al. 2009)."""
+  if max_label is None:
+    max_label = max((item.label for item in items), default=0)
+  total, reaches = 0.0, 1.0
+  for rank, item in enumerate(order[: cutoff(items, k)], start=1):
+    stop = gain(item.label) / 2**max_label
+    total += reaches * stop / rank
+    reaches *= 1 - stop
+  return total
+
+
+@functools.lru_cache(maxsize=16)
+def ideal_err(items, k=None, max_label=None):
+  """ERR of the items in descending order of label."""
+  return err(sorted(items, key=lambda item: -item.label), items, k, max_label)
+
+
+def nerr(order, items, k=None, max_label=None):
+  """ERR divided by the ideal ERR."""
+  return ratio(err(order, items, k, max_label), ideal_err(items, k, max_label))
+
+
+def rbp(order, items, k=None, rel=None, persistence=0.8):
+  """Rank-biased precision (Moffat and Zobel 2008)."""
+  return (1 - persistence) * sum(
+    persistence ** (rank - 1)
+    for rank, item in enumerate(order[: cutoff(items, k)], start=1)
+    if is_relevant(item, rel)
+  )
+
+
+def curve(items, ties="average", max_k=None, adaptive_k=False):
+  """Precision, recall and the divisor of precision at every cut-off up to `max_k`."""
+  max_k = cutoff(items, max_k)
+  ranked = ties if poisoned(items) or not isinstance(ties, str) else orders(items, ties)
+  ks = [min(k, len(items)) if adaptive_k else k for k in range(1, max_k + 1)]
+  recalls = [expectation(recall, items, ranked, k=k) for k in range(1, max_k + 1)]
+  hits = [expectation(hit_count, items, ranked, k=k) for k in range(1, max_k + 1)]
+  return [ratio(h, k) for h, k in zip(hits, ks, strict=True)], recalls, ks
+
+
+def auc(items, rel=None):
+  """The probability that a relevant item stands above a non-relevant one, ties counting half.
+
+  A score of -inf is the lowest score here, not an absence.
+  """
+  if poisoned(items):
+    return math.nan
+  above = [item for item in items if is_relevant(item, rel)]
+  below = [item for item in items if not is_relevant(item, rel)]
+  wins = sum((a.score > b.score) + 0.5 * (a.score == b.score) for a in above for b in below)
+  return ratio(wins, len(above) * len(below))
+
+
+def ordered_pair_accuracy(items):
+  """The fraction of the pairs with different labels that the scores order alike, ties half."""
+  if poisoned(items):
+    return math.nan
+  pairs = [(a, b) for a in items for b in items if a.label > b.label]
+  wins = sum((a.score > b.score) + 0.5 * (a.score == b.score) for a, b in pairs)
+  return ratio(wins, len(pairs))
+
+
+def kendall_tau(items):
+  """Kendall's tau-b."""
+  if poisoned(items):
+    return math.nan
+  balance = untied_scores = untied_labels = 0
+  for a, b in combinations(items, 2):
+    by_score = (a.score > b.score) - (a.score < b.score)
+    by_label = (a.label > b.label) - (a.label < b.label)
+    balance += by_score * by_label
+    untied_scores += by_score != 0
+    untied_labels += by_label != 0
+  return ratio(balance, math.sqrt(untied_scores * untied_labels))
+
+
+def midranks(values):
+  """The rank of each value in ascending order; equal values share the mean of their ranks."""
+  return [sum(u < v for u in values) + (1 + sum(u == v for u in values)) / 2 for v in values]
+
+
+def spearman(items):
+  """Pearson's correlation of the midranks."""
+  if poisoned(items):
+    return math.nan
+  x, y = midranks([item.score for item in items]), midranks([item.label for item in items])
+  middle = (len(items) + 1) / 2
+  covariance = sum((a - middle) * (b - middle) for a, b in zip(x, y, strict=True))
+  squares = sum((a - middle) ** 2 for a in x) * sum((b - middle) ** 2 for b in y)
+  return ratio(covariance, math.sqrt(squares))
+
+
+LARGEST = 3.4028234663852886e38
+
+
+def ahead(items: Items, temperature: float) -> list[list[float]]:
+  """The Laplace probability that item j precedes item i, in row i and column j; 0 for itself.
+
+  Items that are not retrieved precede nothing.
+  """
+
+  def probability(i: int, j: int) -> float:
+    if i == j or -math.inf in (items[i].score, items[j].score):
+      return 0.0
+    gap = max(min(items[j].score, LARGEST), -LARGEST) - max(min(items[i].score, LARGEST), -LARGEST)
+    half = math.exp(-abs(gap) / temperature) / 2
+    return half if gap < 0 else 1 - half
+
+  return [[probability(i, j) for j in range(len(items))] for i in range(len(items))]
+
+
+def smooth_sum(items, temperature, worth, discounts, stop=None):
+  """The sum of worth times the discount of the soft rank times the chance to get there."""
+  if poisoned(items):
+    return math.nan
+  stop = [0.0] * len(items) if stop is None else stop
+  total = 0.0
+  for item, value, row in zip(items, worth, ahead(items, temperature), strict=True):
+    if item.score > -math.inf:
+      # An item that always stops is passed if it stands behind; others are passed in part.
+      passes = [(1 - p) ** f if p < 1 else 1 - f for p, f in zip(stop, row, strict=True)]
+      total += value * discount(1 + sum(row), discounts) * math.prod(passes)
+  return total
+
+
+def smooth_dcg(items, temperature, gains="exponential", discounts="logarithmic"):
+  """DCG of soft ranks (Qin, Liu and Li 2010, with the Laplace distribution)."""
+  worth = [item.weight * gain(item.label, gains) for item in items]
+  return smooth_sum(items, temperature, worth, discounts)
+
+
+def smooth_ndcg(items, temperature, gains="exponential", discounts="logarithmic"):
+  """Soft DCG divided by the exact ideal."""
+  value = smooth_dcg(items, temperature, gains, discounts)
+  return ratio(value, ideal_dcg(items, None, gains, discounts))
+
+
+def smooth_rbp(items, temperature, persistence=0.8):
+  """RBP of soft ranks."""
+  worth = [(1 - persistence) * is_relevant(item) for item in items]
+  return smooth_sum(items, temperature, worth, persistence)
+
+
+def smooth_err(items, temperature, max_label=None):
+  """ERR of soft ranks."""
+  if max_label is None:
+    max_label = max((item.label for item in items), default=0)
+  stop = [gain(item.label) / 2**max_label for item in items]
+  return smooth_sum(items, temperature, stop, "reciprocal", stop)
+
+
+def smooth_nerr(items, temperature, max_label=None):
+  """Soft ERR divided by the exact ideal."""
+  return ratio(smooth_err(items, temperature, max_label), ideal_err(items, None, max_label))
+
+
+def smooth_reciprocal_rank(items, temperature):
+  """ERR where every relevant item stops."""
+  stop = [float(is_relevant(item)) for item in items]
+  return smooth_sum(items, temperature, stop, "reciprocal", stop)
+
+
+def smooth_average_precision(items, temperature):
+  """The mean over relevant items of the soft hits up to them divided by their soft rank."""
+  if poisoned(items):
+    return math.nan
+  hits = [is_relevant(item) for item in items]
+  total = sum(
+    (1 + sum(f for f, hit in zip(row, hits, strict=True) if hit)) / (1 + sum(row))
+    for item, hit, row in zip(items, hits, ahead(items, temperature), strict=True)
+    if hit and item.score > -math.inf
+  )
+  return ratio(total, sum(hits))

@@ -1,0 +1,63 @@
+"""Every public name is documented, and every example in the docs is true."""
+
+import doctest
+import inspect
+from pathlib import Path
+
+import pytest
+
+import jaxrank
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+SECTIONS = ("Args:", "Returns:")
+
+
+def public():
+  """The public functions and classes by dotted name."""
+  for module in (jaxrank, jaxrank.gains, jaxrank.discounts):
+    for name, value in vars(module).items():
+      if not name.startswith("_") and callable(value) and value.__module__.startswith("jaxrank"):
+        yield f"{module.__name__}.{name}", value
+
+
+PUBLIC = dict(public())
+METRICS = {name: value for name, value in PUBLIC.items() if hasattr(value, "question")}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_are_documented(name):
+  text = inspect.getdoc(PUBLIC[name])
+  assert text
+  assert text.splitlines()[0].endswith((".", ":")) or "\n\n" in text
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metrics_document_every_argument(name):
+  text = inspect.getdoc(METRICS[name])
+  assert all(section in text for section in SECTIONS)
+  for argument in inspect.signature(METRICS[name]).parameters:
+    assert f"  {argument}: " in text, f"{name} does not document {argument}"
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_examples_of_metrics_are_true(name):
+  """The wrapper of a metric hides its doctest from the collector of its module."""
+  metric = METRICS[name]
+  names = {**vars(inspect.getmodule(inspect.unwrap(metric))), "jnp": jaxrank.metrics.graded.jnp}
+  examples = doctest.DocTestFinder().find(inspect.unwrap(metric), name, globs=names)
+  results = [doctest.DocTestRunner().run(example) for example in examples]
+  assert sum(result.attempted for result in results) > 0
+  assert not any(result.failed for result in results)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_pages_are_true(page):
+  failed, _ = doctest.testfile(str(page), module_relative=False)
+  assert not failed
+
+
+def test_the_documentation_names_every_function():
+  text = "".join(page.read_text() for page in PAGES)
+  missing = [name for name in PUBLIC if name.rsplit(".", 1)[1] not in text]
+  assert not missing

@@ -1,0 +1,844 @@
+"""Laws that every public metric obeys: one table of metrics against a list of laws."""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cases
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracles
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import jaxrank as jr
+
+TIES = ("average", "stable", "optimistic", "pessimistic")
+QUERIES, N = 24, 7
+
+
+class Metric(NamedTuple):
+  """A public metric with parameters, and what is true of it."""
+
+  public: Callable[..., Any]
+  own: dict[str, Any]
+  perfect: float | None
+  low: float
+  high: float
+  saturates: bool
+
+  def __call__(self, scores, labels, **given):
+    """The value, [...]."""
+    return self.public(scores, labels, **{**self.own, **given})
+
+  def takes(self, parameter: str) -> bool:
+    """Whether the public signature has a parameter."""
+    return parameter in inspect.signature(self.public).parameters
+
+
+def row(public, *, perfect: float | None = 1.0, low=0.0, high=1.0, saturates=True, **own) -> Metric:
+  """A row of the table.
+
+  `perfect` is the value of a perfect ranking, if there is one for all queries; a metric that
+  saturates is the same for every cut-off from the length of the list on.
+  """
+  return Metric(public, own, perfect, low, high, saturates)
+
+
+def curve_precision(scores, labels, *, where=None):
+  """The mean of the precision curve: one value per query, as the laws want it."""
+  return jnp.mean(jr.precision_recall_curve(scores, labels, where=where, max_k=4)[0], axis=-1)
+
+
+def curve_recall(scores, labels, *, where=None):
+  """The mean of the recall curve."""
+  return jnp.mean(jr.precision_recall_curve(scores, labels, where=where, max_k=4)[1], axis=-1)
+
+
+METRICS = {
+  "precision": row(jr.precision, perfect=None, saturates=False),
+  "precision@2": row(jr.precision, k=2, saturates=False),
+  "precision@2/retrieved": row(jr.precision, k=2, divisor="retrieved"),
+  "recall": row(jr.recall),
+  "recall@3(rel=2)": row(jr.recall, k=3, rel=2, perfect=None),
+  "f(beta=2)": row(jr.f_measure, beta=2.0, perfect=None, saturates=False),
+  "f@3": row(jr.f_measure, k=3, perfect=None, saturates=False),
+  "hit_rate@2": row(jr.hit_rate, k=2),
+  "rr": row(jr.reciprocal_rank),
+  "rr@2": row(jr.reciprocal_rank, k=2),
+  "ap": row(jr.average_precision),
+  "ap@3": row(jr.average_precision, k=3, perfect=None),
+  "ap@3/retrieved": row(jr.average_precision, k=3, normalizer="retrieved"),
+  "ap@3/cutoff": row(jr.average_precision, k=3, normalizer="cutoff"),
+  "r_precision": row(jr.r_precision),
+  "fall_out@3": row(jr.fall_out, k=3, perfect=None),
+  "dcg": row(jr.dcg, high=math.inf, perfect=None),
+  "dcg@3": row(jr.dcg, k=3, high=math.inf, perfect=None),
+  "ndcg": row(jr.ndcg),
+  "ndcg@2(table)": row(jr.ndcg, k=2, gain=jr.gains.table([0.0, 2.0, 2.5, 3.0, 9.0])),
+  "ndcg(linear,rbp)": row(jr.ndcg, gain=jr.gains.linear, discount=jr.discounts.geometric(0.8)),
+  "ndcg@3": row(jr.ndcg, k=3),
+  "err": row(jr.err, perfect=None),
+  "err@3(max=4)": row(jr.err, k=3, max_label=4.0, perfect=None),
+  "nerr": row(jr.nerr),
+  "nerr@3": row(jr.nerr, k=3),
+  "rbp": row(jr.rbp, perfect=None),
+  "rbp@3": row(jr.rbp, k=3, persistence=0.5, perfect=None),
+  "curve_precision": row(curve_precision, perfect=None),
+  "curve_recall": row(curve_recall, perfect=None),
+  "auc": row(jr.auc),
+  "auc(rel=2)": row(jr.auc, rel=2),
+  "ordered_pair_accuracy": row(jr.ordered_pair_accuracy),
+  "kendall_tau": row(jr.kendall_tau, low=-1.0),
+  "spearman": row(jr.spearman, low=-1.0),
+}
+CONCORDANCE = (jr.auc, jr.ordered_pair_accuracy, jr.kendall_tau, jr.spearman)
+# One row for each public function, where a law costs another compilation.
+ONCE = list({metric.public: name for name, metric in METRICS.items()}.values())
+RANKED = [name for name in ONCE if METRICS[name].public not in (curve_precision, curve_recall)]
+TIED = [name for name in RANKED if METRICS[name].public not in CONCORDANCE]
+CUT = [name for name, metric in METRICS.items() if "k" in metric.own]
+# One row for each question that a metric asks of a ranking, where a law is about dtypes.
+QUESTIONS = ["ndcg@3", "rr@2", "ap@3/cutoff", "err@3(max=4)", "kendall_tau"]
+
+every = pytest.mark.parametrize("name", METRICS)
+once = pytest.mark.parametrize("name", ONCE)
+ranked = pytest.mark.parametrize("name", RANKED)
+tied = pytest.mark.parametrize("name", TIED)
+cut = pytest.mark.parametrize("name", CUT)
+questions = pytest.mark.parametrize("name", QUESTIONS)
+
+LISTS = cases.draw(0, QUERIES, N, most_orders=10**6)
+MANY = cases.draw(5, 20 * QUERIES, N, most_orders=10**6)
+ALL_VALID = LISTS._replace(
+  scores=np.random.default_rng(1).integers(-4, 5, (QUERIES, N)).astype(np.float32) / 2,
+  labels=np.random.default_rng(2).integers(-1, 5, (QUERIES, N)).astype(np.float32),
+  where=np.ones((QUERIES, N), bool),
+)
+
+
+@functools.cache
+def exact(ties: str) -> Any:
+  """The same object for the same tie mode."""
+  return jr.Exact(ties=ties)
+
+
+def eager(name: str, ranking: Any = None) -> Callable[..., Any]:
+  """A metric of the table as a function of scores, labels and mask."""
+  given = {} if ranking is None else {"ranking": ranking}
+  return lambda scores, labels, where: METRICS[name](scores, labels, where=where, **given)
+
+
+@functools.cache
+def compiled(name: str, ties: str | None = None) -> Callable[..., Any]:
+  """A metric of the table, jitted once for all laws."""
+  return jax.jit(eager(name, None if ties is None else exact(ties)))
+
+
+def counted(function: Callable[..., Any]) -> tuple[Callable[..., Any], list[None]]:
+  """The function jitted, and a list that grows by one with every trace."""
+  traces: list[None] = []
+
+  def traced(*args):
+    traces.append(None)
+    return function(*args)
+
+  return jax.jit(traced), traces
+
+
+def in_batches(function: Callable[..., Any], drawn: cases.Cases) -> list[np.ndarray]:
+  """The outputs of a function of the three fields, called with `QUERIES` queries at a time."""
+  parts = [
+    function(*drawn.rows(slice(i, i + QUERIES))[:3]) for i in range(0, len(drawn.scores), QUERIES)
+  ]
+  return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def values(name: str, drawn: cases.Cases, ties: str | None = None) -> np.ndarray:
+  """The metric of many queries, from the same compiled function as few."""
+  return in_batches(lambda *lists: [compiled(name, ties)(*lists)], drawn)[0]
+
+
+def distinct(drawn: cases.Cases) -> cases.Cases:
+  """The same queries with no two scores alike."""
+  order = np.random.default_rng(3).random(drawn.scores.shape).argsort(-1)
+  return drawn._replace(scores=order.astype(np.float32) - 4)
+
+
+def wider(drawn: cases.Cases, columns: int) -> tuple[np.ndarray, cases.Cases]:
+  """The places of the old columns, and the queries among hostile padding."""
+  rng = np.random.default_rng(columns)
+  shape = (len(drawn.scores), columns)
+  places = np.sort(rng.permutation(columns)[:N])
+  padded = cases.Cases(
+    rng.choice(np.float32(cases.HOSTILE_SCORES), shape),
+    rng.choice(np.float32(cases.HOSTILE_LABELS), shape),
+    np.zeros(shape, bool),
+    np.zeros(shape, np.float32),
+  )
+  for wide, narrow in zip(padded, drawn, strict=True):
+    wide[:, places] = narrow
+  return places, padded
+
+
+def repeated(*rows) -> list[np.ndarray]:
+  """Rows of `N` numbers, each as often as the compiled functions want."""
+  return [np.tile(np.float32([x]), (QUERIES, 1)) for x in rows]
+
+
+def same(actual, expected, rtol=2e-6, atol=2e-6) -> None:
+  """Equal to rounding, NaN to NaN."""
+  np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=rtol, atol=atol)
+
+
+VALID = np.ones((QUERIES, N), bool)
+
+
+@every
+def test_the_order_of_the_items_is_irrelevant(name):
+  order = np.random.default_rng(0).random(MANY.scores.shape).argsort(-1)
+  shuffled = cases.Cases(*(np.take_along_axis(x, order, -1) for x in MANY))
+  modes = ("average", "optimistic", "pessimistic") if name in TIED else (None,)
+  for ties in modes:
+    same(values(name, shuffled, ties), values(name, MANY, ties))
+
+
+@pytest.mark.parametrize("columns", [40])
+@every
+def test_padding_is_irrelevant(name, columns):
+  _, padded = wider(LISTS, columns)
+  same(compiled(name)(*padded[:3]), compiled(name)(*LISTS[:3]))
+
+
+@pytest.mark.parametrize("columns", [100, 5000])
+@questions
+def test_lists_so_long_that_they_are_ranked_another_way(name, columns):
+  _, padded = wider(LISTS, columns)
+  same(compiled(name)(*padded[:3]), compiled(name)(*LISTS[:3]))
+
+
+@every
+def test_what_stands_under_the_mask_is_irrelevant(name):
+  call = compiled(name)
+  expected = call(*LISTS[:3])
+  for score, label in zip(cases.HOSTILE_SCORES, cases.HOSTILE_LABELS[::-1], strict=True):
+    scores = np.where(LISTS.where, LISTS.scores, np.float32(score))
+    labels = np.where(LISTS.where, LISTS.labels, np.float32(label))
+    np.testing.assert_array_equal(call(scores, labels, LISTS.where), expected)
+
+
+@every
+def test_only_the_order_of_the_scores_matters(name):
+  scores, labels, where = ALL_VALID[:3]
+  expected = compiled(name)(scores, labels, where)
+  for transform in (lambda s: 4 * s - 1, np.exp, lambda s: s**3, lambda s: s * 1e-30):
+    same(compiled(name)(transform(scores), labels, where), expected)
+
+
+@every
+def test_range(name):
+  value = values(name, MANY)
+  assert np.all(value >= METRICS[name].low - 1e-6)
+  assert np.all(value <= METRICS[name].high * (1 + 1e-6))
+
+
+@pytest.mark.parametrize("name", [m for m in METRICS if METRICS[m].perfect is not None])
+def test_a_perfect_ranking(name):
+  labels = np.random.default_rng(0).integers(0, 5, (QUERIES, N)).astype(np.float32)
+  labels[:, :5] = [4, 3, 2, 1, 0]
+  labels = np.random.default_rng(1).permuted(labels, axis=1)
+  same(compiled(name)(2 * labels, labels, VALID), METRICS[name].perfect)
+  if name in TIED:
+    optimistic = compiled(name, "optimistic")(np.zeros_like(labels), labels, VALID)
+    same(optimistic, METRICS[name].perfect)
+  elif METRICS[name].public in CONCORDANCE:
+    chance = (METRICS[name].low + METRICS[name].high) / 2
+    same(compiled(name)(np.zeros_like(labels), labels, VALID), chance)
+    same(compiled(name)(-labels, labels, VALID), METRICS[name].low)
+
+
+@pytest.mark.parametrize("name", [m for m in TIED if "/retrieved" not in m])
+def test_tie_modes_bracket_the_average(name):
+  average, stable, best, worst = (values(name, MANY, ties) for ties in TIES)
+  if METRICS[name].public is jr.fall_out:
+    best, worst = worst, best
+  assert np.all(worst <= np.minimum(average, stable) + 2e-6)
+  assert np.all(np.maximum(average, stable) <= best + 2e-6)
+  assert np.any(worst < average - 1e-3)
+  assert np.any(average < best - 1e-3)
+
+
+@tied
+def test_without_ties_every_mode_agrees(name):
+  lists = distinct(MANY)
+  for ties in TIES[1:]:
+    same(values(name, lists, ties), values(name, lists, TIES[0]))
+
+
+@every
+def test_nothing_to_find_is_zero(name):
+  # Fall-out finds what is not relevant.
+  label = 1 if METRICS[name].public is jr.fall_out else 0
+  labels = np.full_like(LISTS.labels, label)
+  same(compiled(name)(ALL_VALID.scores, labels, VALID), 0)
+  for hidden in (LISTS.labels, np.full_like(labels, np.nan)):
+    same(compiled(name)(LISTS.scores, hidden, ~VALID), 0)
+
+
+@every
+def test_nothing_retrieved(name):
+  scores = np.full((QUERIES, N), -np.inf, np.float32)
+  expected = 0
+  if METRICS[name].public in CONCORDANCE:
+    expected = compiled(name)(np.zeros_like(scores), ALL_VALID.labels, VALID)
+  same(compiled(name)(scores, ALL_VALID.labels, VALID), expected)
+
+
+@every
+def test_no_queries_and_no_items(name):
+  nothing = np.zeros((0, N), np.float32)
+  assert METRICS[name](nothing, nothing).shape == (0,)
+  nothing = np.zeros((3, 0), np.float32)
+  same(METRICS[name](nothing, nothing), np.zeros(3))
+
+
+@every
+def test_not_a_number_poisons_its_own_query(name):
+  for field in (0, 1):
+    lists = [x.copy() for x in ALL_VALID[:3]]
+    lists[field][2, 3] = lists[field][5] = np.nan
+    lists[1 - field][5] = 0
+    expected = np.array(compiled(name)(*ALL_VALID[:3]))
+    expected[[2, 5]] = np.nan
+    for ties in TIES if name in TIED else (None,):
+      if ties not in (None, "average"):
+        expected = np.array(compiled(name, ties)(*ALL_VALID[:3]))
+        expected[[2, 5]] = np.nan
+      same(compiled(name, ties)(*lists), expected)
+
+
+@every
+def test_zeros_and_infinities_tie(name):
+  labels, scores, places = repeated(
+    [3, 0, 1, 0, 2, 0, 4],
+    [np.inf, np.inf, 0.0, -0.0, 0.0, -1, 5],
+    [3, 3, 1, 1, 1, 0, 2],
+  )
+  same(compiled(name)(scores, labels, VALID), compiled(name)(places, labels, VALID))
+
+
+@every
+def test_denormal_scores_are_numbers(name):
+  labels, scores, places = repeated(
+    [3, 0, 1, 0, 2, 0, 4],
+    [1e-45, 1e-44, -1e-45, 0.0, -0.0, 1e-40, -1e-40],
+    [3, 4, 1, 2, 2, 5, 0],
+  )
+  same(compiled(name)(scores, labels, VALID), compiled(name)(places, labels, VALID))
+
+
+@every
+def test_gradients_of_exact_metrics(name):
+  total = lambda scores, labels: jnp.sum(eager(name)(scores, labels, LISTS.where))  # noqa: E731
+  by_score, by_label = jax.jit(jax.grad(total, argnums=(0, 1)))(*LISTS[:2])
+  np.testing.assert_array_equal(by_score, 0)
+  assert np.all(np.isfinite(by_label))
+  np.testing.assert_array_equal(np.asarray(by_label)[~LISTS.where], 0)
+
+
+@pytest.mark.parametrize("name", ["dcg", "ndcg(linear,rbp)", "err@3(max=4)", "nerr@3"])
+def test_gradients_in_the_labels_are_slopes(name):
+  rng = np.random.default_rng(0)
+  labels = rng.uniform(0.5, 3.5, LISTS.labels.shape).astype(np.float32)
+  direction = rng.uniform(-1, 1, labels.shape).astype(np.float32)
+  step = np.float32(2.0**-7)
+  call = lambda labels: compiled(name)(ALL_VALID.scores, labels, VALID)  # noqa: E731
+  _, slope = jax.jvp(call, (labels,), (direction,))
+  rise = call(labels + step * direction) - call(labels - step * direction)
+  same(slope, rise / (2 * step), rtol=2e-3, atol=2e-3)
+
+
+@cut
+def test_cutoffs(name):
+  metric = METRICS[name]
+  at = lambda k: metric(*ALL_VALID[:2], k=k)  # noqa: E731
+  ks = np.arange(1, N + 3, dtype=np.int32)
+  swept = np.asarray(jax.jit(jax.vmap(at))(ks))
+  middle, last, past, whole = jax.jit(lambda: [at(k) for k in (2, N, N + 2, None)])()
+  same(swept[1], middle)
+  same(swept[N - 1], last)
+  same(swept[N + 1], past)
+  same(whole, last)
+  if metric.saturates:
+    same(past, last)
+  elif metric.public is jr.precision:
+    same(past * (N + 2), last * N)
+
+
+@questions
+def test_dtypes_of_scores(name):
+  places = np.tile(np.int32([[3, 0, 2, 5, 4, 1, 6]]), (QUERIES, 1))
+  labels = ALL_VALID.labels.astype(np.int32)
+  extremes = {
+    "int8": [-128, -127, 0, 1, 2, 126, 127],
+    "uint8": [0, 1, 2, 127, 128, 254, 255],
+    "int16": [-(2**15), -1, 0, 1, 2, 3, 2**15 - 1],
+    "uint16": [0, 1, 2, 3, 2**15, 2**16 - 2, 2**16 - 1],
+    "int32": [-(2**31), -(2**31) + 1, 0, 2**24, 2**24 + 1, 2**31 - 2, 2**31 - 1],
+    "uint32": [0, 1, 2**24, 2**24 + 1, 2**31, 2**32 - 2, 2**32 - 1],
+    "float16": [-65504, -1, 0, 1, 1 + 2**-10, 65504, np.inf],
+    "bfloat16": [-3e38, -1, 0, 1, 1 + 2**-7, 3e38, np.inf],
+  }
+  expected = compiled(name)(places.astype(np.float32), labels, VALID)
+  assert expected.dtype == jnp.float32
+  for dtype, levels in extremes.items():
+    scores = jnp.asarray(np.array(levels).astype(jnp.dtype(dtype))[places])
+    value = compiled(name)(scores, labels, VALID)
+    assert value.dtype == jnp.float32, dtype
+    same(value, expected)
+  signs = compiled(name)(places > 3, labels, VALID)
+  same(signs, compiled(name)((places > 3).astype(np.float32), labels, VALID))
+
+
+@questions
+def test_dtypes_of_labels(name):
+  for dtype in ("bool", "int8", "uint8", "int32", "bfloat16", "float16"):
+    grades = np.random.default_rng(2).integers(0, 2 if dtype == "bool" else 5, (QUERIES, N))
+    value = compiled(name)(ALL_VALID.scores, jnp.asarray(grades).astype(dtype), VALID)
+    assert value.dtype == jnp.float32, dtype
+    same(value, compiled(name)(ALL_VALID.scores, grades.astype(np.float32), VALID))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@questions
+def test_half_precision_is_its_float32_image(name, dtype):
+  scores = np.random.default_rng(4).standard_normal((QUERIES, 40)).astype(np.float32)
+  labels = np.random.default_rng(5).integers(0, 3, scores.shape).astype(np.float32)
+  where = np.ones_like(scores, bool)
+  half = jnp.asarray(scores).astype(dtype)
+  image = half.astype(jnp.float32)
+  assert len(np.unique(image[0])) < len(np.unique(scores[0])) or dtype == "float16"
+  same(compiled(name)(half, labels, where), compiled(name)(image, labels, where))
+
+
+@pytest.mark.parametrize("columns", [N, 40])
+@questions
+def test_float64_scores_are_ordered_exactly(name, columns):
+  gaps = np.random.default_rng(6).integers(-3, 4, (QUERIES, columns)).astype(np.float32)
+  labels = np.random.default_rng(7).integers(0, 5, gaps.shape).astype(np.float32)
+  where = np.ones_like(gaps, bool)
+  expected = compiled(name)(gaps, labels, where)
+  scores = 1 + gaps.astype(np.float64) * 2.0**-50
+  same(METRICS[name](scores, labels, where=where), expected)
+  with jax.enable_x64(True):
+    value = METRICS[name](jnp.asarray(scores), jnp.asarray(labels.astype(np.float64)))
+    assert value.dtype == jnp.float64
+  same(value, expected)
+
+
+@pytest.mark.parametrize("name", [m for m in ONCE if METRICS[m].takes("rel")])
+def test_a_threshold_between_the_labels(name):
+  scores, labels = ALL_VALID[:2]
+  for kind in (np.float32, np.int32):
+    at = lambda rel, kind=kind: METRICS[name](scores, labels.astype(kind), rel=rel)  # noqa: E731
+    swept = jax.vmap(at)(np.float32([0.5, 1.5]))
+    same(swept, jnp.stack([at(1), at(2)]))
+    same(at(1.5), at(2))
+
+
+def random_ties(key) -> Any:
+  """A ranking that breaks ties at random."""
+  return jr.Exact(ties="random", key=key)
+
+
+@pytest.mark.parametrize("name", [m for m in TIED if "/retrieved" not in m])
+def test_random_ties_average_out(name):
+  drawn = cases.draw(9, 8, N, most_orders=10**6)
+  keys = jax.random.split(jax.random.key(0), 4000)
+  call = lambda key: METRICS[name](*drawn[:2], where=drawn.where, ranking=random_ties(key))  # noqa: E731
+  draws = np.asarray(jax.jit(jax.vmap(call))(keys), np.float64)
+  error = 5 * draws.std(0) / math.sqrt(len(keys)) + 1e-5
+  assert np.all(np.abs(draws.mean(0) - compiled(name)(*drawn[:3])) <= error)
+
+
+@tied
+def test_random_ties_are_reproducible_and_blind_to_padding(name):
+  places, padded = wider(LISTS._replace(scores=np.round(LISTS.scores)), 31)
+  first = [x[:, : places[-1] + 1] for x in padded[:3]]
+  call = jax.jit(
+    lambda key, *lists: METRICS[name](*lists[:2], where=lists[2], ranking=random_ties(key))
+  )
+  for seed in range(3):
+    key = jax.random.key(seed)
+    value = call(key, *first)
+    np.testing.assert_array_equal(call(key, *first), value)
+    same(call(key, *padded[:3]), value)
+
+
+def test_random_ties_differ_between_queries_and_keys():
+  labels = np.tile(np.arange(9, dtype=np.float32), (50, 1))
+  call = lambda seed: np.asarray(  # noqa: E731
+    jr.ndcg(np.zeros_like(labels), labels, ranking=random_ties(jax.random.key(seed)))
+  )
+  assert len(np.unique(call(0))) > 40
+  assert np.mean(call(0) == call(1)) < 0.1
+
+
+@once
+def test_a_batch_is_a_loop(name):
+  expected = compiled(name)(*LISTS[:3])
+  assert expected.shape == (QUERIES,)
+  assert expected.dtype == jnp.float32
+  loop = [eager(name)(*(x[i] for x in LISTS[:3])) for i in range(QUERIES)]
+  assert loop[0].shape == ()
+  same(jnp.stack(loop), expected)
+  same(eager(name)(*LISTS[:3]), expected)
+  same(jax.jit(jax.vmap(eager(name)))(*LISTS[:3]), expected)
+  cube = [x.reshape(4, 3, 2, N) for x in LISTS[:3]]
+  value = compiled(name)(*cube)
+  assert value.shape == (4, 3, 2)
+  same(value.reshape(-1), expected)
+
+
+@once
+def test_inside_a_scan(name):
+  steps = [x.reshape(4, QUERIES // 4, N) for x in LISTS[:3]]
+  _, scanned = jax.lax.scan(lambda carry, lists: (carry, eager(name)(*lists)), 0, steps)
+  same(scanned.reshape(-1), compiled(name)(*LISTS[:3]))
+
+
+@once
+def test_inside_a_shard_map(name):
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+  sharded = jax.shard_map(eager(name), mesh=mesh, in_specs=P("q"), out_specs=P("q"))
+  same(jax.jit(sharded)(*LISTS[:3]), compiled(name)(*LISTS[:3]))
+
+
+@once
+def test_under_an_explicit_mesh(name):
+  expected = compiled(name)(*LISTS[:3])
+  mesh = jax.make_mesh((4,), ("q",))
+  with jax.set_mesh(mesh):
+    lists = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in LISTS[:3]]
+
+    def total(scores, labels):
+      value = eager(name)(scores, labels, lists[2])
+      return jnp.sum(value), value
+
+    slope, value = jax.jit(jax.grad(total, has_aux=True))(*lists[:2])
+    assert jax.typeof(value).sharding.spec == P("q")
+    same(value, expected)
+    np.testing.assert_array_equal(slope, 0)
+
+
+@once
+def test_exports_for_every_platform(name):
+  exported = jax.export.export(jax.jit(eager(name)), platforms=("cpu", "cuda", "tpu"))(*LISTS[:3])
+  assert exported.platforms == ("cpu", "cuda", "tpu")
+  same(exported.call(*LISTS[:3]), compiled(name)(*LISTS[:3]))
+
+
+@once
+def test_one_trace_for_each_shape(name):
+  call, traces = counted(eager(name))
+  for seed in range(3):
+    call(*cases.draw(seed, QUERIES, N)[:3])
+  assert len(traces) == 1
+
+
+@questions
+def test_rankings_are_arguments(name):
+  call, traces = counted(
+    lambda ranking: METRICS[name](*LISTS[:2], where=LISTS.where, ranking=ranking)
+  )
+  same(call(exact("average")), compiled(name)(*LISTS[:3]))
+  if name in TIED:
+    for seed in range(3):
+      call(random_ties(jax.random.key(seed)))
+    assert len(traces) == 2
+
+
+@every
+def test_mistakes_of_shape(name):
+  scores, labels, where = ALL_VALID[:3]
+  call = METRICS[name]
+  with pytest.raises(ValueError, match=r"\(24, 7\).*\(24, 6\)"):
+    call(scores, labels[:, 1:])
+  with pytest.raises(ValueError, match=r"\(24, 7\).*\(7,\)"):
+    call(scores, labels[0])
+  with pytest.raises(ValueError, match=r"where.*\(24, 6\).*\(24, 7\)"):
+    call(scores, labels, where=where[:, 1:])
+  with pytest.raises(ValueError, match="scalar"):
+    call(np.float32(1.0), np.float32(1.0))
+
+
+@every
+def test_mistakes_of_dtype(name):
+  scores, labels, where = ALL_VALID[:3]
+  call = METRICS[name]
+  for dtype in ("float32", "int32", "uint8"):
+    with pytest.raises(TypeError, match=rf"where.*bool.*{dtype}"):
+      call(scores, labels, where=where.astype(dtype))
+  with pytest.raises(TypeError, match=r"scores.*complex64"):
+    call(scores.astype(np.complex64), labels)
+  with pytest.raises(TypeError, match=r"labels.*complex64"):
+    call(scores, labels.astype(np.complex64))
+  with pytest.raises(TypeError, match="scores"):
+    call([["a", "b"]], np.ones((1, 2)))
+  with pytest.raises(TypeError, match="swapped"):
+    call(labels.astype(np.int32), scores)
+  with pytest.raises(TypeError, match="swapped"):
+    call(labels > 0, scores)
+
+
+@cut
+def test_mistakes_of_cutoff(name):
+  call = functools.partial(METRICS[name], *ALL_VALID[:2])
+  for k in (0, -1, np.int32(0), np.array(-2)):
+    with pytest.raises(ValueError, match=rf"\bk\b.*{int(k)}"):
+      call(k=k)
+  for k in (2.0, True, "3", np.float32(2), np.bool_(True), jnp.float32(2), np.ones(QUERIES, int)):
+    with pytest.raises(TypeError, match=r"\bk\b"):
+      call(k=k)
+  for dtype in ("float32", "bool"):
+    with pytest.raises(TypeError, match=dtype):
+      jax.jit(lambda k: call(k=k))(np.ones((), dtype))
+
+
+@pytest.mark.parametrize("max_k", [0, -1, 2.0, True])
+def test_mistakes_of_the_depth_of_a_curve(max_k):
+  with pytest.raises((ValueError, TypeError), match="max_k"):
+    jr.precision_recall_curve(*ALL_VALID[:2], max_k=max_k)
+
+
+def test_mistakes_of_choice():
+  lists = ALL_VALID[:2]
+  with pytest.raises(ValueError, match="'mean'"):
+    jr.Exact(ties="mean")
+  with pytest.raises((ValueError, TypeError), match="key"):
+    jr.Exact(ties="random")
+  with pytest.raises(ValueError, match="'n'"):
+    jr.precision(*lists, divisor="n")
+  with pytest.raises(ValueError, match="'r'"):
+    jr.average_precision(*lists, normalizer="r")
+  with pytest.raises(ValueError, match=r"weights.*\(24, 6\).*\(24, 7\)"):
+    jr.ndcg(*lists, weights=lists[0][:, 1:])
+  with pytest.raises(TypeError, match="topn"):
+    jr.ndcg(*lists, topn=3)
+
+
+SMOOTH = [
+  "precision@2", "recall@3(rel=2)", "f@3", "hit_rate@2", "rr", "rr@2", "ap", "ap@3/cutoff",
+  "r_precision", "fall_out@3", "dcg@3", "ndcg", "ndcg@3", "ndcg(linear,rbp)", "err", "nerr@3",
+  "rbp", "auc",
+]  # fmt: skip
+SMOOTH_ORACLES = {
+  "ndcg": oracles.smooth_ndcg,
+  "ndcg(linear,rbp)": functools.partial(oracles.smooth_ndcg, gains="linear", discounts=0.8),
+  "err": oracles.smooth_err,
+  "rr": oracles.smooth_reciprocal_rank,
+  "ap": oracles.smooth_average_precision,
+  "rbp": oracles.smooth_rbp,
+}
+smooth = pytest.mark.parametrize("name", SMOOTH)
+smooth_questions = pytest.mark.parametrize("name", ["ndcg@3", "rr@2", "ap@3/cutoff", "nerr@3"])
+
+
+@functools.cache
+def soft(name: str) -> Callable[..., Any]:
+  """Value and gradients of a smoothed metric of scores, labels, mask and temperature."""
+
+  def total(scores, labels, where, temperature):
+    value = METRICS[name](scores, labels, where=where, ranking=jr.Laplace(temperature))
+    return jnp.sum(jnp.where(jnp.isnan(value), 0, value)), value
+
+  def both(*args):
+    (_, value), slopes = jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(*args)
+    return value, *slopes
+
+  return jax.jit(both)
+
+
+def at_temperature(name: str, temperature) -> Callable[..., Any]:
+  """`soft` of the three fields."""
+  return lambda *lists: soft(name)(*lists, np.float32(temperature))
+
+
+@pytest.mark.parametrize("temperature", [1e-30, 1e-3, 0.7, 1e30])
+@smooth
+def test_smooth_values_and_gradients_are_finite(name, temperature):
+  value, by_score, by_label = in_batches(at_temperature(name, temperature), MANY)
+  for x in (value, by_score, by_label):
+    assert np.all(np.isfinite(x))
+  np.testing.assert_array_equal(by_score[~MANY.where | (MANY.scores == -np.inf)], 0)
+  np.testing.assert_array_equal(by_label[~MANY.where], 0)
+
+
+@smooth
+def test_smooth_range_and_empty_queries(name):
+  value, by_score, _ = in_batches(at_temperature(name, 0.5), MANY)
+  assert np.all(value >= -1e-6)
+  assert np.all(value <= METRICS[name].high * (1 + 1e-6))
+  empty = ~MANY.where.any(-1)
+  if METRICS[name].public is not jr.fall_out:
+    empty |= ~(MANY.where & (MANY.labels > 0)).any(-1)
+  assert empty.sum() > QUERIES
+  np.testing.assert_array_equal(value[empty], 0)
+  np.testing.assert_array_equal(by_score[empty], 0)
+
+
+@smooth
+def test_smooth_order_of_the_items_is_irrelevant(name):
+  order = np.random.default_rng(0).random(MANY.scores.shape).argsort(-1)
+  shuffled = cases.Cases(*(np.take_along_axis(x, order, -1) for x in MANY))
+  value, slope, _ = in_batches(at_temperature(name, 0.7), MANY)
+  other, moved, _ = in_batches(at_temperature(name, 0.7), shuffled)
+  same(other, value)
+  same(moved, np.take_along_axis(slope, order, -1), rtol=2e-5)
+
+
+@smooth
+def test_smooth_padding_is_irrelevant(name):
+  places, padded = wider(LISTS, 12)
+  value, slope, _ = soft(name)(*LISTS[:3], 0.7)
+  wide_value, wide_slope, _ = map(np.asarray, soft(name)(*padded[:3], 0.7))
+  same(wide_value, value)
+  same(wide_slope[:, places], slope)
+  np.testing.assert_array_equal(wide_slope[~padded.where], 0)
+
+
+@smooth
+def test_smooth_values_shift_and_scale(name):
+  scores, labels, where = ALL_VALID[:3]
+  value, slope, _ = soft(name)(scores, labels, where, 0.7)
+  shifted, shifted_slope, _ = soft(name)(scores + 100, labels, where, 0.7)
+  same(shifted, value, rtol=1e-5, atol=1e-5)
+  same(shifted_slope, slope, rtol=1e-4, atol=1e-5)
+  same(np.asarray(slope).sum(-1), 0, atol=2e-5)
+  for c in (2.0**-20, 3.0, 2.0**30):
+    scaled, scaled_slope, _ = soft(name)(np.float32(c) * scores, labels, where, c * 0.7)
+    same(scaled, value, rtol=1e-5, atol=1e-5)
+    same(c * np.asarray(scaled_slope), slope, rtol=1e-4, atol=1e-5)
+
+
+@smooth
+def test_smooth_is_exact_when_cold(name):
+  drawn = distinct(MANY)
+  drawn.scores[:, 3] = -np.inf
+  for temperature in (1e-30, 1e-6, 1e-2):
+    value, *_ = in_batches(at_temperature(name, temperature), drawn)
+    same(value, values(name, drawn), rtol=1e-5, atol=1e-5)
+
+
+@smooth
+def test_smooth_not_a_number_poisons_its_own_query(name):
+  lists = [x.copy() for x in ALL_VALID[:3]]
+  lists[0][2, 3] = lists[1][5, 1] = np.nan
+  clean, clean_slope, _ = map(np.array, soft(name)(*ALL_VALID[:3], 0.7))
+  value, slope, _ = map(np.asarray, soft(name)(*lists, 0.7))
+  clean[[2, 5]] = np.nan
+  same(value, clean)
+  kept = np.delete(np.arange(QUERIES), [2, 5])
+  same(slope[kept], clean_slope[kept])
+
+
+@smooth
+def test_smooth_gradients_are_slopes(name):
+  rng = np.random.default_rng(0)
+  scores = rng.standard_normal((6, N))
+  scores[:, 3] = scores[:, 4]
+  scores[:, 5] = -np.inf
+  labels = rng.integers(0, 4, scores.shape).astype(np.float64)
+  direction = rng.standard_normal(scores.shape)
+  with jax.enable_x64(True):
+    call = lambda s: METRICS[name](s, jnp.asarray(labels), ranking=jr.Laplace(0.4))  # noqa: E731
+    value, slope = jax.jvp(call, (jnp.asarray(scores),), (jnp.asarray(direction),))
+    assert value.dtype == slope.dtype == jnp.float64
+    rise = call(jnp.asarray(scores + 1e-6 * direction)) - call(scores - 1e-6 * direction)
+    same(slope, rise / 2e-6, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", SMOOTH_ORACLES)
+def test_smooth_agrees_with_its_definition(name):
+  long = cases.draw(2, 100, 50, most_orders=math.inf)
+  for temperature in (0.05, 0.7, 5.0):
+    short, *_ = in_batches(at_temperature(name, temperature), MANY)
+    expected = [SMOOTH_ORACLES[name](items, temperature) for items in MANY.queries()]
+    same(short, expected, rtol=5e-6, atol=2e-6)
+    value, *_ = soft(name)(*long[:3], temperature)
+    expected = [SMOOTH_ORACLES[name](items, temperature) for items in long.queries()]
+    same(value, expected, rtol=2e-5, atol=2e-6)
+
+
+@smooth_questions
+def test_smooth_temperatures_and_cutoffs_sweep(name):
+  temperatures = np.float32([0.1, 0.7, 3.0])
+  at = lambda ranking, **k: METRICS[name](*LISTS[:2], where=LISTS.where, ranking=ranking, **k)  # noqa: E731
+  call, traces = counted(at)
+  one_by_one = jnp.stack([call(jr.Laplace(t)) for t in temperatures])
+  assert len(traces) == 1
+  same(jax.jit(jax.vmap(lambda t: at(jr.Laplace(t))))(temperatures), one_by_one)
+  same(jax.jit(jax.vmap(at))(jr.Laplace(temperatures)), one_by_one)
+  ks = np.int32([1, 2, N, N + 3])
+  swept = jax.jit(jax.vmap(lambda k: at(jr.Laplace(0.7), k=k)))(ks)
+  static = jax.jit(lambda: [at(jr.Laplace(0.7), k=int(k)) for k in ks])()
+  same(swept, jnp.stack(static))
+
+
+@smooth_questions
+def test_smooth_metrics_train_anywhere(name):
+  value, slope, _ = soft(name)(*LISTS[:3], 0.7)
+  each = at_temperature(name, 0.7)
+  alone = each(*(x[0] for x in LISTS[:3]))
+  same(alone[0], value[0])
+  same(alone[1], slope[0], rtol=2e-5)
+  steps = [x.reshape(4, QUERIES // 4, N) for x in LISTS[:3]]
+  _, scanned = jax.lax.scan(lambda carry, lists: (carry, each(*lists)), 0, steps)
+  same(scanned[0].reshape(-1), value)
+  same(scanned[1].reshape(slope.shape), slope, rtol=2e-5)
+  exported = jax.export.export(soft(name), platforms=("cpu", "cuda", "tpu"))(*LISTS[:3], 0.7)
+  same(exported.call(*LISTS[:3], 0.7)[1], slope, rtol=2e-5)
+
+
+@smooth_questions
+def test_smooth_metrics_train_on_many_devices(name):
+  value, slope, _ = soft(name)(*LISTS[:3], 0.7)
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+  each = at_temperature(name, 0.7)
+  sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=P("q"), out_specs=P("q")))
+  same(sharded(*LISTS[:3])[1], slope, rtol=2e-5)
+  mesh = jax.make_mesh((4,), ("q",))
+  with jax.set_mesh(mesh):
+    lists = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in LISTS[:3]]
+    spread, spread_slope, _ = soft(name)(*lists, 0.7)
+    assert jax.typeof(spread_slope).sharding.spec == P("q", None)
+    same(spread, value)
+    same(spread_slope, slope, rtol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@smooth_questions
+def test_smooth_half_precision(name, dtype):
+  half = jnp.asarray(ALL_VALID.scores).astype(dtype)
+  value, slope, _ = soft(name)(half, *ALL_VALID[1:3], 0.7)
+  expected, wide, _ = soft(name)(half.astype(jnp.float32), *ALL_VALID[1:3], 0.7)
+  assert value.dtype == jnp.float32
+  assert slope.dtype == half.dtype
+  same(value, expected)
+  same(slope.astype(jnp.float32), wide, rtol=2e-2, atol=1e-3)
+
+
+def test_mistakes_of_smoothing():
+  lists = ALL_VALID[:2]
+  for temperature in (0.0, -1.0):
+    with pytest.raises(ValueError, match=f"temperature.*{temperature}"):
+      jr.ndcg(*lists, ranking=jr.Laplace(temperature))
+  with pytest.raises((ValueError, TypeError, NotImplementedError), match=r"retrieved.*Laplace"):
+    jr.average_precision(*lists, normalizer="retrieved", ranking=jr.Laplace(1.0))
+  for metric in (jr.ordered_pair_accuracy, jr.kendall_tau, jr.spearman):
+    with pytest.raises((ValueError, TypeError, NotImplementedError), match="Laplace"):
+      metric(*lists, ranking=jr.Laplace(1.0))

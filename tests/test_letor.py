@@ -1,0 +1,223 @@
+"""Reading LETOR and svmlight files."""
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxrank import letor, ragged
+
+TEXT = """\
+# a header
+2 qid:7 1:0.5 3:2.0 # docid = GX000 \xe9 5:1
+
+0 qid:7 2:-1e-3#no space
+1.5  qid:9\t3:+4 1:.25
+-1 qid:7
+"""
+FEATURES = [[0.5, 0, 2], [0, -1e-3, 0], [0.25, 0, 4], [0, 0, 0]]
+
+
+@pytest.fixture
+def write(tmp_path):
+  """Writes a file into an empty folder and gives its path."""
+
+  def write(name, text):
+    path = tmp_path / name
+    data = text.encode("latin-1")
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+  return write
+
+
+@pytest.mark.parametrize("name", ["train.txt", "train.txt.gz"])
+def test_a_file_with_query_ids(write, name):
+  data = letor.read(write(name, TEXT))
+  np.testing.assert_array_equal(data.features, np.array(FEATURES, np.float32))
+  assert data.labels.tolist() == [2, 0, 1.5, -1]
+  assert data.query_ids.tolist() == [7, 7, 9, 7]
+  assert [field.dtype for field in data] == [np.float32, np.float32, np.int64]
+
+
+def test_compression_is_seen_in_the_content(write, tmp_path):
+  path = tmp_path / "train"
+  write("train.gz", TEXT).rename(path)
+  assert letor.read(str(path)).labels.tolist() == [2, 0, 1.5, -1]
+
+
+def test_windows_line_ends(write):
+  data = letor.read(write("train", TEXT.replace("\n", "\r\n")))
+  assert data.features.tolist() == np.array(FEATURES, np.float32).tolist()
+
+
+def test_train_and_test_agree_on_the_columns(write):
+  data = letor.read(write("test", "1 qid:1 2:5\n"), n_features=4)
+  assert data.features.tolist() == [[0, 5, 0, 0]]
+
+
+def test_indices_from_zero(write):
+  data = letor.read(write("train", "1 qid:1 0:3 2:5\n"), zero_based=True)
+  assert data.features.tolist() == [[3, 0, 5]]
+  data = letor.read(write("train", "1 qid:1 0:3\n"), zero_based=True, n_features=1)
+  assert data.features.tolist() == [[3]]
+
+
+@pytest.mark.parametrize(
+  ("name", "sizes"),
+  [
+    ("train", "train.query"),
+    ("train", "train.query.gz"),
+    ("train.gz", "train.gz.query"),
+    ("train.gz", "train.query"),
+    ("train.gz", "train.query.gz"),
+  ],
+)
+def test_sizes_are_found_beside_the_file(write, name, sizes):
+  path = write(name, "1 1:5\n0 1:4\n\n2\n")
+  write(sizes, "1\n0\n\n2\n")
+  assert letor.read(path).query_ids.tolist() == [0, 2, 2]
+
+
+def test_sizes_in_a_file_that_is_named(write):
+  path = write("train", "1 1:5\n0 1:4\n2\n")
+  write("train.query", "3\n")
+  assert letor.read(path, group=write("sizes", "2\n1\n")).query_ids.tolist() == [0, 0, 1]
+
+
+def test_query_ids_win_over_a_file_beside(write):
+  write("train.query", "4\n")
+  assert letor.read(write("train", TEXT)).query_ids.tolist() == [7, 7, 9, 7]
+
+
+@pytest.mark.parametrize("text", ["", "\n# nothing\n"])
+def test_no_rows_are_legal(write, text):
+  data = letor.read(write("train", text), n_features=3)
+  assert [field.shape for field in data] == [(0, 3), (0,), (0,)]
+  assert letor.read(write("train", text)).features.shape == (0, 0)
+
+
+def test_rows_without_features(write):
+  assert letor.read(write("train", "1 qid:1\n0 qid:1\n")).features.shape == (2, 0)
+
+
+def test_rows_go_into_batches(write):
+  data = letor.read(write("train", TEXT))
+  batch = ragged.pad(data.query_ids, data.features[:, 0], data.labels)
+  assert batch.rows.tolist() == [[0, 1, 3], [2, -1, -1]]
+
+
+ROWS = st.tuples(
+  st.integers(-1, 4),
+  st.integers(-(2**63), 2**63 - 1),
+  st.dictionaries(st.integers(1, 9), st.floats(width=32, allow_nan=False), max_size=9),
+)
+
+
+@given(rows=st.lists(ROWS, max_size=8))
+@settings(max_examples=100, deadline=None)
+def test_what_was_written_is_read(tmp_path_factory, rows):
+  lines = [
+    f"{label} qid:{query} " + " ".join(f"{index}:{value!r}" for index, value in row.items())
+    for label, query, row in rows
+  ]
+  path = tmp_path_factory.mktemp("letor") / "train"
+  path.write_text("\n".join(lines))
+  data = letor.read(path, n_features=9)
+  expected = np.zeros((len(rows), 9), np.float32)
+  for features, (_, _, row) in zip(expected, rows, strict=True):
+    for index, value in row.items():
+      features[index - 1] = value
+  np.testing.assert_array_equal(data.features, expected)
+  assert data.labels.tolist() == [row[0] for row in rows]
+  assert data.query_ids.tolist() == [row[1] for row in rows]
+
+
+@pytest.mark.parametrize(
+  ("line", "message"),
+  [
+    ("x qid:1 1:2", "the label must be a finite number, got 'x'"),
+    ("nan qid:1 1:2", "the label must be a finite number, got 'nan'"),
+    ("inf qid:1 1:2", "the label must be a finite number, got 'inf'"),
+    ("1:2 qid:1", "the label must be a finite number, got '1:2'"),
+    ("1 qid:x 1:2", "the query id must be an integer of at most 64 bits, got 'x'"),
+    ("1 qid: 1:2", "the query id must be an integer of at most 64 bits, got ''"),
+    ("1 qid:7.5 1:2", "got '7.5'"),
+    ("1 qid:9223372036854775808", "got '9223372036854775808'"),
+    ("1 qid:1 3", "expected index:value with two numbers, got '3'"),
+    ("1 qid:1 3:", "got '3:'"),
+    ("1 qid:1 :3", "got ':3'"),
+    ("1 qid:1 1:2:3", "got '1:2:3'"),
+    ("1 qid:1 2:NULL", "got '2:NULL'"),
+    ("1 qid:1 1.5:2", "got '1.5:2'"),
+    ("1 qid:1 1:2 qid:2", "got 'qid:2'"),
+    ("1 qid:1 \xe9:2", "got '\ufffd:2'"),
+    ("1 qid:1 0:2", r"feature index 0 is not in 1\.\.3; see zero_based"),
+    ("1 qid:1 -2:2", r"feature index -2 is not in 1\.\.3"),
+    ("1 qid:1 4:2", r"feature index 4 is not in 1\.\.3; .*n_features"),
+    ("1 qid:1 2:1 2:1", "a feature index comes twice"),
+    ("1 2:1", "either every row has a qid, or none has"),
+  ],
+)
+def test_a_bad_line_is_named(write, line, message):
+  path = write("train", f"# one\n1 qid:1 3:2\n\n{line}\n0 qid:1\n")
+  with pytest.raises(ValueError, match=rf"train, line 4: .*{message}"):
+    letor.read(path, n_features=3)
+
+
+def test_an_index_that_no_array_can_hold(write):
+  path = write("train", "1 qid:1 99999999999999999999999:2\n")
+  with pytest.raises(ValueError, match="train, line 1: feature index 99999999999999999999999"):
+    letor.read(path)
+
+
+def test_a_query_id_after_rows_without(write):
+  with pytest.raises(ValueError, match="train, line 2: either every row has a qid"):
+    letor.read(write("train", "1 1:2\n1 qid:3 1:2\n"))
+
+
+def test_missing_files_are_named(write, tmp_path):
+  with pytest.raises(FileNotFoundError, match="nowhere"):
+    letor.read(tmp_path / "nowhere")
+  with pytest.raises(FileNotFoundError, match="nowhere"):
+    letor.read(write("train", "1 1:2\n"), group=tmp_path / "nowhere")
+  with pytest.raises(ValueError, match=r"train has no query ids .* no .*train\.query: pass group="):
+    letor.read(tmp_path / "train")
+
+
+def test_query_ids_and_a_group_file_do_not_mix(write):
+  with pytest.raises(ValueError, match="train has query ids .* got .*sizes"):
+    letor.read(write("train", TEXT), group=write("sizes", "4\n"))
+
+
+def test_sizes_that_do_not_add_up(write):
+  path = write("train", "1 1:5\n0 1:4\n2\n")
+  write("train.query", "2\n2\n")
+  with pytest.raises(ValueError, match=r"train\.query add up to 4, but .*train has 3 rows"):
+    letor.read(path)
+
+
+@pytest.mark.parametrize("size", ["x", "-1", "1 2", "1.0"])
+def test_a_bad_size_is_named(write, size):
+  path = write("train", "1 1:5\n")
+  write("train.query", f"1\n{size}\n")
+  with pytest.raises(ValueError, match=rf"train\.query, line 2: .* got '{size}'"):
+    letor.read(path)
+
+
+def test_broken_gzip_data_is_named(write):
+  path = write("train.gz", TEXT * 100)
+  whole = path.read_bytes()
+  path.write_bytes(whole[:-20])
+  with pytest.raises(ValueError, match=r"train\.gz: broken gzip data after line \d+"):
+    letor.read(path)
+  path.write_bytes(whole[:30] + b"\xff" * 20 + whole[50:])
+  with pytest.raises(ValueError, match=r"train\.gz: broken gzip data after line \d+"):
+    letor.read(path)
+
+
+def test_a_number_of_columns_must_be_positive(write):
+  with pytest.raises(ValueError, match="n_features must be at least 1, got 0"):
+    letor.read(write("train", TEXT), n_features=0)
