@@ -68,7 +68,7 @@ class Ranked(Protocol):
     ...
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """`E sum precision(r_i)` over the relevant items with `r_i <= k`."""
+    """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""
     ...
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:

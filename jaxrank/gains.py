@@ -1,7 +1,6 @@
 """Gains: what a label is worth.
 
-Every gain clips negative labels (unjudged items) to 0. The ideal order sorts gains; for a gain
-that is `increasing` with gain 0 at label 0 that is the order of the labels, sorted only once.
+Every gain clips negative labels (unjudged items) to 0.
 """
 
 import jax
@@ -76,8 +75,3 @@ def stop_probability(labels: Array, max_label: ArrayLike) -> Array:
   """
   y = jnp.clip(labels, 0, max_label)
   return jnp.exp2(y - max_label) - jnp.exp2(-jnp.asarray(max_label, y.dtype))
-
-
-def increasing(gain: Gain) -> bool:
-  """Whether `gain` is known to keep the order of the labels, with gain 0 at label 0."""
-  return gain in (exponential, linear, binary)

@@ -1,4 +1,4 @@
-"""What a metric may ask of a ranked query, and `Exact`, the ranking by sort.
+"""`Exact`, the ranking by sort.
 
 A metric is written for one query in a few questions to its ranking. `jaxrank.smoothing` answers
 the same questions smoothly, so that every metric is also a loss.
@@ -6,16 +6,15 @@ the same questions smoothly, so that every metric is also a loss.
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.typing import ArrayLike
 
-from jaxrank import _checks, discounts, gains, masking, sorting, ties
-from jaxrank._typing import Cutoff, Discount, Gain
+from jaxrank import _checks, discounts, sorting, ties
+from jaxrank._typing import Cutoff, Discount
+from jaxrank.query import Pairs, Query, at_ranks, shared
 from jaxrank.sorting import take
 
 TIES = ("average", "stable", "optimistic", "pessimistic", "random")
@@ -23,108 +22,6 @@ TIES = ("average", "stable", "optimistic", "pessimistic", "random")
 # A static cut-off up to this depth, in a list so many times longer, selects instead of sorting.
 _SELECT_DEPTH = 64
 _SELECT_RATIO = 4
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def shared(method: _Method) -> _Method:
-  """Answers the same question once, whichever metric asks.
-
-  Numbers are compared by value, arrays and functions by identity; the arguments are kept, so
-  that no identity is reused.
-  """
-
-  @functools.wraps(method)
-  def once(self, *args):
-    name = (method.__name__, *(x if isinstance(x, int | float) else id(x) for x in args))
-    if name not in self.answers:
-      self.answers[name] = (method(self, *args), args)
-    return self.answers[name][0]
-
-  return once  # type: ignore[return-value]
-
-
-def at_ranks(values: Array, discount: Discount, k: Cutoff) -> Array:
-  """`sum values[r - 1] * discount(r)` over the ranks `r <= k`."""
-  values = values[:k] if isinstance(k, int) else values
-  rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
-  inside = rank <= jnp.asarray(rank.size if k is None else k).astype(rank.dtype)
-  return jnp.sum(jnp.where(inside, values * discount(rank), 0))
-
-
-class Pairs(NamedTuple):
-  """Numbers of pairs of valid items, as floats."""
-
-  concordant: Array
-  discordant: Array
-  tied_scores: Array
-  tied_labels: Array
-
-
-class Query:
-  """A ranked query: what does not depend on the order. The rest is up to the subclass.
-
-  Weights and relevances are `[n]` in the order of the input.
-
-  Attributes:
-    labels: `[n]`, as given.
-    grades: `[n]`, labels as floats of the dtype of the result, 0 under the mask.
-    where: `[n]`, False on padding.
-    retrieved: `[n]`, False on padding and for items known but not retrieved.
-    depth: The largest rank that a metric may ask for; None for all, 0 if none sorts.
-  """
-
-  def __init__(self, scores: Array, labels: Array, where: Array, depth: int | None):
-    self.scores, self.labels, self.where, self.depth = scores, labels, where, depth
-    wide = jnp.float64 in (scores.dtype, labels.dtype)
-    self.dtype = jnp.dtype(jnp.float64 if wide else jnp.float32)
-    self.grades = jnp.where(where, labels.astype(self.dtype), 0)
-    real = jnp.issubdtype(scores.dtype, jnp.floating)
-    self.retrieved = where & (scores > -jnp.inf) if real else where
-    self.answers: dict[Any, Any] = {}
-
-  def count(self, chosen: Array) -> Array:
-    """How many items are chosen, as a float."""
-    return jnp.sum(chosen, dtype=self.dtype)
-
-  def cutoff(self, k: Cutoff) -> Array:
-    """`k` as a float; the number of valid items for None."""
-    return self.count(self.where) if k is None else jnp.asarray(k).astype(self.dtype)
-
-  @shared
-  def relevant(self, rel: ArrayLike | None) -> Array:
-    """`label > 0`, or `label >= rel`, of the valid items."""
-    return masking.relevant(self.grades, self.where, rel)
-
-  @shared
-  def gain(self, gain: Gain, weights: Array | None) -> Array:
-    """Gains, times `weights` if given, 0 under the mask."""
-    value = jnp.where(self.where, gain(self.grades), 0)
-    return value if weights is None else value * jnp.where(self.where, weights, 0)
-
-  @shared
-  def best(self, gain: Gain, weights: Array | None) -> Array:
-    """The gains in their best order, down to `depth`."""
-    if weights is None and gains.increasing(gain):
-      return gain(self.best_grades())
-    return self._best(self.gain(gain, weights))
-
-  @shared
-  def best_grades(self) -> Array:
-    """The labels in their best order, down to `depth`; unjudged items count as 0."""
-    return self._best(gains.linear(self.grades))
-
-  def _best(self, x: Array) -> Array:
-    return sorting.descending(x, min(self.depth or self.n, self.n))
-
-  @property
-  def n(self) -> int:
-    """The padded number of items."""
-    return self.labels.shape[-1]
-
-  def exact(self, what: str) -> "ExactQuery":
-    """This query, for what only an exact ranking can answer."""
-    raise ValueError(f"{what} has no smooth form; it needs ranking=Exact().")
 
 
 class Slots(NamedTuple):
@@ -187,7 +84,9 @@ class ExactQuery(Query):
       return sorting.keys(-self.grades, self.where)
     if self.rule == "random":
       column = jnp.arange(self.n)
-      bits = jax.vmap(lambda i: jax.random.bits(jax.random.fold_in(self.noise, i)))(column)
+      assert self.noise is not None
+      noise = functools.partial(jax.random.fold_in, self.noise)
+      bits = jax.vmap(lambda i: jax.random.bits(noise(i)))(column)
       return lax.bitcast_convert_type(bits, jnp.int32)
     return None
 
@@ -221,7 +120,7 @@ class ExactQuery(Query):
   @property
   @shared
   def cut_tie(self) -> tuple[Array, Array]:
-    """The items that tie with the last rank selected, which may go on below it, and their number."""
+    """The items that tie with the last rank selected, some perhaps below it, and their number."""
     tied = self.retrieved & (self.keys == self.slots.key[-1])
     return tied, self.count(tied)
 
@@ -245,7 +144,7 @@ class ExactQuery(Query):
     return at_ranks(self.stops(stop), discount, k)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """`E sum precision(r_i)` over the relevant items with `r_i <= k`.
+    """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items.
 
     In a tie of `t` items, `m` of them relevant, an item at place `p` is relevant with chance
     `m / t`, and then expects `(p - 1) (m - 1) / (t - 1)` hits ahead in its tie: that is
@@ -269,24 +168,32 @@ class ExactQuery(Query):
       inside = rank <= jnp.asarray(self.n if k is None else k).astype(rank.dtype)
       return jnp.where(inside, discount(rank.astype(self.dtype)), 0)
 
+    if self.rule == "random":
+      found = take(b, self.full.item) & self.full.live
+      return jnp.where(jnp.any(found), value(1 + jnp.argmax(found)), 0)
+    above, tied, relevant, rank = self.first_tie(b)
+    expected = ties.first(value, above, tied, relevant) if self.average else value(rank)
+    return jnp.where(relevant > 0, expected, 0)
+
+  @shared
+  def first_tie(self, b: Array) -> tuple[Array, Array, Array, Array]:
+    """The tie of the first relevant item.
+
+    How many items are above it, how many in it, how many of these are relevant, and the rank of
+    the first of them, unless ties are averaged.
+    """
     b = b & self.retrieved
     best = jnp.max(jnp.where(b, self.keys, sorting.MASKED))
     above = jnp.sum(self.retrieved & (self.keys > best), dtype=jnp.int32)
-    tied = self.retrieved & (self.keys == best)
-    t, m = jnp.sum(tied, dtype=jnp.int32), jnp.sum(tied & b, dtype=jnp.int32)
-    if self.average:
-      expected = ties.first(value, above, t, m)
-    elif self.rule == "random":
-      expected = value(1 + jnp.argmax(take(b, self.full.item) & self.full.live))
-    else:
-      index = jnp.arange(self.n)
-      ahead = {
-        "optimistic": jnp.zeros_like(above),
-        "pessimistic": t - m,
-        "stable": jnp.sum(tied & (index < jnp.argmax(tied & b)), dtype=jnp.int32),
-      }
-      expected = value(1 + above + ahead[self.rule])
-    return jnp.where(jnp.any(b), expected, 0)
+    tie = self.retrieved & (self.keys == best)
+    tied, relevant = jnp.sum(tie, dtype=jnp.int32), jnp.sum(tie & b, dtype=jnp.int32)
+    index = jnp.arange(self.n)
+    ahead = {
+      "optimistic": jnp.zeros_like(above),
+      "pessimistic": tied - relevant,
+      "stable": jnp.sum(tie & (index < jnp.argmax(tie & b)), dtype=jnp.int32),
+    }
+    return above, tied, relevant, 1 + above + ahead.get(self.rule, 0)
 
   def ahead(self, b: Array, others: Array) -> Array:
     """The number of pairs of a `b` item with one of the `others` ahead of it; ties count half."""

@@ -38,11 +38,12 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
 
   @mapped.def_vmap
   def rule(size, is_batched, *args):
-    args = [
-      x if b else jnp.broadcast_to(x, (size, *x.shape))
-      for x, b in zip(args, is_batched, strict=True)
-    ]
-    out = mapped(*args)
+    out = mapped(
+      *(
+        x if b else jnp.broadcast_to(x, (size, *x.shape))
+        for x, b in zip(args, is_batched, strict=True)
+      )
+    )
     return out, jax.tree.map(lambda _: True, out)
 
   return functools.wraps(function)(mapped)
@@ -249,6 +250,7 @@ def after(x: Array, done: Array) -> Array:
   the cache: twice the memory, and twice the time of the sum of the two.
   """
   real = jnp.issubdtype(done.dtype, jnp.floating)
+  done = lax.stop_gradient(done)
   never = jnp.max(done) < (float(jnp.finfo(done.dtype).min) if real else 0)
   return jnp.where(never, jnp.zeros_like(x), x)
 

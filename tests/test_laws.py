@@ -353,7 +353,8 @@ def test_gradients_of_exact_metrics(name):
 @pytest.mark.parametrize("name", ["dcg", "ndcg(linear,rbp)", "err@3(max=4)", "nerr@3"])
 def test_gradients_in_the_labels_are_slopes(name):
   rng = np.random.default_rng(0)
-  labels = rng.uniform(0.5, 3.5, LISTS.labels.shape).astype(np.float32)
+  # Far enough apart for the ideal order not to change within a step.
+  labels = rng.permuted(np.tile(np.linspace(0.5, 3.5, N, dtype=np.float32), (QUERIES, 1)), axis=1)
   direction = rng.uniform(-1, 1, labels.shape).astype(np.float32)
   step = np.float32(2.0**-7)
   call = lambda labels: compiled(name)(ALL_VALID.scores, labels, VALID)  # noqa: E731
@@ -416,12 +417,12 @@ def test_dtypes_of_labels(name):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @questions
 def test_half_precision_is_its_float32_image(name, dtype):
-  scores = np.random.default_rng(4).standard_normal((QUERIES, 40)).astype(np.float32)
+  scores = 2 + np.random.default_rng(4).standard_normal((QUERIES, 40)).astype(np.float32) / 40
   labels = np.random.default_rng(5).integers(0, 3, scores.shape).astype(np.float32)
   where = np.ones_like(scores, bool)
   half = jnp.asarray(scores).astype(dtype)
   image = half.astype(jnp.float32)
-  assert len(np.unique(image[0])) < len(np.unique(scores[0])) or dtype == "float16"
+  assert len(np.unique(image[0])) < len(np.unique(scores[0])) == 40
   same(compiled(name)(half, labels, where), compiled(name)(image, labels, where))
 
 
@@ -588,7 +589,7 @@ def test_mistakes_of_dtype(name):
   with pytest.raises(TypeError, match=r"labels.*complex64"):
     call(scores, labels.astype(np.complex64))
   with pytest.raises(TypeError, match="scores"):
-    call([["a", "b"]], np.ones((1, 2)))
+    call([["high", "low"]], np.ones((1, 2)))
   with pytest.raises(TypeError, match="swapped"):
     call(labels.astype(np.int32), scores)
   with pytest.raises(TypeError, match="swapped"):
@@ -682,11 +683,13 @@ def test_smooth_values_and_gradients_are_finite(name, temperature):
 def test_smooth_range_and_empty_queries(name):
   value, by_score, _ = in_batches(at_temperature(name, 0.5), MANY)
   assert np.all(value >= -1e-6)
-  assert np.all(value <= METRICS[name].high * (1 + 1e-6))
+  if "k" not in METRICS[name].own:
+    # The smooth steps at a cut-off need not add up to k.
+    assert np.all(value <= METRICS[name].high * (1 + 1e-6))
   empty = ~MANY.where.any(-1)
   if METRICS[name].public is not jr.fall_out:
     empty |= ~(MANY.where & (MANY.labels > 0)).any(-1)
-  assert empty.sum() > QUERIES
+  assert empty.any()
   np.testing.assert_array_equal(value[empty], 0)
   np.testing.assert_array_equal(by_score[empty], 0)
 
@@ -758,8 +761,10 @@ def test_smooth_gradients_are_slopes(name):
     call = lambda s: METRICS[name](s, jnp.asarray(labels), ranking=jr.Laplace(0.4))  # noqa: E731
     value, slope = jax.jvp(call, (jnp.asarray(scores),), (jnp.asarray(direction),))
     assert value.dtype == slope.dtype == jnp.float64
-    rise = call(jnp.asarray(scores + 1e-6 * direction)) - call(scores - 1e-6 * direction)
-    same(slope, rise / 2e-6, rtol=1e-6, atol=1e-7)
+    # The Laplace distribution function has a second derivative that jumps at a tie, so that the
+    # error of a difference is of the order of the step.
+    rise = call(jnp.asarray(scores + 1e-8 * direction)) - call(scores - 1e-8 * direction)
+    same(slope, rise / 2e-8, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", SMOOTH_ORACLES)
@@ -837,8 +842,8 @@ def test_mistakes_of_smoothing():
   for temperature in (0.0, -1.0):
     with pytest.raises(ValueError, match=f"temperature.*{temperature}"):
       jr.ndcg(*lists, ranking=jr.Laplace(temperature))
-  with pytest.raises((ValueError, TypeError, NotImplementedError), match=r"retrieved.*Laplace"):
+  with pytest.raises(ValueError, match=r"retrieved.*Laplace"):
     jr.average_precision(*lists, normalizer="retrieved", ranking=jr.Laplace(1.0))
-  for metric in (jr.ordered_pair_accuracy, jr.kendall_tau, jr.spearman):
-    with pytest.raises((ValueError, TypeError, NotImplementedError), match="Laplace"):
+  for metric in (jr.ordered_pair_accuracy, jr.kendall_tau):
+    with pytest.raises(ValueError, match="Laplace"):
       metric(*lists, ranking=jr.Laplace(1.0))

@@ -11,7 +11,7 @@ import jaxrank
 FLOORS = (
   "_typing _checks",
   "masking sorting gains discounts ragged values",
-  "ties",
+  "ties query",
   "ranking",
   "smoothing",
   "metrics grammar",

@@ -52,7 +52,7 @@ def metric(kernel: Callable[..., Any] | None = None, *, sorts: str = "k") -> Any
     scores, labels, where, ranking = map(
       given.arguments.pop, ("scores", "labels", "where", "ranking")
     )
-    return ask([public.question(given.arguments)], scores, labels, where, ranking)[0]
+    return ask([question(given.arguments)], scores, labels, where, ranking)[0]
 
   def question(parameters: Mapping[str, Any]) -> Question:
     parameters = dict(parameters)
@@ -63,8 +63,7 @@ def metric(kernel: Callable[..., Any] | None = None, *, sorts: str = "k") -> Any
     depth = {"k": k if isinstance(k, int) else None, "all": None, "none": 0}[sorts]
     return Question(kernel, parameters, depth)
 
-  public.__signature__ = signature
-  public.question = question
+  vars(public).update(__signature__=signature, question=question)
   return public
 
 
@@ -96,7 +95,7 @@ def ask(
     weights = [_per_item(question, scores) for question in questions]
     kernels = tuple(question.kernel for question in questions)
     depths = [question.depth for question in questions]
-    depth = None if None in depths else max(depths) or 1
+    depth = max((d for d in depths if d is not None), default=0) if None not in depths else None
     spec = (kernels, plain, tree, depth)
     return narrow(_answer(spec, arrays, weights, ranking, scores, labels, where))
 
@@ -170,7 +169,7 @@ def _keys_of_queries(key: Array | None, where: Array) -> Array | None:
 def _width(scores: Any):
   """Keeps numpy scores of 64 bits exact where JAX would make them 32; values stay float32."""
   wide = isinstance(scores, np.ndarray) and scores.dtype in (np.float64, np.int64, np.uint64)
-  if not wide or jax.config.jax_enable_x64:
+  if not wide or jax.dtypes.canonicalize_dtype(np.float64) == np.float64:
     yield lambda values: values
     return
   with jax.enable_x64(True):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank import sorting
 from jaxrank._typing import Ranked
 from jaxrank.masking import safe_divide
 from jaxrank.metrics._metric import metric
@@ -113,8 +114,10 @@ def spearman(ranked: Ranked) -> Array:
     Spearman, `The proof and measurement of association between two things
     <https://doi.org/10.2307/1412159>`_, 1904.
   """
-  labels = Exact()(ranked.labels, ranked.labels, ranked.where).position()
-  x, y = _centred(ranked.position(), ranked), _centred(labels, ranked)
+  position = ranked.position()
+  labels = sorting.after(ranked.labels, position)
+  labels = Exact()(labels, labels, ranked.where).position()
+  x, y = _centred(position, ranked), _centred(labels, ranked)
   return safe_divide(jnp.sum(x * y), _root(jnp.sum(x * x)) * _root(jnp.sum(y * y)))
 
 

@@ -16,8 +16,8 @@ def precision_recall_curve(
 
   >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])
   >>> precision, recall, k = precision_recall_curve(scores, labels)
-  >>> print(precision, recall, k)
-  [1.         0.5        0.6666667] [0.5 0.5 1. ] [1 2 3]
+  >>> print(precision.round(2), recall, k)
+  [1.   0.5  0.67] [0.5 0.5 1. ] [1 2 3]
 
   Args:
     scores: `[..., n]`.

@@ -8,7 +8,7 @@ from jaxrank import discounts, gains
 from jaxrank._typing import Cutoff, Discount, Gain, Ranked
 from jaxrank.masking import safe_divide
 from jaxrank.metrics._metric import metric
-from jaxrank.ranking import at_ranks
+from jaxrank.query import at_ranks
 from jaxrank.ties import survival
 
 

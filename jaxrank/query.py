@@ -1,0 +1,119 @@
+"""What a metric may ask of a ranked query that does not depend on its order."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import gains, masking, sorting
+from jaxrank._typing import Cutoff, Discount, Gain
+
+# Gains that keep the order of the labels, with gain 0 at label 0: their ideal is that of the
+# labels, which are sorted once for all.
+_INCREASING = (gains.exponential, gains.linear, gains.binary)
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def shared(method: _Method) -> _Method:
+  """Answers the same question once, whichever metric asks.
+
+  Numbers are compared by value, arrays and functions by identity; the arguments are kept, so
+  that no identity is reused.
+  """
+
+  @functools.wraps(method)
+  def once(self, *args):
+    name = (method.__name__, *(x if isinstance(x, int | float) else id(x) for x in args))
+    if name not in self.answers:
+      self.answers[name] = (method(self, *args), args)
+    return self.answers[name][0]
+
+  return once  # type: ignore[return-value]
+
+
+def at_ranks(values: Array, discount: Discount, k: Cutoff) -> Array:
+  """`sum values[r - 1] * discount(r)` over the ranks `r <= k`."""
+  values = values[:k] if isinstance(k, int) else values
+  rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
+  inside = rank <= jnp.asarray(rank.size if k is None else k).astype(rank.dtype)
+  return jnp.sum(jnp.where(inside, values * discount(rank), 0))
+
+
+class Pairs(NamedTuple):
+  """Numbers of pairs of valid items, as floats."""
+
+  concordant: Array
+  discordant: Array
+  tied_scores: Array
+  tied_labels: Array
+
+
+class Query:
+  """A ranked query: what does not depend on the order. The rest is up to the subclass.
+
+  Weights and relevances are `[n]` in the order of the input.
+
+  Attributes:
+    labels: `[n]`, as given.
+    grades: `[n]`, labels as floats of the dtype of the result, 0 under the mask.
+    where: `[n]`, False on padding.
+    retrieved: `[n]`, False on padding and for items known but not retrieved.
+    depth: The largest rank that a metric may ask for; None for all, 0 if none sorts.
+  """
+
+  def __init__(self, scores: Array, labels: Array, where: Array, depth: int | None):
+    self.scores, self.labels, self.where, self.depth = scores, labels, where, depth
+    wide = jnp.float64 in (scores.dtype, labels.dtype)
+    self.dtype = jnp.dtype(jnp.float64 if wide else jnp.float32)
+    self.grades = jnp.where(where, labels.astype(self.dtype), 0)
+    real = jnp.issubdtype(scores.dtype, jnp.floating)
+    self.retrieved = where & (scores > -jnp.inf) if real else where
+    self.answers: dict[Any, Any] = {}
+
+  def count(self, chosen: Array) -> Array:
+    """How many items are chosen, as a float."""
+    return jnp.sum(chosen, dtype=self.dtype)
+
+  def cutoff(self, k: Cutoff) -> Array:
+    """`k` as a float; the number of valid items for None."""
+    return self.count(self.where) if k is None else jnp.asarray(k).astype(self.dtype)
+
+  @shared
+  def relevant(self, rel: ArrayLike | None) -> Array:
+    """`label > 0`, or `label >= rel`, of the valid items."""
+    return masking.relevant(self.grades, self.where, rel)
+
+  @shared
+  def gain(self, gain: Gain, weights: Array | None) -> Array:
+    """Gains, times `weights` if given, 0 under the mask."""
+    value = jnp.where(self.where, gain(self.grades), 0)
+    return value if weights is None else value * jnp.where(self.where, weights, 0)
+
+  @shared
+  def best(self, gain: Gain, weights: Array | None) -> Array:
+    """The gains in their best order, down to `depth`."""
+    if weights is None and gain in _INCREASING:
+      return gain(self.best_grades())
+    return self._best(self.gain(gain, weights))
+
+  @shared
+  def best_grades(self) -> Array:
+    """The labels in their best order, down to `depth`; unjudged items count as 0."""
+    return self._best(gains.linear(self.grades))
+
+  def _best(self, x: Array) -> Array:
+    return sorting.descending(x, min(self.depth or self.n, self.n))
+
+  @property
+  def n(self) -> int:
+    """The padded number of items."""
+    return self.labels.shape[-1]
+
+  def exact(self, what: str) -> Any:
+    """This query, for what only an exact ranking can answer."""
+    kind = type(self).__name__.removesuffix("Query")
+    raise ValueError(f"{what} has no smooth form: it needs ranking=Exact(), got {kind}.")

@@ -1,0 +1,53 @@
+"""The examples run, each in a process of its own, on little data."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(name, *arguments, cwd):
+  """The output of an example."""
+  environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
+  done = subprocess.run(
+    [sys.executable, ROOT / "examples" / name, *map(str, arguments)],
+    cwd=cwd,
+    env=environment,
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  return done.stdout
+
+
+@pytest.fixture
+def letor(tmp_path):
+  """A file of ten queries whose labels follow their first feature, with sizes beside it."""
+  rng = np.random.default_rng(0)
+  lines = []
+  for _ in range(50):
+    x = rng.random(3)
+    lines.append(f"{int(3 * x[0])} " + " ".join(f"{i + 1}:{v:.3f}" for i, v in enumerate(x)))
+  path = tmp_path / "rank.train"
+  path.write_text("\n".join(lines) + "\n")
+  path.with_name("rank.train.query").write_text("5\n" * 10)
+  return path
+
+
+def test_train_ranker_draws_and_tells(tmp_path):
+  told = run("train_ranker.py", "--steps", 3, "--out", "plot.png", cwd=tmp_path)
+  assert "mAP" in told
+  assert "after training" in told
+  assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_train_letor_learns(letor, tmp_path):
+  told = run("train_letor.py", "--train", letor, "--test", letor, "--steps", 40, cwd=tmp_path)
+  values = {line[:14].strip(): line[14:].split() for line in told.splitlines()}
+  assert float(values["test after"][0]) > float(values["test before"][0])
