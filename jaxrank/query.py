@@ -108,6 +108,10 @@ class Query:
   def _best(self, x: Array) -> Array:
     return sorting.descending(x, min(self.depth or self.n, self.n))
 
+  def wait(self, done: Array) -> None:
+    """Lets what is asked of the labels from here on wait for `done`: see `sorting.after`."""
+    self.grades = sorting.after(self.grades, done)
+
   @property
   def n(self) -> int:
     """The padded number of items."""

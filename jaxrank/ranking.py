@@ -41,7 +41,7 @@ class ExactQuery(Query):
     self.average = rule == "average"
     self.keys = sorting.keys(self.scores, self.where)
     if self.depth != 0:
-      self.grades = sorting.after(self.grades, self.slots.item)
+      self.wait(self.slots.item)
 
   def exact(self, what: str) -> "ExactQuery":
     """This query."""
@@ -83,7 +83,7 @@ class ExactQuery(Query):
     if self.rule == "pessimistic":
       return sorting.keys(-self.grades, self.where)
     if self.rule == "random":
-      column = jnp.arange(self.n)
+      column = sorting.slots(self.keys)
       assert self.noise is not None
       noise = functools.partial(jax.random.fold_in, self.noise)
       bits = jax.vmap(lambda i: jax.random.bits(noise(i)))(column)
@@ -98,7 +98,7 @@ class ExactQuery(Query):
     if not self.average:
       return value
     value = ties.mean(slots.key, value)
-    self.grades = sorting.after(self.grades, value)
+    self.wait(value)
     if self.is_full:
       return value
     cut, size = self.cut_tie
@@ -114,7 +114,7 @@ class ExactQuery(Query):
       return ties.progress(key).astype(self.dtype)
     start, size = ties.layout(key)
     size = jnp.where(key == key[-1], self.cut_tie[1], size.astype(self.dtype))
-    above = (jnp.arange(key.shape[-1]) - start).astype(self.dtype)
+    above = (sorting.slots(key) - start).astype(self.dtype)
     return above / jnp.maximum(size - 1, 1)
 
   @property
@@ -132,7 +132,7 @@ class ExactQuery(Query):
     if not self.average:
       return stop * ties.survival(stop)
     stopped = ties.stops(slots.key, stop)
-    self.grades = sorting.after(self.grades, stopped)
+    self.wait(stopped)
     return stopped
 
   def expect(self, w: Array, discount: Discount, *, k: Cutoff = None) -> Array:
@@ -170,7 +170,7 @@ class ExactQuery(Query):
 
     if self.rule == "random":
       found = take(b, self.full.item) & self.full.live
-      return jnp.where(jnp.any(found), value(1 + jnp.argmax(found)), 0)
+      return jnp.where(jnp.any(found), value(1 + jnp.argmax(found).astype(jnp.int32)), 0)
     above, tied, relevant, rank = self.first_tie(b)
     expected = ties.first(value, above, tied, relevant) if self.average else value(rank)
     return jnp.where(relevant > 0, expected, 0)
@@ -187,11 +187,11 @@ class ExactQuery(Query):
     above = jnp.sum(self.retrieved & (self.keys > best), dtype=jnp.int32)
     tie = self.retrieved & (self.keys == best)
     tied, relevant = jnp.sum(tie, dtype=jnp.int32), jnp.sum(tie & b, dtype=jnp.int32)
-    index = jnp.arange(self.n)
+    index = sorting.slots(self.keys)
     ahead = {
       "optimistic": jnp.zeros_like(above),
       "pessimistic": tied - relevant,
-      "stable": jnp.sum(tie & (index < jnp.argmax(tie & b)), dtype=jnp.int32),
+      "stable": jnp.sum(tie & (index < jnp.argmax(tie & b).astype(jnp.int32)), dtype=jnp.int32),
     }
     return above, tied, relevant, 1 + above + ahead.get(self.rule, 0)
 
@@ -216,7 +216,7 @@ class ExactQuery(Query):
     labels = sorting.keys(self.labels, self.where)
     item = sorting.order(self.keys, labels)
     by_label = sorting.order(take(labels, item))
-    discordant = sorting.discordant(sorting.scatter(jnp.arange(self.n), by_label))
+    discordant = sorting.discordant(sorting.scatter(sorting.slots(by_label), by_label))
     item = sorting.after(item, discordant.astype(self.dtype))
     key, labels = take(self.keys, item), take(labels, item)
     tied_scores = self._tied(key, item)

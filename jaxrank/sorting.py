@@ -251,7 +251,7 @@ def after(x: Array, done: Array) -> Array:
   """
   real = jnp.issubdtype(done.dtype, jnp.floating)
   done = lax.stop_gradient(done)
-  never = jnp.max(done) < (float(jnp.finfo(done.dtype).min) if real else 0)
+  never = jnp.all(done < (float(jnp.finfo(done.dtype).min) if real else 0))
   return jnp.where(never, jnp.zeros_like(x), x)
 
 

@@ -22,28 +22,6 @@ def layout(key: Array) -> tuple[Array, Array]:
   return start, sorting.count_above(key, key - 1, start) - start
 
 
-@sorting.batched
-def total(start: Array, size: Array, w: Array) -> Array:
-  """The sum of `w` over the tie of each item, `[n]`, given where it starts and its size.
-
-  Sums of 1, 2, 4, ... neighbours, those that the binary digits of the size call for: never the
-  difference of two long sums, whose rounding would show in the mean of a few items.
-  """
-  slot, last = sorting.slots(w), w.shape[-1] - 1
-
-  def add(state):
-    length, neighbours, sum_ = state
-    item = jnp.minimum(start + (size & (length - 1)), last)
-    sum_ = sum_ + jnp.where(size & length != 0, take(neighbours, item), 0)
-    neighbours = neighbours + take(neighbours, jnp.minimum(slot + length, last))
-    return 2 * length, neighbours, sum_
-
-  def unfinished(state):
-    return jnp.any(size >= state[0])
-
-  return lax.while_loop(unfinished, add, (jnp.int32(1), w, jnp.zeros_like(w)))[2]
-
-
 @jax.custom_jvp
 def mean(key: Array, w: Array) -> Array:
   """The mean of `w` over the tie of each item."""
@@ -65,11 +43,32 @@ def _mean(key: Array, w: Array) -> Array:
     return (w + other) / 2
 
   def any_length():
-    start, size = layout(key)
+    start, size = layout(sorting.after(key, running := _running(key, w)))
     size = jnp.where(key > sorting.LOST, size, 1)
-    return total(start, size, w) / size.astype(w.dtype)
+    return take(running, jnp.maximum(start + size - 1, 0)) / size.astype(w.dtype)
 
   return _by_length(key, any_length, lambda with_tie: with_tie(pair, pair, w, w))
+
+
+def _running(key: Array, w: Array) -> Array:
+  """The sum of `w` over the tie of each item, down to it, `[..., n]`.
+
+  The reach doubles until it spans the longest tie: never the difference of two long sums, whose
+  rounding would show in the mean of a few items.
+  """
+  slot = sorting.slots(key)
+
+  def reaches(length):
+    above = take(key, jnp.maximum(slot - length, 0))
+    return (slot >= length) & (key > sorting.LOST) & (key == above)
+
+  def double(state):
+    length, here, sum_ = state
+    sum_ = sum_ + jnp.where(here, take(sum_, jnp.maximum(slot - length, 0)), 0)
+    return 2 * length, reaches(2 * length), sum_
+
+  state = (jnp.int32(1), reaches(1), w)
+  return lax.while_loop(lambda state: jnp.any(state[1]), double, state)[2]
 
 
 @sorting.batched

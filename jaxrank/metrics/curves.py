@@ -14,10 +14,10 @@ def precision_recall_curve(
 ) -> tuple[Array, Array, Array]:
   """Precision and recall at every cut-off `1 ... max_k`.
 
-  >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])
-  >>> precision, recall, k = precision_recall_curve(scores, labels)
-  >>> print(precision.round(2), recall, k)
-  [1.   0.5  0.67] [0.5 0.5 1. ] [1 2 3]
+  >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, 0, 1])
+  >>> precision, recall, k = precision_recall_curve(scores, labels, max_k=2)
+  >>> print(precision, recall, k)
+  [1.  0.5] [0.5 0.5] [1 2]
 
   Args:
     scores: `[..., n]`.
@@ -39,9 +39,9 @@ def precision_recall_curve(
   b = ranked.relevant(None)
   hits = ranked.exact("precision_recall_curve").hits(b)
   max_k = max_k or ranked.n
-  k = jnp.arange(1, max_k + 1)
+  k = jnp.arange(1, max_k + 1, dtype=jnp.int32)
   hits = hits[jnp.minimum(k, ranked.n) - 1]
   if adaptive_k:
-    k = jnp.minimum(k, jnp.maximum(jnp.sum(ranked.where), 1))
+    k = jnp.minimum(k, jnp.maximum(jnp.sum(ranked.where, dtype=jnp.int32), 1))
   k = k + jnp.zeros_like(hits, k.dtype)
   return hits / k.astype(ranked.dtype), safe_divide(hits, ranked.count(b)), k
