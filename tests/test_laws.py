@@ -99,18 +99,23 @@ METRICS = {
 CONCORDANCE = (jr.auc, jr.ordered_pair_accuracy, jr.kendall_tau, jr.spearman)
 # One row for each public function, where a law costs another compilation.
 ONCE = list({metric.public: name for name, metric in METRICS.items()}.values())
-RANKED = [name for name in ONCE if METRICS[name].public not in (curve_precision, curve_recall)]
-TIED = [name for name in RANKED if METRICS[name].public not in CONCORDANCE]
+TIED = [
+  name
+  for name in ONCE
+  if METRICS[name].takes("ranking") and METRICS[name].public not in CONCORDANCE
+]
 CUT = [name for name, metric in METRICS.items() if "k" in metric.own]
-# One row for each question that a metric asks of a ranking, where a law is about dtypes.
+# One row for each way to look at a ranking, where a law is about what all share.
 QUESTIONS = ["ndcg@3", "rr@2", "ap@3/cutoff", "err@3(max=4)", "kendall_tau"]
+KINDS = [*QUESTIONS, "r_precision", "curve_recall", "auc(rel=2)", "spearman"]
 
 every = pytest.mark.parametrize("name", METRICS)
 once = pytest.mark.parametrize("name", ONCE)
-ranked = pytest.mark.parametrize("name", RANKED)
 tied = pytest.mark.parametrize("name", TIED)
 cut = pytest.mark.parametrize("name", CUT)
 questions = pytest.mark.parametrize("name", QUESTIONS)
+kinds = pytest.mark.parametrize("name", KINDS)
+random = pytest.mark.parametrize("name", ["precision@2", *QUESTIONS[:-1]])
 
 LISTS = cases.draw(0, QUERIES, N, most_orders=10**6)
 MANY = cases.draw(5, 20 * QUERIES, N, most_orders=10**6)
@@ -198,6 +203,15 @@ def same(actual, expected, rtol=2e-6, atol=2e-6) -> None:
 VALID = np.ones((QUERIES, N), bool)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forget_programs():
+  """Frees what was compiled: a process may map only so many pieces of code."""
+  yield
+  compiled.cache_clear()
+  soft.cache_clear()
+  jax.clear_caches()
+
+
 @every
 def test_the_order_of_the_items_is_irrelevant(name):
   order = np.random.default_rng(0).random(MANY.scores.shape).argsort(-1)
@@ -207,10 +221,10 @@ def test_the_order_of_the_items_is_irrelevant(name):
     same(values(name, shuffled, ties), values(name, MANY, ties))
 
 
-@pytest.mark.parametrize("columns", [40])
 @every
-def test_padding_is_irrelevant(name, columns):
-  _, padded = wider(LISTS, columns)
+def test_padding_is_irrelevant(name):
+  # Long enough for small cut-offs to select instead of sorting.
+  _, padded = wider(LISTS, 12)
   same(compiled(name)(*padded[:3]), compiled(name)(*LISTS[:3]))
 
 
@@ -387,8 +401,6 @@ def test_dtypes_of_scores(name):
   extremes = {
     "int8": [-128, -127, 0, 1, 2, 126, 127],
     "uint8": [0, 1, 2, 127, 128, 254, 255],
-    "int16": [-(2**15), -1, 0, 1, 2, 3, 2**15 - 1],
-    "uint16": [0, 1, 2, 3, 2**15, 2**16 - 2, 2**16 - 1],
     "int32": [-(2**31), -(2**31) + 1, 0, 2**24, 2**24 + 1, 2**31 - 2, 2**31 - 1],
     "uint32": [0, 1, 2**24, 2**24 + 1, 2**31, 2**32 - 2, 2**32 - 1],
     "float16": [-65504, -1, 0, 1, 1 + 2**-10, 65504, np.inf],
@@ -407,7 +419,7 @@ def test_dtypes_of_scores(name):
 
 @questions
 def test_dtypes_of_labels(name):
-  for dtype in ("bool", "int8", "uint8", "int32", "bfloat16", "float16"):
+  for dtype in ("bool", "uint8", "int32", "bfloat16"):
     grades = np.random.default_rng(2).integers(0, 2 if dtype == "bool" else 5, (QUERIES, N))
     value = compiled(name)(ALL_VALID.scores, jnp.asarray(grades).astype(dtype), VALID)
     assert value.dtype == jnp.float32, dtype
@@ -441,14 +453,14 @@ def test_float64_scores_are_ordered_exactly(name, columns):
   same(value, expected)
 
 
-@pytest.mark.parametrize("name", [m for m in ONCE if METRICS[m].takes("rel")])
+@pytest.mark.parametrize("name", ["recall@3(rel=2)", "rr", "auc"])
 def test_a_threshold_between_the_labels(name):
-  scores, labels = ALL_VALID[:2]
-  for kind in (np.float32, np.int32):
-    at = lambda rel, kind=kind: METRICS[name](scores, labels.astype(kind), rel=rel)  # noqa: E731
-    swept = jax.vmap(at)(np.float32([0.5, 1.5]))
-    same(swept, jnp.stack([at(1), at(2)]))
-    same(at(1.5), at(2))
+  scores, labels = ALL_VALID.scores, ALL_VALID.labels.astype(np.int32)
+  at = lambda rel: METRICS[name](scores, labels, rel=rel)  # noqa: E731
+  swept = jax.jit(jax.vmap(at))(np.float32([0.5, 1.5]))
+  one, two, between = jax.jit(lambda: [at(1), at(2), at(1.5)])()
+  same(swept, jnp.stack([one, two]))
+  same(between, two)
 
 
 def random_ties(key) -> Any:
@@ -456,7 +468,7 @@ def random_ties(key) -> Any:
   return jr.Exact(ties="random", key=key)
 
 
-@pytest.mark.parametrize("name", [m for m in TIED if "/retrieved" not in m])
+@random
 def test_random_ties_average_out(name):
   drawn = cases.draw(9, 8, N, most_orders=10**6)
   keys = jax.random.split(jax.random.key(0), 4000)
@@ -466,7 +478,7 @@ def test_random_ties_average_out(name):
   assert np.all(np.abs(draws.mean(0) - compiled(name)(*drawn[:3])) <= error)
 
 
-@tied
+@random
 def test_random_ties_are_reproducible_and_blind_to_padding(name):
   places, padded = wider(LISTS._replace(scores=np.round(LISTS.scores)), 31)
   first = [x[:, : places[-1] + 1] for x in padded[:3]]
@@ -494,32 +506,34 @@ def test_a_batch_is_a_loop(name):
   expected = compiled(name)(*LISTS[:3])
   assert expected.shape == (QUERIES,)
   assert expected.dtype == jnp.float32
-  loop = [eager(name)(*(x[i] for x in LISTS[:3])) for i in range(QUERIES)]
+  loop = [compiled(name)(*(x[i] for x in LISTS[:3])) for i in range(QUERIES)]
   assert loop[0].shape == ()
   same(jnp.stack(loop), expected)
-  same(eager(name)(*LISTS[:3]), expected)
-  same(jax.jit(jax.vmap(eager(name)))(*LISTS[:3]), expected)
+
+
+@kinds
+def test_any_leading_dimensions_also_mapped_and_not_jitted(name):
+  expected = np.asarray(compiled(name)(*LISTS[:3])).reshape(4, 3, 2)
   cube = [x.reshape(4, 3, 2, N) for x in LISTS[:3]]
-  value = compiled(name)(*cube)
-  assert value.shape == (4, 3, 2)
-  same(value.reshape(-1), expected)
+  same(eager(name)(*cube), expected)
+  same(jax.jit(jax.vmap(jax.vmap(eager(name))))(*cube), expected)
 
 
-@once
+@kinds
 def test_inside_a_scan(name):
   steps = [x.reshape(4, QUERIES // 4, N) for x in LISTS[:3]]
   _, scanned = jax.lax.scan(lambda carry, lists: (carry, eager(name)(*lists)), 0, steps)
   same(scanned.reshape(-1), compiled(name)(*LISTS[:3]))
 
 
-@once
+@kinds
 def test_inside_a_shard_map(name):
   mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
   sharded = jax.shard_map(eager(name), mesh=mesh, in_specs=P("q"), out_specs=P("q"))
   same(jax.jit(sharded)(*LISTS[:3]), compiled(name)(*LISTS[:3]))
 
 
-@once
+@kinds
 def test_under_an_explicit_mesh(name):
   expected = compiled(name)(*LISTS[:3])
   mesh = jax.make_mesh((4,), ("q",))
@@ -536,14 +550,14 @@ def test_under_an_explicit_mesh(name):
     np.testing.assert_array_equal(slope, 0)
 
 
-@once
+@kinds
 def test_exports_for_every_platform(name):
   exported = jax.export.export(jax.jit(eager(name)), platforms=("cpu", "cuda", "tpu"))(*LISTS[:3])
   assert exported.platforms == ("cpu", "cuda", "tpu")
   same(exported.call(*LISTS[:3]), compiled(name)(*LISTS[:3]))
 
 
-@once
+@kinds
 def test_one_trace_for_each_shape(name):
   call, traces = counted(eager(name))
   for seed in range(3):
@@ -704,11 +718,11 @@ def test_smooth_order_of_the_items_is_irrelevant(name):
   same(moved, np.take_along_axis(slope, order, -1), rtol=2e-5)
 
 
-@smooth
+@smooth_questions
 def test_smooth_padding_is_irrelevant(name):
   places, padded = wider(LISTS, 12)
-  value, slope, _ = soft(name)(*LISTS[:3], 0.7)
-  wide_value, wide_slope, _ = map(np.asarray, soft(name)(*padded[:3], 0.7))
+  value, slope, _ = soft(name)(*LISTS[:3], np.float32(0.7))
+  wide_value, wide_slope, _ = map(np.asarray, soft(name)(*padded[:3], np.float32(0.7)))
   same(wide_value, value)
   same(wide_slope[:, places], slope)
   np.testing.assert_array_equal(wide_slope[~padded.where], 0)
@@ -717,13 +731,13 @@ def test_smooth_padding_is_irrelevant(name):
 @smooth
 def test_smooth_values_shift_and_scale(name):
   scores, labels, where = ALL_VALID[:3]
-  value, slope, _ = soft(name)(scores, labels, where, 0.7)
-  shifted, shifted_slope, _ = soft(name)(scores + 100, labels, where, 0.7)
+  value, slope, _ = soft(name)(scores, labels, where, np.float32(0.7))
+  shifted, shifted_slope, _ = soft(name)(scores + 100, labels, where, np.float32(0.7))
   same(shifted, value, rtol=1e-5, atol=1e-5)
   same(shifted_slope, slope, rtol=1e-4, atol=1e-5)
   same(np.asarray(slope).sum(-1), 0, atol=2e-5)
   for c in (2.0**-20, 3.0, 2.0**30):
-    scaled, scaled_slope, _ = soft(name)(np.float32(c) * scores, labels, where, c * 0.7)
+    scaled, scaled_slope, _ = soft(name)(np.float32(c) * scores, labels, where, np.float32(c * 0.7))
     same(scaled, value, rtol=1e-5, atol=1e-5)
     same(c * np.asarray(scaled_slope), slope, rtol=1e-4, atol=1e-5)
 
@@ -741,8 +755,8 @@ def test_smooth_is_exact_when_cold(name):
 def test_smooth_not_a_number_poisons_its_own_query(name):
   lists = [x.copy() for x in ALL_VALID[:3]]
   lists[0][2, 3] = lists[1][5, 1] = np.nan
-  clean, clean_slope, _ = map(np.array, soft(name)(*ALL_VALID[:3], 0.7))
-  value, slope, _ = map(np.asarray, soft(name)(*lists, 0.7))
+  clean, clean_slope, _ = map(np.array, soft(name)(*ALL_VALID[:3], np.float32(0.7)))
+  value, slope, _ = map(np.asarray, soft(name)(*lists, np.float32(0.7)))
   clean[[2, 5]] = np.nan
   same(value, clean)
   kept = np.delete(np.arange(QUERIES), [2, 5])
@@ -796,7 +810,7 @@ def test_smooth_temperatures_and_cutoffs_sweep(name):
 
 @smooth_questions
 def test_smooth_metrics_train_anywhere(name):
-  value, slope, _ = soft(name)(*LISTS[:3], 0.7)
+  value, slope, _ = soft(name)(*LISTS[:3], np.float32(0.7))
   each = at_temperature(name, 0.7)
   alone = each(*(x[0] for x in LISTS[:3]))
   same(alone[0], value[0])
@@ -811,7 +825,7 @@ def test_smooth_metrics_train_anywhere(name):
 
 @smooth_questions
 def test_smooth_metrics_train_on_many_devices(name):
-  value, slope, _ = soft(name)(*LISTS[:3], 0.7)
+  value, slope, _ = soft(name)(*LISTS[:3], np.float32(0.7))
   mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
   each = at_temperature(name, 0.7)
   sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=P("q"), out_specs=P("q")))
@@ -829,8 +843,8 @@ def test_smooth_metrics_train_on_many_devices(name):
 @smooth_questions
 def test_smooth_half_precision(name, dtype):
   half = jnp.asarray(ALL_VALID.scores).astype(dtype)
-  value, slope, _ = soft(name)(half, *ALL_VALID[1:3], 0.7)
-  expected, wide, _ = soft(name)(half.astype(jnp.float32), *ALL_VALID[1:3], 0.7)
+  value, slope, _ = soft(name)(half, *ALL_VALID[1:3], np.float32(0.7))
+  expected, wide, _ = soft(name)(half.astype(jnp.float32), *ALL_VALID[1:3], np.float32(0.7))
   assert value.dtype == jnp.float32
   assert slope.dtype == half.dtype
   same(value, expected)
