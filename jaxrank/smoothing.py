@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.scipy.special import ndtr
 from jax.typing import ArrayLike
 
 from jaxrank import _checks, sorting
@@ -81,7 +80,8 @@ class LaplaceQuery(Query):
       return 1
     ahead, behind = self._decayed(self.live.astype(self.dtype), 2)
     variance = jnp.sum(jnp.array([[0.5], [-0.25]], self.dtype) * (ahead + behind), axis=0)
-    return ndtr((self.cutoff(k) + 0.5 - self.rank) * lax.rsqrt(variance + _LEAST_VARIANCE))
+    step = (self.rank - self.cutoff(k) - 0.5) * lax.rsqrt(2 * (variance + _LEAST_VARIANCE))
+    return lax.erfc(step) / 2
 
   def _survival(self, stop: Array) -> Array:
     """The chance to pass all items ahead, from chances to stop, in score order.
