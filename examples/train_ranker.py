@@ -127,12 +127,12 @@ def train(
 
 def table(rows: dict[str, list[dict[str, Array]]], groups: list[str]) -> str:
   """One line per embedding: the means of its metrics, one group of queries beside the other."""
-  cells = "".join(f"{name:>{len(name) + 2}}" for name in HEADINGS.values())
+  cells = "".join(f"{name:>{len(name) + 4}}" for name in HEADINGS.values())
   lines = ["".join(f"{name:^{len(cells) + 3}}" for name in groups), f"   {cells}" * len(groups)]
   for results in rows.values():
     lines.append("")
     for values in results:
-      means = (f"{values[m].mean():>{len(h) + 2}.3f}" for m, h in HEADINGS.items())
+      means = (f"{values[m].mean():>{len(h) + 4}.3f}" for m, h in HEADINGS.items())
       lines[-1] += "   " + "".join(means)
   return "\n".join(f"{label:15}{line}" for label, line in zip(["", "", *rows], lines, strict=True))
 
