@@ -14,12 +14,12 @@ Cutoff = int | Array | None
 class Ranked(Protocol):
   """One query after ranking: all that a metric may ask of it.
 
-  Weights `w`, relevances `b` and chances are `[n]`, in the order of the input; answers are
-  scalars unless said otherwise.
+  Weights `w`, relevances `b` and chances are `[n]`, in an order of the query's own that all its
+  arrays share; answers are scalars unless said otherwise.
 
   Attributes:
     grades: `[n]`, labels as floats, 0 under the mask.
-    labels: `[n]`, as given.
+    labels: `[n]`.
     where: `[n]`, False on padding.
     retrieved: `[n]`, False on padding and at -inf.
   """
@@ -51,6 +51,14 @@ class Ranked(Protocol):
     """Gains times weights of the valid items, `[n]`."""
     ...
 
+  def stop(self, max_label: ArrayLike | None) -> Array:
+    """The chance of each item to satisfy, `[n]`; None is the best grade of the query."""
+    ...
+
+  def max_label(self, given: ArrayLike | None) -> Array:
+    """The grade given, or the best of the query."""
+    ...
+
   def best(self, gain: Gain, weights: Array | None) -> Array:
     """The same, best first."""
     ...
@@ -80,7 +88,7 @@ class Ranked(Protocol):
     ...
 
   def position(self) -> Array:
-    """The expected rank of each item, counted from 0, `[n]`."""
+    """The expected place of each item, counted from 0, `[n]`."""
     ...
 
   def exact(self, what: str) -> Any:

@@ -1,11 +1,12 @@
-"""One query to many, and many values to one: `lift`, `aggregate` and safe arithmetic."""
+"""One query to many, and many values to one: `lift`, `in_blocks`, `aggregate`, safe division."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import _checks
@@ -16,6 +17,33 @@ def lift(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]:
   for _ in range(leading):
     kernel = jax.vmap(kernel)
   return kernel
+
+
+def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
+  """The same function of arrays `[q, ...]`, with at most `rows` of the first axis at a time.
+
+  The last block overlaps the one before it, so that all have one shape.
+  """
+
+  def blocked(*args):
+    size = jax.tree.leaves(args)[0].shape[0]
+    blocks = -(-size // rows)
+    if blocks <= 1:
+      return function(*args)
+    length = -(-size // blocks)
+
+    def block(start):
+      cut = functools.partial(lax.dynamic_slice_in_dim, start_index=start, slice_size=length)
+      return function(*jax.tree.map(cut, args))
+
+    def joined(x):
+      first = x[:-1].reshape(-1, *x.shape[2:])
+      return jnp.concatenate([first, x[-1, blocks * length - size :]])
+
+    starts = jnp.minimum(jnp.arange(blocks) * length, size - length)
+    return jax.tree.map(joined, lax.map(block, starts))
+
+  return blocked
 
 
 def safe_divide(x: Array, y: Array) -> Array:

@@ -55,10 +55,10 @@ class Pairs(NamedTuple):
 class Query:
   """A ranked query: what does not depend on the order. The rest is up to the subclass.
 
-  Weights and relevances are `[n]` in the order of the input.
+  Its items stand in an order of its own, which all arrays `[n]` share.
 
   Attributes:
-    labels: `[n]`, as given.
+    labels: `[n]`.
     grades: `[n]`, labels as floats of the dtype of the result, 0 under the mask.
     where: `[n]`, False on padding.
     retrieved: `[n]`, False on padding and for items known but not retrieved.
@@ -91,7 +91,24 @@ class Query:
   def gain(self, gain: Gain, weights: Array | None) -> Array:
     """Gains, times `weights` if given, 0 under the mask."""
     value = jnp.where(self.where, gain(self.grades), 0)
-    return value if weights is None else value * jnp.where(self.where, weights, 0)
+    if weights is None:
+      return value
+    return value * jnp.where(self.where, self.own(weights).astype(self.dtype), 0)
+
+  def own(self, x: Array) -> Array:
+    """What the caller gave for each item, in the order of this query."""
+    return x
+
+  @shared
+  def stop(self, max_label: ArrayLike | None) -> Array:
+    """The chance of each item to satisfy; None is the best grade of the query."""
+    return gains.stop_probability(self.grades, self.max_label(max_label))
+
+  def max_label(self, given: ArrayLike | None) -> Array:
+    """The grade given, or the best of the query."""
+    if given is None:
+      return jnp.max(gains.linear(self.grades))
+    return jnp.asarray(given).astype(self.dtype)
 
   @shared
   def best(self, gain: Gain, weights: Array | None) -> Array:
@@ -107,10 +124,6 @@ class Query:
 
   def _best(self, x: Array) -> Array:
     return sorting.descending(x, min(self.depth or self.n, self.n))
-
-  def wait(self, done: Array) -> None:
-    """Lets what is asked of the labels from here on wait for `done`: see `sorting.after`."""
-    self.grades = sorting.after(self.grades, done)
 
   @property
   def n(self) -> int:

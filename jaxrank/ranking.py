@@ -25,58 +25,46 @@ _SELECT_RATIO = 4
 
 
 class Slots(NamedTuple):
-  """Items in rank order: sorted keys, their items, and whether the rank is taken."""
+  """The ranks down to the deepest one asked for: sorted keys, and whether a rank is taken."""
 
   key: Array
-  item: Array
   live: Array
 
 
 class ExactQuery(Query):
-  """A query ranked by sorting, with one of the rules for ties."""
+  """A query ranked by sorting, with one of the rules for ties.
 
-  def __init__(self, rule: str, key: Array | None, *query: Any):
+  Unless only the first ranks count, its items stand in rank order: one permutation of the labels
+  serves every metric.
+  """
+
+  def __init__(self, rule: str, noise: Array | None, *query: Any):
     super().__init__(*query)
-    self.rule, self.noise = rule, key
+    self.rule = rule
     self.average = rule == "average"
     self.keys = sorting.keys(self.scores, self.where)
-    if self.depth != 0:
-      self.wait(self.slots.item)
+    self.item = None
+    if self._sorts():
+      self.keys, self.item = sorting.order(self.keys, self._first(noise))
+      self.labels, self.grades = take(self.labels, self.item), take(self.grades, self.item)
+      self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
 
   def exact(self, what: str) -> "ExactQuery":
     """This query."""
     return self
 
-  @property
-  def is_full(self) -> bool:
-    """Whether the slots hold every item."""
-    return self.slots.key.shape[-1] == self.n
+  def own(self, x: Array) -> Array:
+    """What the caller gave for each item, in the order of this query."""
+    return x if self.item is None else take(x, self.item)
 
-  @property
-  @shared
-  def full(self) -> Slots:
-    """Every item in rank order."""
-    return self._ranked(sorting.order(self.keys, self._first()))
+  def _sorts(self) -> bool:
+    """Whether every item is put in its place, not the first few or none."""
+    if self.rule == "random" or self.depth is None:
+      return True
+    selects = self.depth <= _SELECT_DEPTH and self.depth * _SELECT_RATIO <= self.n
+    return self.depth != 0 and not (selects and self.rule in ("average", "stable"))
 
-  @property
-  @shared
-  def slots(self) -> Slots:
-    """The items at ranks down to `depth`, or more."""
-    if (
-      self.depth is None
-      or self.depth > _SELECT_DEPTH
-      or self.depth * _SELECT_RATIO > self.n
-      or self.rule not in ("average", "stable")
-    ):
-      return self.full
-    values = sorting.top_values(self.scores, self.keys)
-    return self._ranked(sorting.top(values, self.depth))
-
-  def _ranked(self, item: Array) -> Slots:
-    key = take(self.keys, item)
-    return Slots(key, item, key > sorting.LOST)
-
-  def _first(self) -> Array | None:
+  def _first(self, noise: Array | None) -> Array | None:
     """Keys that order tied items; None for the order of the input."""
     if self.rule == "optimistic":
       return sorting.keys(self.grades, self.where)
@@ -84,38 +72,58 @@ class ExactQuery(Query):
       return sorting.keys(-self.grades, self.where)
     if self.rule == "random":
       column = sorting.slots(self.keys)
-      assert self.noise is not None
-      noise = functools.partial(jax.random.fold_in, self.noise)
-      bits = jax.vmap(lambda i: jax.random.bits(noise(i)))(column)
+      assert noise is not None
+      bits = jax.vmap(lambda i: jax.random.bits(jax.random.fold_in(noise, i)))(column)
       return lax.bitcast_convert_type(bits, jnp.int32)
     return None
+
+  @property
+  @shared
+  def selected(self) -> Array:
+    """The items at the first `depth` ranks."""
+    assert self.depth is not None
+    return sorting.top(sorting.top_values(self.scores, self.keys), self.depth)
+
+  def _ranked(self, w: Array) -> Array:
+    """`w` of the items in rank order, as deep as the slots."""
+    return w if self.item is not None else take(w, self.selected)
+
+  @property
+  @shared
+  def slots(self) -> Slots:
+    """The ranks down to `depth`, or more."""
+    key = self._ranked(self.keys)
+    return Slots(key, key > sorting.LOST)
+
+  @property
+  @shared
+  def tie(self) -> tuple[Array, Array]:
+    """The first and the last slot of the tie of each rank."""
+    return ties.layout(self.slots.key)
 
   @shared
   def mean(self, w: Array) -> Array:
     """The expected weight at each rank."""
-    slots, w = self.slots, w.astype(self.dtype)
-    value = jnp.where(slots.live, take(w, slots.item), 0)
+    key, live = self.slots
+    value = jnp.where(live, self._ranked(w.astype(self.dtype)), 0)
     if not self.average:
       return value
-    value = ties.mean(slots.key, value)
-    self.wait(value)
-    if self.is_full:
+    value = ties.mean(value, *self.tie)
+    if self.item is not None:
       return value
     cut, size = self.cut_tie
-    whole = jnp.sum(jnp.where(cut, w, 0)) / jnp.maximum(size, 1)
-    return jnp.where(slots.live & (slots.key == slots.key[-1]), whole, value)
+    whole = jnp.sum(jnp.where(cut, w.astype(self.dtype), 0)) / jnp.maximum(size, 1)
+    return jnp.where(live & (key == key[-1]), whole, value)
 
   @property
   @shared
   def progress(self) -> Array:
     """How far down its tie each rank is, from 0 to 1."""
-    key = self.slots.key
-    if self.is_full:
-      return ties.progress(key).astype(self.dtype)
-    start, size = ties.layout(key)
-    size = jnp.where(key == key[-1], self.cut_tie[1], size.astype(self.dtype))
-    above = (sorting.slots(key) - start).astype(self.dtype)
-    return above / jnp.maximum(size - 1, 1)
+    key, (start, end) = self.slots.key, self.tie
+    size = (end - start + 1).astype(self.dtype)
+    if self.item is None:
+      size = jnp.where(key == key[-1], self.cut_tie[1], size)
+    return (sorting.slots(key) - start).astype(self.dtype) / jnp.maximum(size - 1, 1)
 
   @property
   @shared
@@ -127,13 +135,8 @@ class ExactQuery(Query):
   @shared
   def stops(self, stop: Array) -> Array:
     """The chance to stop at each rank."""
-    slots = self.full if self.average else self.slots
-    stop = jnp.where(slots.live, take(stop.astype(self.dtype), slots.item), 0)
-    if not self.average:
-      return stop * ties.survival(stop)
-    stopped = ties.stops(slots.key, stop)
-    self.wait(stopped)
-    return stopped
+    stop = jnp.where(self.slots.live, self._ranked(stop.astype(self.dtype)), 0)
+    return ties.stops(stop, *self.tie) if self.average else stop * ties.survival(stop)
 
   def expect(self, w: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E sum w_i discount(r_i)` over the items with `r_i <= k`."""
@@ -169,7 +172,7 @@ class ExactQuery(Query):
       return jnp.where(inside, discount(rank.astype(self.dtype)), 0)
 
     if self.rule == "random":
-      found = take(b, self.full.item) & self.full.live
+      found = b & self.retrieved
       return jnp.where(jnp.any(found), value(1 + jnp.argmax(found).astype(jnp.int32)), 0)
     above, tied, relevant, rank = self.first_tie(b)
     expected = ties.first(value, above, tied, relevant) if self.average else value(rank)
@@ -197,35 +200,28 @@ class ExactQuery(Query):
 
   def ahead(self, b: Array, others: Array) -> Array:
     """The number of pairs of a `b` item with one of the `others` ahead of it; ties count half."""
-    key, item, _ = self.full
-    start, size = ties.layout(key)
-    other = take(others, item).astype(jnp.int32)
+    start, end = ties.layout(self.keys, sorting.MASKED)
+    other = others.astype(jnp.int32)
     count = jnp.concatenate([jnp.zeros_like(other[:1]), jnp.cumsum(other, dtype=jnp.int32)])
-    twice = take(count, start) + take(count, start + size) - other
-    return jnp.sum(jnp.where(take(b, item), twice, 0).astype(self.dtype)) / 2
+    twice = take(count, start) + take(count, end + 1) - other
+    return jnp.sum(jnp.where(b, twice, 0).astype(self.dtype)) / 2
 
   def position(self) -> Array:
-    """The midrank of each item, counted from 0, in the order of the input."""
-    key, item, _ = self.full
-    start, size = ties.layout(key)
-    middle = start.astype(self.dtype) + (size - 1).astype(self.dtype) / 2
-    return sorting.scatter(middle, sorting.after(item, middle))
+    """The midrank of each item, counted from 0."""
+    return ties.twice_midrank(self.keys).astype(self.dtype) / 2
 
   def pairs(self) -> Pairs:
     """Pairs of valid items by the order of their scores and of their labels (Knight, 1966)."""
-    labels = sorting.keys(self.labels, self.where)
-    item = sorting.order(self.keys, labels)
-    by_label = sorting.order(take(labels, item))
-    discordant = sorting.discordant(sorting.scatter(sorting.slots(by_label), by_label))
-    item = sorting.after(item, discordant.astype(self.dtype))
-    key, labels = take(self.keys, item), take(labels, item)
-    tied_scores = self._tied(key, item)
-    tied_labels = self._tied(
-      take(labels, sorting.after(by_label, tied_scores.astype(self.dtype))), tied_scores
-    )
-    changed = (key[1:] != key[:-1]) | (labels[1:] != labels[:-1])
-    joint = jnp.concatenate([jnp.zeros_like(key[:1]), -jnp.cumsum(changed, dtype=jnp.int32)])
-    tied_both = self._tied(jnp.where(key > sorting.MASKED, joint, sorting.MASKED), tied_labels)
+    start, _ = ties.layout(self.keys, sorting.MASKED)
+    labels, by_label = sorting.order(sorting.keys(self.labels, self.where))
+    # Back in the order of the scores, tied ones in that of their labels: not discordant.
+    start, back = sorting.order(~take(start, by_label))
+    discordant = sorting.discordant(back)
+    joint = take(labels, back)
+    changed = (start[1:] != start[:-1]) | (joint[1:] != joint[:-1])
+    joint = jnp.concatenate([jnp.zeros_like(start[:1]), -jnp.cumsum(changed, dtype=jnp.int32)])
+    joint = jnp.where(self.where, joint, sorting.MASKED)
+    tied_scores, tied_labels, tied_both = map(_tied_pairs, (self.keys, labels, joint))
     with jax.enable_x64(True):
       n = jnp.sum(self.where.astype(jnp.int64))
       differ = (n * (n - 1) - tied_scores - tied_labels + tied_both) // 2
@@ -237,11 +233,12 @@ class ExactQuery(Query):
       )
       return Pairs(*(count.astype(self.dtype) for count in counts))
 
-  def _tied(self, key: Array, done: Array) -> Array:
-    """The number of ordered pairs of valid items that tie by these keys, int64."""
-    _, size = ties.layout(sorting.after(key, done.astype(self.dtype)))
-    with jax.enable_x64(True):
-      return jnp.sum(jnp.where(key > sorting.MASKED, size - 1, 0).astype(jnp.int64))
+
+def _tied_pairs(key: Array) -> Array:
+  """The number of ordered pairs of valid items that tie by sorted keys, int64."""
+  start, end = ties.layout(key, sorting.MASKED)
+  with jax.enable_x64(True):
+    return jnp.sum((end - start).astype(jnp.int64))
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["key"], meta_fields=["ties"])

@@ -42,7 +42,7 @@ class LaplaceQuery(Query):
 
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(*query)
-    self.item = sorting.order(sorting.keys(lax.stop_gradient(self.scores), self.retrieved))
+    _, self.item = sorting.order(sorting.keys(lax.stop_gradient(self.scores), self.retrieved))
     self.live = sorting.slots(self.item) < jnp.sum(self.retrieved, dtype=jnp.int32)
     bound = float(jnp.finfo(self.dtype).max) / 4
     score = jnp.where(self.retrieved, self.scores, 0).astype(self.dtype)

@@ -100,19 +100,20 @@ def top(values: Array, k: int) -> Array:
   return lax.top_k(values, k)[1]
 
 
-def order(key: Array, first: Array | None = None) -> Array:
-  """The permutation that sorts int32 keys `[n]`, largest first.
+def order(key: Array, first: Array | None = None) -> tuple[Array, Array]:
+  """int32 keys `[n]` sorted, largest first, and the permutation that sorts them.
 
   Ties keep the order of the input, or, given other keys `first`, the order of those.
   """
   if first is None:
     return _order(key)
-  before = _order(first)
-  return take(before, _order(take(key, before)))
+  _, before = _order(first)
+  key, item = _order(take(key, before))
+  return key, take(before, item)
 
 
 @batched
-def _order(key: Array) -> Array:
+def _order(key: Array) -> tuple[Array, Array]:
   queries = int(np.prod(key.shape[:-1]))
   if key.shape[-1] not in _NETWORK_LENGTHS or queries < _NETWORK_QUERIES:
     return _order_by_sort(key)
@@ -126,16 +127,17 @@ def _words(key: Array, axis: int) -> Array:
   return lax.shift_left((~key).astype(jnp.int64), jnp.full_like(index, 32)) | index
 
 
-def _index(words: Array) -> Array:
-  return (words & jnp.full_like(words, 0xFFFFFFFF)).astype(jnp.int32)
+def _unpacked(words: Array) -> tuple[Array, Array]:
+  key = ~lax.shift_right_arithmetic(words, jnp.full_like(words, 32))
+  return key.astype(jnp.int32), words.astype(jnp.int32)
 
 
-def _order_by_sort(key: Array) -> Array:
+def _order_by_sort(key: Array) -> tuple[Array, Array]:
   with jax.enable_x64(True):
-    return _index(lax.sort(_words(key, key.ndim - 1), is_stable=False))
+    return _unpacked(lax.sort(_words(key, key.ndim - 1), is_stable=False))
 
 
-def _order_by_network(key: Array) -> Array:
+def _order_by_network(key: Array) -> tuple[Array, Array]:
   """Bitonic sort along the leading axis: queries fill the vectors."""
   n = key.shape[-1]
   phases = (n - 1).bit_length()
@@ -143,12 +145,10 @@ def _order_by_network(key: Array) -> Array:
   with jax.enable_x64(True):
     padding = ((0, (1 << phases) - n), *((0, 0),) * (key.ndim - 1))
     words = jnp.pad(_words(key, 0), padding, constant_values=jnp.iinfo(jnp.int64).max)
-    for phase in range(1, phases + 1):
-      steps = list(range(phase - 1, -1, -1))
-      while steps:
-        words = _exchange(words, phase, steps[:2])
-        steps = steps[2:]
-    return jnp.moveaxis(_index(words[:n]), 0, -1)
+    for phase in range(phases):
+      for step in range(phase, -1, -1):
+        words = _exchange(words, 1 << step, step == phase)
+    return _unpacked(jnp.moveaxis(words[:n], 0, -1))
 
 
 def slots(x: Array) -> Array:
@@ -163,26 +163,16 @@ def _iota_like(x: Array) -> Array:
   return lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1, out_sharding=sharding)
 
 
-def _exchange(x: Array, phase: int, steps: list[int]) -> Array:
-  """One or two neighbouring steps of a bitonic phase in one pass over the memory."""
-  width, lanes = 1 << steps[-1], 1 << len(steps)
-  blocks = x.shape[0] // (width * lanes)
-  parts = [
-    lax.index_in_dim(x.reshape(blocks, lanes, width, *x.shape[1:]), i, 1, keepdims=False)
-    for i in range(lanes)
-  ]
-  descending = np.arange(blocks) * width * lanes >> phase & 1
-  descending = descending.astype(bool).reshape(-1, *(1,) * x.ndim)
-  for step in range(len(steps)):
-    partner = lanes >> (step + 1)
-    for i in range(lanes):
-      if not i & partner:
-        low = jnp.minimum(parts[i], parts[i | partner])
-        high = jnp.maximum(parts[i], parts[i | partner])
-        if descending.any():
-          low, high = jnp.where(descending, high, low), jnp.where(descending, low, high)
-        parts[i], parts[i | partner] = low, high
-  return jnp.stack(parts, axis=1).reshape(x.shape)
+def _exchange(x: Array, width: int, mirrored: bool) -> Array:
+  """Puts the smaller of each two first: `width` apart, or mirrored in blocks of twice that."""
+  blocks = x.reshape(-1, 2, width, *x.shape[1:])
+  first, second = blocks[:, 0], blocks[:, 1]
+  if mirrored:
+    second = lax.rev(second, (1,))
+  first, second = jnp.minimum(first, second), jnp.maximum(first, second)
+  if mirrored:
+    second = lax.rev(second, (1,))
+  return jnp.stack([first, second], axis=1).reshape(x.shape)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -197,7 +187,7 @@ def descending(x: Array, k: int) -> Array:
 @descending.defjvp
 def _descending_jvp(k, primals, tangents):
   (x,), (dx,) = primals, tangents
-  index = order(keys(lax.stop_gradient(x), jnp.ones_like(x, bool)))
+  _, index = order(keys(lax.stop_gradient(x), jnp.ones_like(x, bool)))
   return take(x, index[:k]), take(dx, index[:k])
 
 
@@ -226,33 +216,6 @@ def _sorted(x: Array, k: int) -> Array:
     return -lax.sort(-x)[..., :k]
   key = lax.sort(~keys(x, jnp.ones_like(x, bool)), is_stable=False)[..., :k]
   return top_values(x, ~key).astype(x.dtype)
-
-
-def count_above(key: Array, than: Array, known: Array) -> Array:
-  """How many of the keys `[..., n]`, sorted largest first, exceed each of `than`.
-
-  `known` of them are known to; a binary search finds the rest.
-  """
-  n = key.shape[-1]
-
-  def halve(step, count):
-    further = count + (jnp.int32(1 << n.bit_length()) >> (step + 1))
-    found = take(key, jnp.minimum(further, n) - 1) > than
-    return jnp.where((further <= n) & found, further, count)
-
-  return lax.fori_loop(0, n.bit_length(), halve, known)
-
-
-def after(x: Array, done: Array) -> Array:
-  """`x`, but not before `done`, finite floats or indices, is there.
-
-  XLA would prepare later work before and beside a sort on CPU, and all of it would fall out of
-  the cache: twice the memory, and twice the time of the sum of the two.
-  """
-  real = jnp.issubdtype(done.dtype, jnp.floating)
-  done = lax.stop_gradient(done)
-  never = jnp.all(done < (float(jnp.finfo(done.dtype).min) if real else 0))
-  return jnp.where(never, jnp.zeros_like(x), x)
 
 
 def discordant(rank: Array) -> Array:

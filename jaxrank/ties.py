@@ -1,8 +1,7 @@
 """What tied items are worth, on average over all their orders.
 
-Everything here works on sorted keys `[n]`, so that a tie is a run of equal keys; keys that are
-not ranked tie with none. Float scores tie in pairs now and then, and pairs take one pass over the
-data; anything longer in the batch takes a search for the ends of each tie.
+Items stand in rank order, `[n]`, so that a tie is a run of equal keys. Ties of two take one pass
+over the data; the loops for longer ones end with the longest tie of the batch.
 """
 
 from collections.abc import Callable
@@ -10,192 +9,147 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxrank import sorting
 from jaxrank.sorting import take
 
 
-def layout(key: Array) -> tuple[Array, Array]:
-  """Where the tie of each item starts, counted from 0, and its size, `[n]` each."""
-  start = sorting.count_above(key, key, jnp.zeros_like(key))
-  return start, sorting.count_above(key, key - 1, start) - start
+def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
+  """The first and the last slot of the tie of each item; keys up to `least` tie with none."""
+  tied = (key > least) & (key == _above(key, least))
+  return _layout(tied)
+
+
+@sorting.batched
+def _layout(tied: Array) -> tuple[Array, Array]:
+  def double(state):
+    length, above, below, _ = state
+    above = jnp.where(above == length, above + _from(above, -length), above)
+    below = jnp.where(below == length, below + _from(below, length), below)
+    return 2 * length, above, below, jnp.any(above == 2 * length)
+
+  above = tied.astype(jnp.int32)
+  state = (jnp.int32(1), above, _below(above), jnp.any(tied & _above(tied)))
+  _, above, below, _ = lax.while_loop(lambda state: state[3], double, state)
+  slot = sorting.slots(tied)
+  return slot - above, slot + below
+
+
+def twice_midrank(key: Array) -> Array:
+  """Twice the mean place, counted from 0, of each item among all that it ties with."""
+  start, end = layout(key, sorting.MASKED)
+  return start + end
 
 
 @jax.custom_jvp
-def mean(key: Array, w: Array) -> Array:
+def mean(w: Array, start: Array, end: Array) -> Array:
   """The mean of `w` over the tie of each item."""
-  return _mean(key, w)
+  return _mean(w, start, end)
 
 
 @mean.defjvp
 def _mean_jvp(primals, tangents):
-  key, w = primals
-  start, size = layout(key)
+  w, start, end = primals
   # Sums by scattering have a transpose; loops have none.
-  sum_ = take(jnp.zeros_like(w).at[start].add(tangents[1]), start)
-  return mean(key, w), sum_ / size.astype(w.dtype)
+  sum_ = take(jnp.zeros_like(w).at[start].add(tangents[0]), start)
+  return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)
 
 
 @sorting.batched
-def _mean(key: Array, w: Array) -> Array:
-  def pair(w, other):
-    return (w + other) / 2
-
-  def any_length():
-    start, size = layout(sorting.after(key, running := _running(key, w)))
-    size = jnp.where(key > sorting.LOST, size, 1)
-    return take(running, jnp.maximum(start + size - 1, 0)) / size.astype(w.dtype)
-
-  return _by_length(key, any_length, lambda with_tie: with_tie(pair, pair, w, w))
-
-
-def _running(key: Array, w: Array) -> Array:
-  """The sum of `w` over the tie of each item, down to it, `[..., n]`.
-
-  The reach doubles until it spans the longest tie: never the difference of two long sums, whose
-  rounding would show in the mean of a few items.
-  """
-  slot = sorting.slots(key)
-
-  def reaches(length):
-    above = take(key, jnp.maximum(slot - length, 0))
-    return (slot >= length) & (key > sorting.LOST) & (key == above)
+def _mean(w: Array, start: Array, end: Array) -> Array:
+  # Sums down to each item and up to it: never the difference of two long sums, whose rounding
+  # would show in the mean of a few items.
+  slot, size = sorting.slots(w), end - start + 1
+  longest = jnp.max(size)
 
   def double(state):
-    length, here, sum_ = state
-    sum_ = sum_ + jnp.where(here, take(sum_, jnp.maximum(slot - length, 0)), 0)
-    return 2 * length, reaches(2 * length), sum_
+    length, down, up = state
+    down = down + jnp.where(slot - length >= start, _from(down, -length), 0)
+    up = up + jnp.where(slot + length <= end, _from(up, length), 0)
+    return 2 * length, down, up
 
-  state = (jnp.int32(1), reaches(1), w)
-  return lax.while_loop(lambda state: jnp.any(state[1]), double, state)[2]
-
-
-@sorting.batched
-def progress(key: Array) -> Array:
-  """How far down its tie an item stands, from 0 for the first to 1 for the last, float32."""
-
-  def any_length():
-    start, size = layout(key)
-    above = (sorting.slots(key) - start).astype(jnp.float32)
-    return above / jnp.maximum(size - 1, 1).astype(jnp.float32)
-
-  def pairs(with_tie):
-    zero = jnp.zeros_like(key, jnp.float32)
-    return with_tie(lambda x, y: zero, lambda x, y: zero + 1, zero, zero)
-
-  return _by_length(key, any_length, pairs)
+  down = w + jnp.where(start < slot, _above(w), 0)
+  up = w + jnp.where(slot < end, _below(w), 0)
+  state = (jnp.int32(2), down, up)
+  _, down, up = lax.while_loop(lambda state: state[0] < longest, double, state)
+  return (down + (up - w)) / size.astype(w.dtype)
 
 
 @jax.custom_jvp
-def stops(key: Array, stop: Array) -> Array:
+def stops(stop: Array, start: Array, end: Array) -> Array:
   """The chance to stop at each rank of a user who stops at an item with probability `stop`."""
-  return _stops(key, stop)
+  return _stops(stop, start, end)
 
 
 @stops.defjvp
 def _stops_jvp(primals, tangents):
-  key, stop = primals
-  start, _ = layout(key)
+  stop, start, end = primals
+  items = jnp.arange(2, stop.shape[-1] + 1, dtype=jnp.int32)
 
   def scanned(stop):
     def add(state, item):
-      return _add_item(item, state, stop, start, _has_item(item, key, start)), None
+      return _add_item(item, state, stop, start, end), None
 
-    items = jnp.arange(2, key.shape[-1] + 1, dtype=jnp.int32)
     (stopped, _), _ = lax.scan(add, _one_item(stop, start), items)
     return stopped * take(survival(stop), start)
 
   # A while loop has no reverse mode: gradients with respect to labels pay the fixed length.
-  return jax.jvp(scanned, (stop,), tangents[1:])
+  return jax.jvp(scanned, (stop,), tangents[:1])
 
 
 @sorting.batched
-def _stops(key: Array, stop: Array) -> Array:
-  def any_length():
-    start = sorting.count_above(key, key, jnp.zeros_like(key))
+def _stops(stop: Array, start: Array, end: Array) -> Array:
+  longest = jnp.max(end - start + 1)
 
-    def add(state):
-      item, has, *state = state
-      state = _add_item(item, state, stop, start, has)
-      return item + 1, _has_item(item + 1, key, start), *state
+  def add(state):
+    item, *state = state
+    return item + 1, *_add_item(item, state, stop, start, end)
 
-    second = jnp.int32(2)
-    state = (second, _has_item(second, key, start), *_one_item(stop, start))
-    _, _, stopped, _ = lax.while_loop(lambda state: jnp.any(state[1]), add, state)
-    return stopped * take(survival(sorting.after(stop, stopped)), start)
-
-  def pairs(with_tie):
-    alive = survival(stop)
-
-    def first(here, other):
-      return alive * (here + other) / 2
-
-    def second(here, other):
-      return _above(alive) * (here * (1 - other) + other * (1 - here)) / 2
-
-    return with_tie(first, second, stop, alive * stop)
-
-  return _by_length(key, any_length, pairs)
+  state = (jnp.int32(2), *_one_item(stop, start))
+  _, stopped, _ = lax.while_loop(lambda state: state[0] <= longest, add, state)
+  return stopped * take(survival(stop), start)
 
 
 def survival(stop: Array) -> Array:
   """The chance to pass all items ahead, in rank order."""
-  passed = jnp.cumprod(1 - stop, axis=-1)
-  return jnp.concatenate([jnp.ones_like(stop[..., :1]), passed[..., :-1]], axis=-1)
+  return _above(jnp.cumprod(1 - stop, axis=-1), 1)
 
 
-def _by_length(key: Array, any_length: Callable[[], Any], pairs: Callable[[Any], Any]) -> Any:
-  """`any_length()`, or if no tie of the batch is longer than two, `pairs(with_tie)`.
-
-  `with_tie(first, second, x, alone)` is `first(x, next)` and `second(x, previous)` for the two
-  items of a pair, and `alone` for items that tie with none.
-  """
-
-  def with_tie(first, second, x, alone):
-    tied = _tied(key, 1)
-    above, below = (jax.tree.map(shift, x) for shift in (_above, _below))
-    return jnp.where(tied, second(x, above), jnp.where(_below(tied), first(x, below), alone))
-
-  return lax.cond(jnp.any(_tied(key, 2)), any_length, lambda: pairs(with_tie))
-
-
-def _tied(key: Array, by: int) -> Array:
-  """Whether an item ties with the one `by` ranks above it."""
-  above = jnp.concatenate([jnp.full_like(key[..., :by], sorting.MASKED), key], axis=-1)
-  return (key > sorting.LOST) & (key == above[..., : key.shape[-1]])
-
-
-def _above(x: Array) -> Array:
-  return jnp.concatenate([jnp.zeros_like(x[..., :1]), x[..., :-1]], axis=-1)
+def _above(x: Array, first: Any = 0) -> Array:
+  """What stands one rank above; `first` above the first rank."""
+  return jnp.concatenate([jnp.full_like(x[..., :1], first), x[..., :-1]], axis=-1)
 
 
 def _below(x: Array) -> Array:
   return jnp.concatenate([x[..., 1:], jnp.zeros_like(x[..., :1])], axis=-1)
 
 
-def _has_item(item: Array, key: Array, start: Array) -> Array:
-  """Whether the tie of each rank has an item number `item`."""
-  last = key.shape[-1] - 1
-  there = take(key, jnp.minimum(start + item - 1, last)) == key
-  return there & (start + item - 1 <= last) & (key > sorting.LOST)
+def _from(x: Array, away: Array) -> Array:
+  """What stands so many ranks below, or above if negative, around the ends."""
+  n = x.shape[-1]
+  start = jnp.where(away < 0, n + away, away)
+  return lax.dynamic_slice_in_dim(jnp.concatenate([x, x], axis=-1), start, n, axis=-1)
 
 
 def _one_item(stop: Array, start: Array) -> tuple[Array, Array]:
   """The state of `_add_item` when each tie holds its first item alone."""
   ahead = sorting.slots(stop) - start
-  alive = jnp.where(ahead == 1, 1 - take(stop, start), 0)
+  alive = jnp.where(ahead == 1, 1 - _above(stop), 0)
   return jnp.where(ahead == 0, stop, 0), jnp.where(ahead == 0, 1, alive)
 
 
-def _add_item(item: Array, state: Any, stop: Array, start: Array, has: Array) -> Any:
+def _add_item(item: Array, state: Any, stop: Array, start: Array, end: Array) -> Any:
   """Adds to each tie that has it its item number `item`, at a random place among those before.
 
   At a rank with `l` items of the tie ahead, `alive` is the mean chance to pass `l` of the items
   so far, and `stopped` the mean chance to pass them and stop there.
   """
   stopped, alive = state
-  new = take(stop, jnp.minimum(start + item - 1, stop.shape[-1] - 1))
+  place = start + item - 1
+  has = place <= end
+  new = take(stop, jnp.minimum(place, stop.shape[-1] - 1))
   here = 1 / item.astype(stop.dtype)
   ahead = (sorting.slots(stop) - start).astype(stop.dtype) * here
   passed = ahead * (1 - new)

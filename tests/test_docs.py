@@ -48,7 +48,7 @@ def test_metrics_document_every_argument(name):
 def test_examples_of_metrics_are_true(name):
   """The wrapper of a metric hides its doctest from the collector of its module."""
   metric = METRICS[name]
-  names = {**vars(inspect.getmodule(inspect.unwrap(metric))), "jnp": jaxrank.metrics.graded.jnp}
+  names = {**vars(inspect.getmodule(inspect.unwrap(metric))), "jnp": jaxrank.metrics.binary.jnp}
   examples = doctest.DocTestFinder().find(inspect.unwrap(metric), name, globs=names)
   results = [doctest.DocTestRunner().run(example) for example in examples]
   assert sum(result.attempted for result in results) > 0

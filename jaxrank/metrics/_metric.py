@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +18,9 @@ from jaxrank._typing import Ranking
 from jaxrank.ranking import Exact
 
 _PER_ITEM = "weights"
+
+# A core's caches hold a few arrays of so many items; half as many make it wait for the others.
+_ITEMS_PER_CORE = 1 << 17
 
 
 class Question(NamedTuple):
@@ -138,10 +142,27 @@ def _answer(spec, arrays, weights, ranking, scores, labels, where):
       kernel(ranked, **own, **({} if w is None else {_PER_ITEM: w}))
       for kernel, own, w in zip(kernels, parameters, weights, strict=True)
     ]
-    return jax.tree.map(functools.partial(_spoil, jnp.any(spoiled)), values)
+    answers = jnp.stack(values) if together else values
+    return jax.tree.map(functools.partial(_spoil, jnp.any(spoiled)), answers)
 
+  # Only the values of a lone question may be more than a scalar.
+  together = len(kernels) > 1
   keys = _keys_of_queries(getattr(ranking, "key", None), where)
-  return masking.lift(query, scores.ndim - 1)(scores, labels, where, weights, keys)
+  queries = masking.lift(query, scores.ndim - 1)
+  if scores.ndim > 1 and isinstance(ranking, Exact):
+    queries = masking.in_blocks(queries, _rows(scores))
+  values = queries(scores, labels, where, weights, keys)
+  return [values[..., i] for i in range(len(kernels))] if together else values
+
+
+def _rows(scores: Array) -> int:
+  """So much of the batch at a time that all work on it stays in the caches of a CPU.
+
+  Elsewhere, and where devices may share the batch, all of it.
+  """
+  if jax.default_backend() != "cpu" or jax.device_count() > 1:
+    return scores.shape[0]
+  return max(1, (os.cpu_count() or 1) * _ITEMS_PER_CORE * scores.shape[0] // max(1, scores.size))
 
 
 def _spoil(spoiled: Array, x: Array) -> Array:

@@ -7,11 +7,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import sorting
+from jaxrank import sorting, ties
 from jaxrank._typing import Ranked
 from jaxrank.masking import safe_divide
 from jaxrank.metrics._metric import metric
-from jaxrank.ranking import Exact
 
 
 @metric(sorts="all")
@@ -115,8 +114,8 @@ def spearman(ranked: Ranked) -> Array:
     <https://doi.org/10.2307/1412159>`_, 1904.
   """
   position = ranked.position()
-  labels = sorting.after(ranked.labels, position)
-  labels = Exact()(labels, labels, ranked.where).position()
+  key, item = sorting.order(sorting.keys(ranked.labels, ranked.where))
+  labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
   x, y = _centred(position, ranked), _centred(labels, ranked)
   return safe_divide(jnp.sum(x * y), _root(jnp.sum(x * x)) * _root(jnp.sum(y * y)))
 
