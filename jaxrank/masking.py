@@ -27,7 +27,7 @@ def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
 
   def blocked(*args):
     size = jax.tree.leaves(args)[0].shape[0]
-    blocks = -(-size // rows)
+    blocks = -(-size // max(rows, 1))
     if blocks <= 1:
       return function(*args)
     length = -(-size // blocks)

@@ -190,6 +190,24 @@ def wider(drawn: cases.Cases, columns: int) -> tuple[np.ndarray, cases.Cases]:
   return places, padded
 
 
+def moved(drawn: cases.Cases) -> cases.Cases:
+  """The queries with their items in other columns, in the same order, among hostile padding."""
+  rng = np.random.default_rng(0)
+  first = np.arange(N) < drawn.where.sum(-1, keepdims=True)
+  items = np.argsort(~drawn.where, axis=-1, kind="stable")
+  columns = rng.random(drawn.where.shape).argsort(-1)
+  columns = np.sort(np.where(first, columns, N), axis=-1)
+  row, _ = np.nonzero(first)
+  out = drawn._replace(
+    scores=rng.choice(np.float32(cases.HOSTILE_SCORES), drawn.scores.shape),
+    labels=rng.choice(np.float32(cases.HOSTILE_LABELS), drawn.labels.shape),
+    where=np.zeros_like(drawn.where),
+  )
+  for new, old in zip(out[:3], drawn[:3], strict=True):
+    new[row, columns[first]] = old[row, items[first]]
+  return out
+
+
 def repeated(*rows) -> list[np.ndarray]:
   """Rows of `N` numbers, each as often as the compiled functions want."""
   return [np.tile(np.float32([x]), (QUERIES, 1)) for x in rows]
@@ -222,7 +240,13 @@ def test_the_order_of_the_items_is_irrelevant(name):
 
 
 @every
-def test_padding_is_irrelevant(name):
+def test_where_the_padding_stands_is_irrelevant(name):
+  for ties in (None, "stable") if name in TIED else (None,):
+    same(values(name, moved(MANY), ties), values(name, MANY, ties))
+
+
+@kinds
+def test_longer_padding_is_irrelevant(name):
   # Long enough for small cut-offs to select instead of sorting.
   _, padded = wider(LISTS, 12)
   same(compiled(name)(*padded[:3]), compiled(name)(*LISTS[:3]))
@@ -649,7 +673,7 @@ def test_mistakes_of_choice():
 SMOOTH = [
   "precision@2", "recall@3(rel=2)", "f@3", "hit_rate@2", "rr", "rr@2", "ap", "ap@3/cutoff",
   "r_precision", "fall_out@3", "dcg@3", "ndcg", "ndcg@3", "ndcg(linear,rbp)", "err", "nerr@3",
-  "rbp", "auc",
+  "rbp", "auc", "spearman",
 ]  # fmt: skip
 SMOOTH_ORACLES = {
   "ndcg": oracles.smooth_ndcg,
@@ -660,7 +684,7 @@ SMOOTH_ORACLES = {
   "rbp": oracles.smooth_rbp,
 }
 smooth = pytest.mark.parametrize("name", SMOOTH)
-smooth_questions = pytest.mark.parametrize("name", ["ndcg@3", "rr@2", "ap@3/cutoff", "nerr@3"])
+smooth_questions = pytest.mark.parametrize("name", ["ndcg@3", "rr@2", "err"])
 
 
 @functools.cache
@@ -696,12 +720,12 @@ def test_smooth_values_and_gradients_are_finite(name, temperature):
 @smooth
 def test_smooth_range_and_empty_queries(name):
   value, by_score, _ = in_batches(at_temperature(name, 0.5), MANY)
-  assert np.all(value >= -1e-6)
+  assert np.all(value >= METRICS[name].low - 1e-6)
   if "k" not in METRICS[name].own:
     # The smooth steps at a cut-off need not add up to k.
     assert np.all(value <= METRICS[name].high * (1 + 1e-6))
   empty = ~MANY.where.any(-1)
-  if METRICS[name].public is not jr.fall_out:
+  if METRICS[name].public not in (jr.fall_out, jr.spearman):
     empty |= ~(MANY.where & (MANY.labels > 0)).any(-1)
   assert empty.any()
   np.testing.assert_array_equal(value[empty], 0)
@@ -718,8 +742,18 @@ def test_smooth_order_of_the_items_is_irrelevant(name):
   same(moved, np.take_along_axis(slope, order, -1), rtol=2e-5)
 
 
+@smooth
+def test_smooth_where_the_padding_stands_is_irrelevant(name):
+  other = moved(MANY)
+  value, slope, _ = in_batches(at_temperature(name, 0.7), MANY)
+  moved_value, moved_slope, _ = in_batches(at_temperature(name, 0.7), other)
+  same(moved_value, value)
+  same(moved_slope[other.where], slope[MANY.where])
+  np.testing.assert_array_equal(moved_slope[~other.where], 0)
+
+
 @smooth_questions
-def test_smooth_padding_is_irrelevant(name):
+def test_smooth_longer_padding_is_irrelevant(name):
   places, padded = wider(LISTS, 12)
   value, slope, _ = soft(name)(*LISTS[:3], np.float32(0.7))
   wide_value, wide_slope, _ = map(np.asarray, soft(name)(*padded[:3], np.float32(0.7)))
@@ -763,7 +797,10 @@ def test_smooth_not_a_number_poisons_its_own_query(name):
   same(slope[kept], clean_slope[kept])
 
 
-@smooth
+@pytest.mark.parametrize(
+  "name",
+  ["precision@2", "hit_rate@2", "rr", "ap", "r_precision", "ndcg@3", "err", "auc", "spearman"],
+)
 def test_smooth_gradients_are_slopes(name):
   rng = np.random.default_rng(0)
   scores = rng.standard_normal((6, N))
@@ -802,7 +839,7 @@ def test_smooth_temperatures_and_cutoffs_sweep(name):
   assert len(traces) == 1
   same(jax.jit(jax.vmap(lambda t: at(jr.Laplace(t))))(temperatures), one_by_one)
   same(jax.jit(jax.vmap(at))(jr.Laplace(temperatures)), one_by_one)
-  ks = np.int32([1, 2, N, N + 3])
+  ks = np.int32([1, N + 3])
   swept = jax.jit(jax.vmap(lambda k: at(jr.Laplace(0.7), k=k)))(ks)
   static = jax.jit(lambda: [at(jr.Laplace(0.7), k=int(k)) for k in ks])()
   same(swept, jnp.stack(static))
@@ -839,10 +876,9 @@ def test_smooth_metrics_train_on_many_devices(name):
     same(spread_slope, slope, rtol=2e-5)
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @smooth_questions
-def test_smooth_half_precision(name, dtype):
-  half = jnp.asarray(ALL_VALID.scores).astype(dtype)
+def test_smooth_half_precision(name):
+  half = jnp.asarray(ALL_VALID.scores).astype(jnp.bfloat16)
   value, slope, _ = soft(name)(half, *ALL_VALID[1:3], np.float32(0.7))
   expected, wide, _ = soft(name)(half.astype(jnp.float32), *ALL_VALID[1:3], np.float32(0.7))
   assert value.dtype == jnp.float32
