@@ -62,7 +62,7 @@ def _mean(w: Array, start: Array, end: Array) -> Array:
   # Sums down to each item and up to it: never the difference of two long sums, whose rounding
   # would show in the mean of a few items.
   slot, size = sorting.slots(w), end - start + 1
-  longest = jnp.max(size)
+  longest = jnp.max(size, initial=0)
 
   def double(state):
     length, down, up = state
@@ -101,7 +101,7 @@ def _stops_jvp(primals, tangents):
 
 @sorting.batched
 def _stops(stop: Array, start: Array, end: Array) -> Array:
-  longest = jnp.max(end - start + 1)
+  longest = jnp.max(end - start + 1, initial=0)
 
   def add(state):
     item, *state = state
