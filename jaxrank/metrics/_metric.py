@@ -140,7 +140,7 @@ def _answer(spec, arrays, weights, ranking, scores, labels, where):
     ]
     return jax.tree.map(functools.partial(_spoil, jnp.any(spoiled)), values)
 
-  keys = _keys_of_queries(getattr(ranking, "key", None), where)
+  keys = keys_of_queries(getattr(ranking, "key", None), where)
   return masking.lift(query, scores.ndim - 1)(scores, labels, where, weights, keys)
 
 
@@ -152,7 +152,7 @@ def _isnan(x: Array) -> Array:
   return jnp.isnan(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros_like(x, bool)
 
 
-def _keys_of_queries(key: Array | None, where: Array) -> Array | None:
+def keys_of_queries(key: Array | None, where: Array) -> Array | None:
   """One key a query, by its place in the batch."""
   if key is None or where.ndim == 1:
     return key

@@ -111,7 +111,7 @@ def err(ranked: Ranked, *, k: Cutoff = None, max_label: ArrayLike | None = None)
     Chapelle et al., `Expected reciprocal rank for graded relevance
     <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  stop = gains.stop_probability(ranked.grades, _max_label(ranked, max_label))
+  stop = gains.stop_probability(ranked.grades, max_label_of(ranked, max_label))
   return ranked.cascade(stop, discounts.reciprocal, k=k)
 
 
@@ -139,14 +139,15 @@ def nerr(ranked: Ranked, *, k: Cutoff = None, max_label: ArrayLike | None = None
     Chapelle et al., `Expected reciprocal rank for graded relevance
     <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  max_label = _max_label(ranked, max_label)
+  max_label = max_label_of(ranked, max_label)
   stop = gains.stop_probability(ranked.grades, max_label)
   actual = ranked.cascade(stop, discounts.reciprocal, k=k)
   best = gains.stop_probability(ranked.best_grades(), max_label)
   return safe_divide(actual, at_ranks(best * survival(best), discounts.reciprocal, k))
 
 
-def _max_label(ranked: Ranked, max_label: ArrayLike | None) -> Array:
+def max_label_of(ranked: Ranked, max_label: ArrayLike | None) -> Array:
+  """The best grade there is, or the best of the query."""
   if max_label is None:
     return jnp.max(gains.linear(ranked.grades))
   return jnp.asarray(max_label).astype(ranked.dtype)
