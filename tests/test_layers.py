@@ -10,12 +10,12 @@ import jaxrank
 
 FLOORS = (
   "_typing _checks",
-  "masking sorting gains discounts ragged values",
+  "masking sorting gains discounts kernels ragged values",
   "ties query",
   "ranking",
   "smoothing",
   "metrics grammar",
-  "measures",
+  "measures losses",
   "letor",
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.split()}
