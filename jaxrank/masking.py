@@ -58,7 +58,7 @@ def has_relevant(
   labels = _checks.array("labels", labels)
   if labels.ndim == 0:
     raise ValueError("labels must have shape [..., candidates], got a scalar; pass a list.")
-  return jnp.any(relevant(_floating(labels), _checks.mask(where, labels), rel), axis=-1)
+  return jnp.any(relevant(floating(labels), _checks.mask(where, labels), rel), axis=-1)
 
 
 def aggregate(
@@ -94,12 +94,12 @@ def aggregate(
   """
   if not callable(how):
     _checks.choice("how", how, _REDUCTIONS)
-  values = _floating(_checks.array("values", values))
+  values = floating(_checks.array("values", values))
   kept = _checks.mask(where, values)
   if weights is not None:
     if how != "mean":
       raise ValueError(f"weights go with how='mean' only, got how={how!r}; drop the weights.")
-    weights = _floating(_checks.array("weights", weights)).astype(values.dtype)
+    weights = floating(_checks.array("weights", weights)).astype(values.dtype)
     _checks.same_shape("weights", weights, "values", values)
     return _mean(values, kept & (weights != 0), weights)
   if not callable(how):
@@ -111,7 +111,8 @@ def aggregate(
   return jnp.where(some, reduced, jnp.zeros_like(reduced))
 
 
-def _floating(x: Array) -> Array:
+def floating(x: Array) -> Array:
+  """`x` as floats of 32 bits at least."""
   wide = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
   return x if wide else x.astype(jnp.float32)
 

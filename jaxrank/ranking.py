@@ -39,7 +39,7 @@ class ExactQuery(Query):
     super().__init__(*query)
     self.rule, self.noise = rule, key
     self.average = rule == "average"
-    self.keys = sorting.keys(self.scores, self.where)
+    self.keys = sorting.keys(lax.stop_gradient(self.scores), self.where)
     if self.depth != 0:
       self.wait(self.slots.item)
 

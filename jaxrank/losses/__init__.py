@@ -23,6 +23,8 @@ from jaxrank.losses.listwise import xe_ndcg as xe_ndcg
 from jaxrank.losses.pairwise import pairwise_hinge as pairwise_hinge
 from jaxrank.losses.pairwise import pairwise_logistic as pairwise_logistic
 from jaxrank.losses.pairwise import pairwise_soft_zero_one as pairwise_soft_zero_one
+from jaxrank.losses.permutation import neural_sort as neural_sort
+from jaxrank.losses.permutation import soft_sort as soft_sort
 from jaxrank.losses.surrogate import approx_ap as approx_ap
 from jaxrank.losses.surrogate import approx_err as approx_err
 from jaxrank.losses.surrogate import approx_mrr as approx_mrr

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxrank import _checks, gains
 from jaxrank._typing import Gain
 from jaxrank.losses._loss import answer, by_column, log_total, logits, target
-from jaxrank.masking import safe_divide
+from jaxrank.masking import floating, safe_divide
 from jaxrank.query import Query
 from jaxrank.ranking import ExactQuery
 
@@ -218,14 +218,13 @@ def sampled_softmax(
   if hits is not None:
     hits = _checks.boolean("hits", hits, scores, "True for accidental hits")
     where = where & ~(hits & (labels <= 0))
-  dtype = jnp.promote_types(scores.dtype, jnp.float32)
+  scores = floating(scores)
   known = where & (scores > -jnp.inf)
-  z = jnp.where(known, scores, jnp.zeros_like(scores)).astype(dtype)
-  z = z / jnp.asarray(temperature).astype(dtype)
+  z = jnp.where(known, scores, 0) / jnp.asarray(temperature).astype(scores.dtype)
   if log_q is not None:
-    log_q = _checks.array("log_q", log_q).astype(dtype)
+    log_q = _checks.array("log_q", log_q).astype(scores.dtype)
     if log_q.ndim == 1 and scores.ndim > 1:
       log_q = jnp.broadcast_to(log_q, (*scores.shape[:-1], log_q.shape[0]))
     _checks.same_shape("log_q", log_q, "scores", scores)
     z = z - jnp.where(known, log_q, 0)
-  return softmax(jnp.where(known, z, scores.astype(dtype)), labels, where=where, weights=weights)
+  return softmax(jnp.where(known, z, scores), labels, where=where, weights=weights)

@@ -213,8 +213,7 @@ def perturbed(loss: Loss, key: Array, samples: int = 8, scale: ArrayLike = 1.0) 
 
   @functools.wraps(loss)
   def noisy(scores, labels, **parameters):
-    scores = _checks.array("scores", scores)
-    scores = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
+    scores = masking.floating(_checks.array("scores", scores))
     size = jnp.asarray(scale).astype(scores.dtype)
 
     def sample(key):

@@ -171,7 +171,7 @@ def _f_measure(query, *, k, rel, beta):
 
 def _rbp(query, *, k, rel, persistence):
   q = jnp.asarray(persistence).astype(query.dtype)
-  return discounted(query, (1 - q) * query.relevant(rel), discounts.geometric(q), k)
+  return discounted(query, (1 - q) * query.relevant(rel).astype(q.dtype), discounts.geometric(q), k)
 
 
 def _auc(query, *, rel):
