@@ -47,6 +47,8 @@ from jaxrank.metrics import rbp as rbp
 from jaxrank.metrics import recall as recall
 from jaxrank.metrics import reciprocal_rank as reciprocal_rank
 from jaxrank.metrics import spearman as spearman
+from jaxrank.noise import Gaussian as Gaussian
+from jaxrank.noise import Gumbel as Gumbel
 from jaxrank.ragged import Batch as Batch
 from jaxrank.ragged import pad as pad
 from jaxrank.ragged import pad_buckets as pad_buckets

@@ -70,9 +70,9 @@ def logistic(dtype: str) -> Kernel:
   return Kernel(tail, _series(lambda x: (1 + x) ** -2, powers), log, log, 0.0)
 
 
-def distance(upper: Array, lower: Array, temperature: Array) -> Array:
-  """`(upper - lower) / temperature`, at most `_FAR`, and then with gradient 0."""
-  return jnp.minimum(upper - lower, _FAR * temperature) / temperature
+def distance(upper: Array, lower: Array, temperature: Array, most: float = _FAR) -> Array:
+  """`(upper - lower) / temperature`, at most `most`, and then with gradient 0."""
+  return jnp.minimum(upper - lower, most * temperature) / temperature
 
 
 def _near(upper: Array, lower: Array, temperature: Array) -> Array:

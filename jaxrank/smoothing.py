@@ -26,14 +26,18 @@ from jaxrank.sorting import take
 _LEAST_VARIANCE = 1e-3
 
 
-class KernelQuery(Query):
-  """A query whose pairs are ordered by a distribution function."""
+class SmoothQuery(Query):
+  """A query of items in the order of their scores, for what is smooth in the scores.
 
-  kernel: Callable[[str], Kernel]
+  Attributes:
+    item: `[n]`, the items in score order, those retrieved first.
+    live: `[n]`, whether each of them is retrieved.
+    score: `[n]`, descending.
+    temperature: At least the root of the smallest number.
+  """
 
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(*query)
-    self.series = self.kernel(self.dtype.name)
     self.item = sorting.order(sorting.keys(lax.stop_gradient(self.scores), self.retrieved))
     self.live = sorting.slots(self.item) < jnp.sum(self.retrieved, dtype=jnp.int32)
     bound = float(jnp.finfo(self.dtype).max) / 4
@@ -47,6 +51,41 @@ class KernelQuery(Query):
 
   def _weight(self, w: Array) -> Array:
     return jnp.where(self.live, take(w.astype(self.dtype), self.item), 0)
+
+  def _pairs(self, b: Array, others: Array) -> Array:
+    """The expected number of pairs of weights in score order with the other ahead."""
+    raise NotImplementedError
+
+  def _positions(self) -> Array:
+    """The expected position of each item, counted from 0, in score order."""
+    raise NotImplementedError
+
+  def ahead(self, b: Array, others: Array) -> Array:
+    """The expected number of pairs of a `b` item with one of the `others` ahead of it.
+
+    Items that are not retrieved stand behind all that are, and tie with each other.
+    """
+    found = self._pairs(self._weight(b), self._weight(others))
+    lost = self.where & ~self.retrieved
+    lost_b, lost_others = self.count(b & lost), self.count(others & lost)
+    behind = lost_b * (self.count(others) - lost_others)
+    return found + behind + (lost_b * lost_others - self.count(b & others & lost)) / 2
+
+  def position(self) -> Array:
+    """The expected rank of each item, counted from 0, in the order of the input."""
+    found, lost = self.count(self.retrieved), self.count(self.where & ~self.retrieved)
+    rank = sorting.scatter(self._positions(), self.item)
+    return jnp.where(self.retrieved, rank, found + (lost - 1) / 2)
+
+
+class KernelQuery(SmoothQuery):
+  """A query whose pairs are ordered by a distribution function."""
+
+  kernel: Callable[[str], Kernel]
+
+  def __init__(self, temperature: ArrayLike, *query: Any):
+    super().__init__(temperature, *query)
+    self.series = self.kernel(self.dtype.name)
 
   def _sums(self, w: Array, ahead: np.ndarray, behind: np.ndarray) -> Array:
     """`sum_j w_j ahead(x_ij)` over the items ahead of `i`, plus the same behind."""
@@ -105,22 +144,11 @@ class KernelQuery(Query):
     """`sum_i b_i discount(r_i)` times the chance that no relevant item is ahead."""
     return self.cascade(b, discount, k=k)
 
-  def ahead(self, b: Array, others: Array) -> Array:
-    """The expected number of pairs of a `b` item with one of the `others` ahead of it.
+  def _pairs(self, b: Array, others: Array) -> Array:
+    return jnp.sum(b * self._before(others))
 
-    Items that are not retrieved stand behind all that are, and tie with each other.
-    """
-    found = jnp.sum(self._weight(b) * self._before(self._weight(others)))
-    lost = self.where & ~self.retrieved
-    lost_b, lost_others = self.count(b & lost), self.count(others & lost)
-    behind = lost_b * (self.count(others) - lost_others)
-    return found + behind + (lost_b * lost_others - self.count(b & others & lost)) / 2
-
-  def position(self) -> Array:
-    """The expected rank of each item, counted from 0, in the order of the input."""
-    found, lost = self.count(self.retrieved), self.count(self.where & ~self.retrieved)
-    rank = sorting.scatter(self.rank - 1, self.item)
-    return jnp.where(self.retrieved, rank, found + (lost - 1) / 2)
+  def _positions(self) -> Array:
+    return self.rank - 1
 
 
 class LaplaceQuery(KernelQuery):

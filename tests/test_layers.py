@@ -11,9 +11,10 @@ import jaxrank
 FLOORS = (
   "_typing _checks",
   "masking sorting gains discounts kernels ragged values",
-  "ties query",
+  "ties query quadrature",
   "ranking",
   "smoothing",
+  "noise",
   "metrics grammar",
   "measures losses",
   "letor",

@@ -1,0 +1,305 @@
+"""Integrals over the noisy score of one item, of products over all the others.
+
+Given that the noisy score of an item is `u`, every other item `j` is independently above it, with
+chance `p_j(u)`, or below. The integral over `u` is a sum over evenly spaced nodes, which
+converges exponentially. Blocks of nodes go through a `while_loop`, and again for the gradient, so
+that memory does not grow with their number.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxrank import sorting
+
+# Floats of the largest array of a block of nodes, and the most nodes in a block.
+_BLOCK_SIZE = 2**21
+_MOST_NODES = 64
+
+# So many factors are multiplied before a logarithm is taken.
+_GROUP = 8
+
+
+class Noise(NamedTuple):
+  """A distribution of noise around a score, in units of the temperature.
+
+  Attributes:
+    chances: Of `u - z` to the chances to be above and below `u`, and the density at `u`.
+    spacing: Of the items and the bits of the dtype to the distance of two nodes.
+    reach: The same, to how far the nodes go below the lowest and above the highest score.
+    gap: The same, to the widest gap between two scores that makes a difference.
+  """
+
+  chances: Callable[[Array], tuple[Array, Array, Array]]
+  spacing: Callable[[int, bool], float]
+  reach: Callable[[int, bool], tuple[float, float]]
+  gap: Callable[[bool], float]
+
+
+class Integrand(NamedTuple):
+  """A function of nodes, and its gradient.
+
+  Attributes:
+    value: `value(u, *args)`, summed over the nodes `u`.
+    gradient: `gradient(cotangent, u, *args)`, one per argument.
+  """
+
+  value: Callable[..., Array]
+  gradient: Callable[..., tuple[Array, ...]]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+def integral(
+  integrand: Integrand, spacing: float, width: int, ends: tuple[Array, Array], *args: Array
+) -> Array:
+  """The sum of `value` over nodes from one end to the other, times the spacing.
+
+  Args:
+    integrand: What to sum, for arguments with any leading axes.
+    spacing: The distance of two nodes.
+    width: How many floats a node takes for every item.
+    ends: The first and the last node, `[...]`.
+    *args: Arrays `[..., any]`; the first is `[..., n]`.
+
+  Returns:
+    What `value` returns.
+  """
+  return spacing * _sweep(integrand.value, spacing, width, ends, args)
+
+
+def _forward(integrand, spacing, width, ends, *args):
+  return integral(integrand, spacing, width, ends, *args), (ends, args)
+
+
+def _backward(integrand, spacing, width, saved, cotangent):
+  ends, args = saved
+  swapped = lambda u, *args: integrand.gradient(args[-1], u, *args[:-1])  # noqa: E731
+  slopes = _sweep(swapped, spacing, width, ends, (*args, cotangent))
+  none = tuple(jnp.zeros_like(x) for x in ends)
+  return none, *(spacing * x for x in slopes)
+
+
+integral.defvjp(_forward, _backward)
+
+
+def _sweep(
+  function: Callable[..., Any],
+  spacing: float,
+  width: int,
+  ends: tuple[Array, Array],
+  args: tuple[Array, ...],
+) -> Any:
+  @sorting.batched
+  def run(start, stop, *args):
+    nodes = min(max(_BLOCK_SIZE // (args[0].size * width), 1), _MOST_NODES)
+    count = jnp.max(jnp.ceil((stop - start) / (spacing * nodes))).astype(jnp.int32)
+
+    def block(index):
+      step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
+      step = step.reshape((1,) * start.ndim + (nodes,))
+      return function(start[..., None] + spacing * step, *args)
+
+    def body(state):
+      index, total = state
+      return index + 1, jax.tree.map(jnp.add, total, block(index))
+
+    first = jnp.zeros_like(count)
+    start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first))
+    return lax.while_loop(lambda state: state[0] < count, body, (first, start_at))[1]
+
+  return run(*ends, *args)
+
+
+def _by_autodiff(value: Callable[..., Array]) -> Integrand:
+  def gradient(cotangent, u, *args):
+    return jax.vjp(functools.partial(value, u), *args)[1](cotangent)
+
+  return Integrand(value, gradient)
+
+
+def _marked(plain: Integrand) -> Integrand:
+  """`(1 + d/de)` of an integrand, with `survive = 1 + e mark`; the mark is one more argument."""
+
+  def along(function, z, c, survive, *args):
+    *rest, mark = args
+    both = jax.jvp(lambda survive: function(z, c, survive, *rest), (survive,), (mark,))
+    return jax.tree.map(jnp.add, *both)
+
+  def value(u, *args):
+    return along(functools.partial(plain.value, u), *args)
+
+  def gradient(cotangent, u, *args):
+    slopes = along(functools.partial(plain.gradient, cotangent, u), *args)
+    return *slopes, jnp.zeros_like(args[-1])
+
+  return Integrand(value, gradient)
+
+
+def _chances(noise: Noise, u: Array, z: Array) -> tuple[Array, Array, Array]:
+  """The chances and densities of every item at every node, `[..., n, nodes]`."""
+  return noise.chances(u[..., None, :] - z[..., :, None])
+
+
+@functools.cache
+def products(noise: Noise, marked: bool = False) -> Integrand:
+  """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j survive_j t_m)` over `j` other than `i`.
+
+  Arguments are `z`, `c`, `survive` `[..., n]`, `w`, `t` `[..., terms]`.
+  """
+
+  def factors(above, below, x):
+    above, below = above[..., :, None, :], below[..., :, None, :]
+    return below + above * x[..., None], above * (1 - x[..., None])
+
+  def sums(above, below, density, c, x):
+    size = -(-c.shape[-1] // _GROUP)
+    rows = [(c[..., None] * density, 0.0), (above, 0.0), (below, 1.0), (x, 0.0)]
+    parts = [_parts(y, size, fill) for y, fill in rows]
+    complement = jnp.zeros_like(c, shape=())
+    product, hits = 1 - complement, complement
+    for hit, above, below, x in zip(*parts, strict=True):
+      factor, rest = factors(above, below, x)
+      complement = complement + rest * (1 - complement)
+      product = product * factor
+      hits = hits + jnp.sum(hit[..., None, :] / factor, axis=-3)
+    # A product close to 1 is known by its complement, one close to 0 by itself.
+    near = complement < 0.5
+    tiny = float(jnp.finfo(c.dtype).tiny)
+    log = jnp.where(
+      near, jnp.log1p(-jnp.where(near, complement, 0)), jnp.log(jnp.maximum(product, tiny))
+    )
+    return jnp.exp(jnp.sum(log, axis=-3)), hits
+
+  def value(u, z, c, survive, w, t):
+    x = survive[..., :, None] * t[..., None, :]
+    passed, hits = sums(*_chances(noise, u, z), c, x)
+    return jnp.sum(w[..., None] * passed * hits, axis=(-2, -1))
+
+  def gradient(cotangent, u, z, c, survive, w, t):
+    (above, below, density), back = jax.vjp(functools.partial(_chances, noise, u), z)
+    x = survive[..., :, None] * t[..., None, :]
+    passed, hits = sums(above, below, density, c, x)
+    passed = cotangent[..., None, None] * passed
+    factor, _ = factors(above, below, x)
+    by_hit = (w[..., None] * passed)[..., None, :, :] / factor
+    own = (c[..., None] * density)[..., None, :] / factor
+    others = by_hit * (hits[..., None, :, :] - own)
+    by_above = -jnp.sum((1 - x[..., None]) * others, axis=-2)
+    by_density = jnp.sum(by_hit, axis=-2)
+    by_x = jnp.sum(above[..., None, :] * others, axis=-1)
+    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_density))
+    return (
+      by_z,
+      jnp.sum(by_density * density, axis=-1),
+      jnp.sum(t[..., None, :] * by_x, axis=-1),
+      jnp.sum(passed * hits, axis=-1),
+      jnp.sum(survive[..., None] * by_x, axis=-2),
+    )
+
+  plain = Integrand(value, gradient)
+  return _marked(plain) if marked else plain
+
+
+def _parts(x: Array, size: int, fill: float) -> list[Array]:
+  """The rows `[..., n, any]` in `_GROUP` parts of some size, filled up at the end."""
+  widths = [(0, 0)] * (x.ndim - 2) + [(0, size * _GROUP - x.shape[-2]), (0, 0)]
+  return jnp.split(jnp.pad(x, widths, constant_values=fill), _GROUP, axis=-2)
+
+
+@functools.cache
+def counts(noise: Noise, marked: bool = False) -> Integrand:
+  """`sum_i c_i density_i sum_r d_r P(r - 1 others are above, and all of them survive)`.
+
+  Arguments are `z`, `c`, `survive` `[..., n]`, `d` `[..., k]`. Takes the items one by one, with
+  the polynomial of `prod_j (1 - p_j + p_j survive_j y)` and that of its sum over an item left
+  out: every term is positive.
+  """
+
+  def value(u, z, c, survive, d):
+    above, _, density = _chances(noise, u, z)
+    hit = c[..., None] * density
+
+    def step(state, item):
+      none, one = state
+      above, hit, survive = (x[..., None] for x in item)
+      survive = survive[..., None]
+      grown = one + above * (survive * _raised(one) - one) + hit * none
+      return (none + above * (survive * _raised(none) - none), grown), None
+
+    start = jnp.ones_like(above[..., 0, :, None]) * jnp.zeros_like(d[..., None, :]).at[..., 0].set(
+      1
+    )
+    items = (jnp.moveaxis(above, -2, 0), jnp.moveaxis(hit, -2, 0), jnp.moveaxis(survive, -1, 0))
+    (_, one), _ = lax.scan(step, (start, jnp.zeros_like(start)), items)
+    return jnp.sum(one * d[..., None, :], axis=(-2, -1))
+
+  plain = _by_autodiff(value)
+  return _marked(plain) if marked else plain
+
+
+def _raised(polynomial: Array) -> Array:
+  """Times `y`, up to the same degree."""
+  return jnp.concatenate([jnp.zeros_like(polynomial[..., :1]), polynomial[..., :-1]], axis=-1)
+
+
+@functools.cache
+def pairs(noise: Noise) -> Integrand:
+  """`sum_i density_i b_i sum_j p_j others_j`, `j` other than `i`, of `z`, `b`, `others`."""
+
+  def value(u, z, b, others):
+    above, _, density = _chances(noise, u, z)
+    above = others[..., None] * above
+    ahead = jnp.sum(above, axis=-2, keepdims=True) - above
+    return jnp.sum(b[..., None] * density * ahead, axis=(-2, -1))
+
+  return _by_autodiff(value)
+
+
+@functools.cache
+def positions(noise: Noise) -> Integrand:
+  """`density_i sum_j p_j`, `j` other than `i`, of `z`: for every item, `[..., n]`."""
+
+  def value(u, z):
+    above, _, density = _chances(noise, u, z)
+    return jnp.sum(density * (jnp.sum(above, axis=-2, keepdims=True) - above), axis=-1)
+
+  return _by_autodiff(value)
+
+
+def _gumbel(v: Array) -> tuple[Array, Array, Array]:
+  """The Gumbel distribution; a chance to be below of less than 1e-30 does not matter."""
+  rate = jnp.exp(jnp.minimum(-v, math.log(69.0)))
+  below = jnp.exp(-rate)
+  return -jnp.expm1(-rate), below, rate * below
+
+
+def _normal(v: Array) -> tuple[Array, Array, Array]:
+  """The standard normal distribution; a chance of less than 1e-30 does not matter."""
+  v = jnp.clip(v, -11.5, 11.5)
+  half = math.sqrt(0.5)
+  above, below = lax.erfc(v * half) / 2, lax.erfc(-v * half) / 2
+  return above, below, jnp.exp(-jnp.square(v) / 2) * (half / math.sqrt(math.pi))
+
+
+def _gumbel_reach(n: int, wide: bool) -> tuple[float, float]:
+  return math.log(45.0 if wide else 25.0), math.log(n) + (34.0 if wide else 14.0)
+
+
+def _normal_reach(n: int, wide: bool) -> tuple[float, float]:
+  return 2 * (math.sqrt(2 * (math.log(n) + (34.0 if wide else 14.0))),)
+
+
+def _normal_spacing(n: int, wide: bool) -> float:
+  spacing = min(0.5, 0.5 / math.sqrt(2 * math.log(max(n, 2))))
+  return spacing / 2 if wide else spacing
+
+
+GUMBEL = Noise(
+  _gumbel, lambda n, wide: 0.25 if wide else 0.5, _gumbel_reach, lambda wide: 45.0 if wide else 25.0
+)
+NORMAL = Noise(_normal, _normal_spacing, _normal_reach, lambda wide: 12.0)
