@@ -62,7 +62,7 @@ class NoiseQuery(SmoothQuery):
       terms = discount.terms(self.n, 9 if self.wide else 5)
       w, t = (jnp.asarray(x).astype(self.dtype) for x in terms)
       integrand = quadrature.products(self.noise, marked)
-      return self._integral(integrand, w.size, c, survive, w, t, *mark)
+      return self._integral(integrand, -(-w.size // self.n), c, survive, w, t, *mark)
     depth = min(depth, self.n)
     rank = jnp.arange(1, depth + 1, dtype=self.dtype)
     inside = rank <= jnp.asarray(depth if k is None else k).astype(self.dtype)

@@ -21,9 +21,6 @@ from jaxrank import sorting
 _BLOCK_SIZE = 2**21
 _MOST_NODES = 64
 
-# So many factors are multiplied before a logarithm is taken.
-_GROUP = 8
-
 
 class Noise(NamedTuple):
   """A distribution of noise around a score, in units of the temperature.
@@ -152,63 +149,55 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
   Arguments are `z`, `c`, `survive` `[..., n]`, `w`, `t` `[..., terms]`.
   """
 
-  def factors(above, below, x):
-    above, below = above[..., :, None, :], below[..., :, None, :]
-    return below + above * x[..., None], above * (1 - x[..., None])
+  def sums(above, hit, survive, t):
+    """The products over all items, and over all but one times its hit; `[..., terms, nodes]`."""
 
-  def sums(above, below, density, c, x):
-    size = -(-c.shape[-1] // _GROUP)
-    rows = [(c[..., None] * density, 0.0), (above, 0.0), (below, 1.0), (x, 0.0)]
-    parts = [_parts(y, size, fill) for y, fill in rows]
-    complement = jnp.zeros_like(c, shape=())
-    product, hits = 1 - complement, complement
-    for hit, above, below, x in zip(*parts, strict=True):
-      factor, rest = factors(above, below, x)
-      complement = complement + rest * (1 - complement)
-      product = product * factor
-      hits = hits + jnp.sum(hit[..., None, :] / factor, axis=-3)
-    # A product close to 1 is known by its complement, one close to 0 by itself.
-    near = complement < 0.5
-    tiny = float(jnp.finfo(c.dtype).tiny)
-    log = jnp.where(
-      near, jnp.log1p(-jnp.where(near, complement, 0)), jnp.log(jnp.maximum(product, tiny))
-    )
-    return jnp.exp(jnp.sum(log, axis=-3)), hits
+    def step(state, item):
+      none, one = state
+      above, hit, survive = item
+      stopped = above[..., None, :] * (1 - survive * t)[..., None]
+      return (none - none * stopped, one - one * stopped + hit[..., None, :] * none), None
+
+    none = jnp.ones_like(t[..., None] * above[..., :1, :])
+    items = _by_item(above, hit, survive[..., None])
+    return lax.scan(step, (none, jnp.zeros_like(none)), items)[0]
 
   def value(u, z, c, survive, w, t):
-    x = survive[..., :, None] * t[..., None, :]
-    passed, hits = sums(*_chances(noise, u, z), c, x)
-    return jnp.sum(w[..., None] * passed * hits, axis=(-2, -1))
+    above, _, density = _chances(noise, u, z)
+    _, one = sums(above, c[..., None] * density, survive, t)
+    return jnp.sum(w[..., None] * one, axis=(-2, -1))
 
   def gradient(cotangent, u, z, c, survive, w, t):
     (above, below, density), back = jax.vjp(functools.partial(_chances, noise, u), z)
-    x = survive[..., :, None] * t[..., None, :]
-    passed, hits = sums(above, below, density, c, x)
-    passed = cotangent[..., None, None] * passed
-    factor, _ = factors(above, below, x)
-    by_hit = (w[..., None] * passed)[..., None, :, :] / factor
-    own = (c[..., None] * density)[..., None, :] / factor
-    others = by_hit * (hits[..., None, :, :] - own)
-    by_above = -jnp.sum((1 - x[..., None]) * others, axis=-2)
-    by_density = jnp.sum(by_hit, axis=-2)
-    by_x = jnp.sum(above[..., None, :] * others, axis=-1)
-    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_density))
-    return (
-      by_z,
-      jnp.sum(by_density * density, axis=-1),
-      jnp.sum(t[..., None, :] * by_x, axis=-1),
-      jnp.sum(passed * hits, axis=-1),
-      jnp.sum(survive[..., None] * by_x, axis=-2),
-    )
+    hit = c[..., None] * density
+    none, one = (cotangent[..., None, None] * x for x in sums(above, hit, survive, t))
+
+    def step(by_t, item):
+      above, hit, survive, below = item
+      x = (survive * t)[..., None]
+      without = 1 / (below[..., None, :] + above[..., None, :] * x)
+      left = without * none
+      by_hit = w[..., None] * left
+      others = w[..., None] * without * (one - hit[..., None, :] * left)
+      by_x = jnp.sum(above[..., None, :] * others, axis=-1)
+      by_above = jnp.sum((x - 1) * others, axis=-2)
+      slopes = by_above, jnp.sum(by_hit, axis=-2), jnp.sum(t * by_x, axis=-1)
+      return by_t + survive * by_x, slopes
+
+    items = _by_item(above, hit, survive[..., None], below)
+    by_t, slopes = lax.scan(step, jnp.zeros_like(t), items)
+    by_above, by_hit, by_survive = (jnp.moveaxis(x, 0, z.ndim - 1) for x in slopes)
+    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_hit))
+    by_c = jnp.sum(by_hit * density, axis=-1)
+    return by_z, by_c, by_survive, jnp.sum(one, axis=-1), by_t
 
   plain = Integrand(value, gradient)
   return _marked(plain) if marked else plain
 
 
-def _parts(x: Array, size: int, fill: float) -> list[Array]:
-  """The rows `[..., n, any]` in `_GROUP` parts of some size, filled up at the end."""
-  widths = [(0, 0)] * (x.ndim - 2) + [(0, size * _GROUP - x.shape[-2]), (0, 0)]
-  return jnp.split(jnp.pad(x, widths, constant_values=fill), _GROUP, axis=-2)
+def _by_item(*rows: Array) -> tuple[Array, ...]:
+  """`[..., n, any]` as `[n, ..., any]`."""
+  return tuple(jnp.moveaxis(x, -2, 0) for x in rows)
 
 
 @functools.cache
@@ -227,14 +216,13 @@ def counts(noise: Noise, marked: bool = False) -> Integrand:
     def step(state, item):
       none, one = state
       above, hit, survive = (x[..., None] for x in item)
-      survive = survive[..., None]
       grown = one + above * (survive * _raised(one) - one) + hit * none
       return (none + above * (survive * _raised(none) - none), grown), None
 
     start = jnp.ones_like(above[..., 0, :, None]) * jnp.zeros_like(d[..., None, :]).at[..., 0].set(
       1
     )
-    items = (jnp.moveaxis(above, -2, 0), jnp.moveaxis(hit, -2, 0), jnp.moveaxis(survive, -1, 0))
+    items = _by_item(above, hit, survive[..., None])
     (_, one), _ = lax.scan(step, (start, jnp.zeros_like(start)), items)
     return jnp.sum(one * d[..., None, :], axis=(-2, -1))
 

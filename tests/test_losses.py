@@ -85,6 +85,8 @@ DEFINED = [name for name, loss in LOSSES.items() if loss.oracle]
 WEIGHTED = [name for name in DEFINED if LOSSES[name].takes("weights")]
 
 every = pytest.mark.parametrize("name", LOSSES)
+# Noise is drawn by the place of a query and of an item.
+without_noise = pytest.mark.parametrize("name", [n for n in LOSSES if not LOSSES[n].noisy])
 
 
 def tame(lists: cases.Cases) -> cases.Cases:
@@ -137,7 +139,7 @@ def call(name: str, lists: cases.Cases):
 def test_every_public_loss_is_in_the_table():
   public = {value for name, value in vars(losses).items() if inspect.isfunction(value)}
   tested = {loss.public for loss in LOSSES.values()}
-  assert public - tested == {losses.perturbed, *OPERATORS}
+  assert public - tested == {losses.perturbed, *OPERATORS.values()}
 
 
 @pytest.mark.parametrize("name", DEFINED)
@@ -219,10 +221,8 @@ def test_not_retrieved_items_are_left_out(name):
   same(slope, other_slope)
 
 
-@every
+@without_noise
 def test_order_of_the_items_is_irrelevant(name):
-  if LOSSES[name].noisy:
-    pytest.skip("noise by column")
   order = np.random.default_rng(0).random(DISTINCT.scores.shape).argsort(-1)
   for lists in (DISTINCT, TAME):
     shuffled = cases.Cases(*(np.take_along_axis(x, order, -1) for x in lists))
@@ -248,12 +248,10 @@ def test_padding_is_irrelevant(name):
   np.testing.assert_array_equal(wide_slope[:, N:], 0)
 
 
-@every
+@without_noise
 def test_jit_and_batch_change_nothing(name):
   value, slope = call(name, DISTINCT)
   same(LOSSES[name](*DISTINCT[:3]), value)
-  if LOSSES[name].noisy:
-    return
   each = jax.jit(jax.vmap(lambda *lists: LOSSES[name](*lists)))
   same(each(*DISTINCT[:3]), value)
   row_value, row_slope = both(name)(*(x[5] for x in DISTINCT[:3]))
@@ -446,7 +444,7 @@ def test_surrogates_are_exact_when_cold(name):
   loss, metric = LOSSES[name], TWINS[name]
   default = inspect.signature(loss.public).parameters["ranking"].default
   exact = 1 - metric(*DISTINCT[:2], where=DISTINCT.where, **loss.own)
-  cold = jax.jit(lambda t: loss(*DISTINCT[:3], ranking=type(default)(t)))(np.float32(1e-3))
+  cold = jax.jit(lambda t: loss(*DISTINCT[:3], ranking=type(default)(t)))(np.float32(1e-6))
   same(cold, exact, rtol=1e-5, atol=2e-5)
   warm = metric(*DISTINCT[:2], where=DISTINCT.where, ranking=default, **loss.own)
   same(call(name, DISTINCT)[0], 1 - warm)
@@ -606,3 +604,16 @@ def test_mistakes():
     losses.pairwise_hinge(*lists, weights=np.ones((24, 6)))
   with pytest.raises(TypeError, match="where"):
     losses.list_mle(*lists, where=np.ones((24, 7)))
+
+
+def test_softmax_is_that_of_optax():
+  import optax
+
+  lists = DISTINCT.where & np.isfinite(DISTINCT.scores)
+  shown = lists.any(-1)
+  scores, labels = (np.where(lists, x, 0)[shown] for x in (DISTINCT.scores, DISTINCT.labels))
+  labels, where, weights = np.maximum(labels, 0), lists[shown], np.ones_like(labels) + 0.5
+  expected = optax.losses.ranking_softmax_loss(
+    jnp.array(scores), jnp.array(labels), where=where, weights=weights, reduce_fn=None
+  )
+  same(losses.softmax(scores, labels, where=where, weights=weights), expected)

@@ -90,5 +90,5 @@ def _soft_sort(query: Query, *, temperature: ArrayLike) -> Array:
 def _row_softmax(z: Array, live: Array) -> Array:
   nothing = float(jnp.finfo(z.dtype).min) / 2
   chance = jax.nn.softmax(jnp.where(live[None], z, nothing), axis=-1)
-  ranked = sorting.slots(live) < jnp.sum(live)
+  ranked = sorting.slots(live) < jnp.sum(live, dtype=jnp.int32)
   return jnp.where(ranked[:, None] & live[None], chance, 0)
