@@ -12,6 +12,10 @@ from jaxrank.losses._loss import answer, logits
 from jaxrank.query import Query
 from jaxrank.sorting import take
 
+# Beyond so many temperatures below the best, items tie: the rounding of a logit, which is about n
+# times as large, must not reach the range of `exp`.
+_DEEPEST = 1e6
+
 
 def neural_sort(
   scores: ArrayLike, *, where: ArrayLike | None = None, temperature: ArrayLike = 1.0
@@ -19,7 +23,8 @@ def neural_sort(
   """NeuralSort: row `r` is a softmax whose largest entry is the item at rank `r`.
 
   `P[r, i] = softmax_i((n + 1 - 2 r) z_i - sum_j |z_i - z_j|)`, with `z = s / temperature` and `n`
-  items retrieved. `P @ gains` are soft gains by rank; an item may take several ranks.
+  items retrieved. `P @ gains` are soft gains by rank; an item may take several ranks. Items a
+  million temperatures below the best tie.
 
   >>> print(f"{neural_sort(jnp.array([1.0, 3.0, 2.0]), temperature=0.1)[0, 1]:.4f}")
   1.0000
@@ -76,6 +81,8 @@ def _operate(
 
 def _neural_sort(query: Query, *, temperature: ArrayLike) -> Array:
   z, live = logits(query, temperature), query.retrieved
+  top = lax.stop_gradient(jnp.max(jnp.where(live, z, -jnp.inf)))
+  z = jnp.where(live, jnp.maximum(z - jnp.where(jnp.any(live), top, 0), -_DEEPEST), 0)
   spread = jnp.sum(jnp.where(live[None], jnp.abs(z[:, None] - z[None]), 0), axis=1)
   slope = query.count(live) - 1 - 2 * sorting.slots(z).astype(z.dtype)
   return _row_softmax(slope[:, None] * z[None] - spread[None], live)
