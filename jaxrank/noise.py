@@ -32,10 +32,23 @@ class NoiseQuery(SmoothQuery):
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(temperature, *query)
     self.wide = self.dtype == jnp.float64
-    # Beyond some distance it makes no difference how far apart two scores are.
+    self.z = self._compressed()
+
+  def _compressed(self) -> Array:
+    """Scores in temperatures, with gaps no wider than makes a difference.
+
+    Such a gap starts a cluster, and clusters do not feel each other: each is measured from its
+    head, whose gradient would be noise around 0.
+    """
+    score = lax.stop_gradient(self.score)
     most = self.noise.gap(self.wide)
-    gap = distance(self.score[:-1], self.score[1:], self.temperature, most)
-    self.z = -jnp.cumsum(jnp.concatenate([jnp.zeros_like(self.score[:1]), gap]))
+    gap = distance(score[:-1], score[1:], lax.stop_gradient(self.temperature), most)
+    first = jnp.zeros_like(score[:1])
+    depth = jnp.cumsum(jnp.concatenate([first, gap]))
+    starts = jnp.concatenate([first == 0, gap >= most])
+    base = lax.cummax(jnp.where(starts, depth, 0))
+    head = lax.cummin(jnp.where(starts, score, score[:1]))
+    return (self.score - head) / self.temperature - base
 
   def _integral(self, integrand: Integrand, width: int, *args: Array) -> Array:
     below, above = self.noise.reach(self.n, self.wide)
@@ -43,6 +56,9 @@ class NoiseQuery(SmoothQuery):
     ends = lax.stop_gradient(self.z[-1]) - below, top
     z = jnp.where(self.live, self.z, _NOWHERE)
     spacing = self.noise.spacing(self.n, self.wide)
+    # Whatever the queries are spread over, every argument has to be.
+    nothing = 0 * lax.stop_gradient(z[:1])
+    args = tuple(x + nothing for x in args)
     return quadrature.integral(integrand, spacing, width, ends, z, *args)
 
   def _expect(
