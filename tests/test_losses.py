@@ -13,6 +13,8 @@ import loss_oracles as slow
 import numpy as np
 import oracles
 import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
 from jaxrank import losses
@@ -85,8 +87,15 @@ DEFINED = [name for name, loss in LOSSES.items() if loss.oracle]
 WEIGHTED = [name for name in DEFINED if LOSSES[name].takes("weights")]
 
 every = pytest.mark.parametrize("name", LOSSES)
+# One surrogate for each ranking, where a law costs another compilation: metrics obey it already.
+ONCE = [
+  name
+  for name, loss in LOSSES.items()
+  if not loss.empty or name in ("softrank_ndcg", "approx_ndcg@3", "approx_mrr")
+]
+once = pytest.mark.parametrize("name", ONCE)
 # Noise is drawn by the place of a query and of an item.
-without_noise = pytest.mark.parametrize("name", [n for n in LOSSES if not LOSSES[n].noisy])
+without_noise = pytest.mark.parametrize("name", [n for n in ONCE if not LOSSES[n].noisy])
 
 
 def tame(lists: cases.Cases) -> cases.Cases:
@@ -234,7 +243,7 @@ def test_order_of_the_items_is_irrelevant(name):
       same(moved, np.take_along_axis(slope, order, -1), rtol=1e-4)
 
 
-@every
+@once
 def test_padding_is_irrelevant(name):
   value, slope = call(name, TAME)
   scores = np.where(TAME.where, TAME.scores, np.float32(0.25))
@@ -275,7 +284,7 @@ def test_not_a_number_poisons_its_own_query(name):
   assert np.all(np.isfinite(slope))
 
 
-@every
+@once
 def test_half_precision(name):
   half = jnp.asarray(DISTINCT.scores).astype(jnp.bfloat16)
   value, slope = both(name)(half, *DISTINCT[1:3])
@@ -401,6 +410,36 @@ def test_no_matrix_of_pairs_is_held():
     slope = jax.jit(jax.value_and_grad(lambda *lists, loss=loss: jnp.sum(loss(*lists))))
     memory = slope.lower(scores, labels).compile().memory_analysis().temp_size_in_bytes
     assert memory < 2 * n * n * 4 / 16, memory
+
+
+SHARED = ["approx_ndcg@3", "xe_ndcg(key)", "perturbed", "sampled_softmax", "list_mle",
+          "unique_softmax", "logistic", "lambda_rank(err)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_losses_train_on_many_devices(name, monkeypatch):
+  value, slope = call(name, DISTINCT)
+  # So that the seven rows of a query make three blocks.
+  monkeypatch.setattr(pairwise, "_PAIRS", 3 * QUERIES * N)
+  both.cache_clear()
+  if not LOSSES[name].noisy:
+    mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+    spread = jax.shard_map(both(name), mesh=mesh, in_specs=P("q"), out_specs=P("q"))
+    same(jax.jit(spread)(*DISTINCT[:3])[1], slope, rtol=1e-4)
+    both.cache_clear()
+  mesh = jax.make_mesh((4,), ("q",))
+  with jax.set_mesh(mesh):
+    lists = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in DISTINCT[:3]]
+    spread_value, spread_slope = both(name)(*lists)
+    assert jax.typeof(spread_slope).sharding.spec == P("q", None)
+    same(spread_value, value)
+    same(spread_slope, slope, rtol=1e-4)
+
+
+def test_soft_zero_one_is_pair_accuracy_when_cold():
+  scores, labels = (np.random.default_rng(seed).permuted(np.arange(20.0)[None]) for seed in (0, 1))
+  value = losses.pairwise_soft_zero_one(np.float32(scores), labels // 4, temperature=1e-3)
+  same(value, 1 - jr.ordered_pair_accuracy(np.float32(scores), labels // 4))
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 9])

@@ -142,10 +142,10 @@ def list_mle(
 
 def _list_mle(query: Query, *, temperature: ArrayLike, weights: Array | None = None) -> Array:
   key, item, live, start, end, z, total = _by_label(query, logits(query, temperature))
-  weight = jnp.ones_like(z) if weights is None else jnp.where(query.where, weights, 0)
-  weight = jnp.where(
-    live & (end < jnp.sum(live, dtype=jnp.int32)), take(weight.astype(z.dtype), item), 0
-  )
+  weight = jnp.ones_like(z)
+  if weights is not None:
+    weight = take(jnp.where(query.where, weights, 0).astype(z.dtype), item)
+  weight = jnp.where(live & (end < jnp.sum(live, dtype=jnp.int32)), weight, 0)
   placed = safe_divide((sorting.slots(item) - start).astype(z.dtype), (end - start).astype(z.dtype))
   whole, below = take(total, start), take(total, end)
   left = whole + jnp.log1p(placed * jnp.expm1(below - whole))

@@ -1,5 +1,6 @@
 """Losses of pairs of items, O(n^2) time in blocks of rows: O(n) memory in long lists."""
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -40,12 +41,7 @@ def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
   if rows >= n:
     return block(items)
   padded = [jnp.pad(x, (0, -n % rows)).reshape(-1, rows) for x in items]
-  zero = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(block, items))
-
-  def step(sum_, upper):
-    return jax.tree.map(jnp.add, sum_, block(upper)), None
-
-  return lax.scan(step, zero, padded)[0]
+  return jax.tree.map(functools.partial(jnp.sum, axis=0), lax.map(block, padded))
 
 
 def rows_of(scores: ArrayLike) -> int:
