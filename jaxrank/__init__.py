@@ -21,6 +21,7 @@ one value per query, never reduced. What holds for every metric is said here onc
 from jaxrank import discounts as discounts
 from jaxrank import gains as gains
 from jaxrank import letor as letor
+from jaxrank import losses as losses
 from jaxrank import metrics as metrics
 from jaxrank.masking import aggregate as aggregate
 from jaxrank.masking import has_relevant as has_relevant
@@ -46,12 +47,15 @@ from jaxrank.metrics import rbp as rbp
 from jaxrank.metrics import recall as recall
 from jaxrank.metrics import reciprocal_rank as reciprocal_rank
 from jaxrank.metrics import spearman as spearman
+from jaxrank.noise import Gaussian as Gaussian
+from jaxrank.noise import Gumbel as Gumbel
 from jaxrank.ragged import Batch as Batch
 from jaxrank.ragged import pad as pad
 from jaxrank.ragged import pad_buckets as pad_buckets
 from jaxrank.ragged import unpad as unpad
 from jaxrank.ranking import Exact as Exact
 from jaxrank.smoothing import Laplace as Laplace
+from jaxrank.smoothing import Logistic as Logistic
 from jaxrank.values import check_values as check_values
 
 __version__ = "0.1.0"

@@ -34,14 +34,19 @@ def mask(where: Any, like: Array) -> Array:
   """A boolean mask of the shape of `like`; all True for None."""
   if where is None:
     return jnp.ones_like(like, bool)
-  where = array("where", where)
-  if where.dtype != jnp.bool_:
+  return boolean("where", where, like, "False on padding")
+
+
+def boolean(name: str, x: Any, like: Array, meaning: str) -> Array:
+  """`x` as a boolean array of the shape of `like`."""
+  x = array(name, x)
+  if x.dtype != jnp.bool_:
     raise TypeError(
-      f"where must be boolean, False on padding, got {where.dtype}; pass `where > 0` or "
-      "`where.astype(bool)`."
+      f"{name} must be boolean, {meaning}, got {x.dtype}; pass `{name} > 0` or "
+      f"`{name}.astype(bool)`."
     )
-  same_shape("where", where, "the values", like)
-  return where
+  same_shape(name, x, "the values", like)
+  return x
 
 
 def array(name: str, x: Any) -> Array:

@@ -1,6 +1,5 @@
 """One query to many, and many values to one: `lift`, `in_blocks`, `aggregate`, safe division."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,28 +19,24 @@ def lift(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]:
 
 
 def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
-  """The same function of arrays `[q, ...]`, with at most `rows` of the first axis at a time.
-
-  The last block overlaps the one before it, so that all have one shape.
-  """
+  """The same function of arrays `[q, ...]`, with about `rows` of the first axis at a time."""
 
   def blocked(*args):
     size = jax.tree.leaves(args)[0].shape[0]
-    blocks = -(-size // max(rows, 1))
-    if blocks <= 1:
+    least = -(-size // max(rows, 1))
+    if least <= 1:
       return function(*args)
+    # Blocks that leave nothing over need no copy of the arguments.
+    blocks = next((b for b in range(least, 2 * least) if size % b == 0), least)
     length = -(-size // blocks)
 
-    def block(start):
-      cut = functools.partial(lax.dynamic_slice_in_dim, start_index=start, slice_size=length)
-      return function(*jax.tree.map(cut, args))
+    def cut(x):
+      if blocks * length > size:
+        x = x[jnp.minimum(jnp.arange(blocks * length), size - 1)]
+      return x.reshape(blocks, length, *x.shape[1:])
 
-    def joined(x):
-      first = x[:-1].reshape(-1, *x.shape[2:])
-      return jnp.concatenate([first, x[-1, blocks * length - size :]])
-
-    starts = jnp.minimum(jnp.arange(blocks) * length, size - length)
-    return jax.tree.map(joined, lax.map(block, starts))
+    values = lax.map(lambda block: function(*block), jax.tree.map(cut, args))
+    return jax.tree.map(lambda x: x.reshape(blocks * length, *x.shape[2:])[:size], values)
 
   return blocked
 
@@ -86,7 +81,7 @@ def has_relevant(
   labels = _checks.array("labels", labels)
   if labels.ndim == 0:
     raise ValueError("labels must have shape [..., candidates], got a scalar; pass a list.")
-  return jnp.any(relevant(_floating(labels), _checks.mask(where, labels), rel), axis=-1)
+  return jnp.any(relevant(floating(labels), _checks.mask(where, labels), rel), axis=-1)
 
 
 def aggregate(
@@ -122,12 +117,12 @@ def aggregate(
   """
   if not callable(how):
     _checks.choice("how", how, _REDUCTIONS)
-  values = _floating(_checks.array("values", values))
+  values = floating(_checks.array("values", values))
   kept = _checks.mask(where, values)
   if weights is not None:
     if how != "mean":
       raise ValueError(f"weights go with how='mean' only, got how={how!r}; drop the weights.")
-    weights = _floating(_checks.array("weights", weights)).astype(values.dtype)
+    weights = floating(_checks.array("weights", weights)).astype(values.dtype)
     _checks.same_shape("weights", weights, "values", values)
     return _mean(values, kept & (weights != 0), weights)
   if not callable(how):
@@ -139,7 +134,8 @@ def aggregate(
   return jnp.where(some, reduced, jnp.zeros_like(reduced))
 
 
-def _floating(x: Array) -> Array:
+def floating(x: Array) -> Array:
+  """`x` as floats of 32 bits at least."""
   wide = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
   return x if wide else x.astype(jnp.float32)
 

@@ -40,13 +40,15 @@ class ExactQuery(Query):
 
   def __init__(self, rule: str, noise: Array | None, *query: Any):
     super().__init__(*query)
-    self.rule = rule
+    self.rule, self.noise = rule, noise
     self.average = rule == "average"
-    self.keys = sorting.keys(self.scores, self.where)
+    self.keys = sorting.keys(lax.stop_gradient(self.scores), self.where)
     self.item = None
     if self._sorts():
-      self.keys, self.item = sorting.order(self.keys, self._first(noise))
-      self.labels, self.grades = take(self.labels, self.item), take(self.grades, self.item)
+      self.keys, self.item = sorting.order(self.keys, self._first())
+      self.scores, self.labels, self.grades = (
+        take(x, self.item) for x in (self.scores, self.labels, self.grades)
+      )
       self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
 
   def exact(self, what: str) -> "ExactQuery":
@@ -59,23 +61,26 @@ class ExactQuery(Query):
 
   def _sorts(self) -> bool:
     """Whether every item is put in its place, not the first few or none."""
-    if self.rule == "random" or self.depth is None:
+    if self.depth is None:
       return True
     selects = self.depth <= _SELECT_DEPTH and self.depth * _SELECT_RATIO <= self.n
     return self.depth != 0 and not (selects and self.rule in ("average", "stable"))
 
-  def _first(self, noise: Array | None) -> Array | None:
+  def _first(self) -> Array | None:
     """Keys that order tied items; None for the order of the input."""
     if self.rule == "optimistic":
       return sorting.keys(self.grades, self.where)
     if self.rule == "pessimistic":
       return sorting.keys(-self.grades, self.where)
-    if self.rule == "random":
-      column = sorting.slots(self.keys)
-      assert noise is not None
-      bits = jax.vmap(lambda i: jax.random.bits(jax.random.fold_in(noise, i)))(column)
-      return lax.bitcast_convert_type(bits, jnp.int32)
-    return None
+    return self._bits() if self.rule == "random" else None
+
+  def _bits(self) -> Array:
+    """What orders tied items before their index does: noise by column, unless they are sorted."""
+    if self.noise is None or self.item is not None:
+      return jnp.zeros_like(self.keys)
+    draw = functools.partial(jax.random.fold_in, self.noise)
+    bits = jax.vmap(lambda column: jax.random.bits(draw(column)))(sorting.slots(self.keys))
+    return lax.bitcast_convert_type(bits, jnp.int32)
 
   @property
   @shared
@@ -171,9 +176,6 @@ class ExactQuery(Query):
       inside = rank <= jnp.asarray(self.n if k is None else k).astype(rank.dtype)
       return jnp.where(inside, discount(rank.astype(self.dtype)), 0)
 
-    if self.rule == "random":
-      found = b & self.retrieved
-      return jnp.where(jnp.any(found), value(1 + jnp.argmax(found).astype(jnp.int32)), 0)
     above, tied, relevant, rank = self.first_tie(b)
     expected = ties.first(value, above, tied, relevant) if self.average else value(rank)
     return jnp.where(relevant > 0, expected, 0)
@@ -190,12 +192,14 @@ class ExactQuery(Query):
     above = jnp.sum(self.retrieved & (self.keys > best), dtype=jnp.int32)
     tie = self.retrieved & (self.keys == best)
     tied, relevant = jnp.sum(tie, dtype=jnp.int32), jnp.sum(tie & b, dtype=jnp.int32)
-    index = sorting.slots(self.keys)
-    ahead = {
-      "optimistic": jnp.zeros_like(above),
-      "pessimistic": tied - relevant,
-      "stable": jnp.sum(tie & (index < jnp.argmax(tie & b).astype(jnp.int32)), dtype=jnp.int32),
-    }
+    ahead = {"optimistic": jnp.zeros_like(above), "pessimistic": tied - relevant}
+    if self.rule in ("stable", "random"):
+      noise = self._bits()
+      most = jnp.max(jnp.where(tie & b, noise, sorting.MASKED))
+      column = sorting.slots(self.keys)
+      found = jnp.argmax(tie & b & (noise == most)).astype(jnp.int32)
+      before = (noise > most) | ((noise == most) & (column < found))
+      ahead[self.rule] = jnp.sum(tie & before, dtype=jnp.int32)
     return above, tied, relevant, 1 + above + ahead.get(self.rule, 0)
 
   def ahead(self, b: Array, others: Array) -> Array:

@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ SECTIONS = ("Args:", "Returns:")
 
 def public():
   """The public functions and classes by dotted name."""
-  for module in (jaxrank, jaxrank.gains, jaxrank.discounts):
+  for module in (jaxrank, jaxrank.gains, jaxrank.discounts, jaxrank.losses):
     for name, value in vars(module).items():
       if not name.startswith("_") and callable(value) and value.__module__.startswith("jaxrank"):
         yield f"{module.__name__}.{name}", value
@@ -27,6 +28,7 @@ METRICS = {
   for name, value in PUBLIC.items()
   if inspect.isfunction(value) and hasattr(value, "question")
 }
+LOSSES = {name: value for name, value in PUBLIC.items() if name.startswith("jaxrank.losses.")}
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -36,12 +38,21 @@ def test_public_names_are_documented(name):
   assert text.splitlines()[0].endswith((".", ":")) or "\n\n" in text
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_metrics_document_every_argument(name):
-  text = inspect.getdoc(METRICS[name])
+@pytest.mark.parametrize("name", METRICS | LOSSES)
+def test_metrics_and_losses_document_every_argument(name):
+  text = inspect.getdoc(PUBLIC[name])
   assert all(section in text for section in SECTIONS)
-  for argument in inspect.signature(METRICS[name]).parameters:
-    assert f"  {argument}: " in text, f"{name} does not document {argument}"
+  for argument in inspect.signature(PUBLIC[name]).parameters:
+    assert re.search(rf"^  (\*\*)?{argument}: ", text, re.M), f"{name} does not document {argument}"
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_have_examples(name):
+  """The collector of their module runs them."""
+  module = inspect.getmodule(LOSSES[name])
+  found = doctest.DocTestFinder().find(module)
+  examples = {test.name: test.examples for test in found}
+  assert examples[f"{module.__name__}.{LOSSES[name].__name__}"]
 
 
 @pytest.mark.parametrize("name", METRICS)

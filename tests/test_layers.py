@@ -10,12 +10,13 @@ import jaxrank
 
 FLOORS = (
   "_typing _checks",
-  "masking sorting gains discounts ragged values",
-  "ties query",
+  "masking sorting gains discounts kernels ragged values",
+  "ties query quadrature",
   "ranking",
   "smoothing",
+  "noise",
   "metrics grammar",
-  "measures",
+  "measures losses",
   "letor",
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.split()}

@@ -147,7 +147,7 @@ def _answer(spec, arrays, weights, ranking, scores, labels, where):
 
   # Only the values of a lone question may be more than a scalar.
   together = len(kernels) > 1
-  keys = _keys_of_queries(getattr(ranking, "key", None), where)
+  keys = keys_of_queries(getattr(ranking, "key", None), where)
   queries = masking.lift(query, scores.ndim - 1)
   if scores.ndim > 1 and isinstance(ranking, Exact):
     queries = masking.in_blocks(queries, _rows(scores))
@@ -173,7 +173,7 @@ def _isnan(x: Array) -> Array:
   return jnp.isnan(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros_like(x, bool)
 
 
-def _keys_of_queries(key: Array | None, where: Array) -> Array | None:
+def keys_of_queries(key: Array | None, where: Array) -> Array | None:
   """One key a query, by its place in the batch."""
   if key is None or where.ndim == 1:
     return key

@@ -1,0 +1,149 @@
+"""Losses of the list as a whole that compare each item with those of smaller labels."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank import gains, sorting, ties
+from jaxrank._typing import Gain
+from jaxrank.losses._loss import answer, logits, target
+from jaxrank.masking import safe_divide
+from jaxrank.query import Query
+from jaxrank.sorting import take
+
+
+def unique_softmax(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  gain: Gain = gains.exponential,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """Unique softmax: each item against those with smaller labels only.
+
+  `-sum_i w_i g(y_i) log(exp(z_i) / (exp(z_i) + sum_{y_j < y_i} exp(z_j)))`, with gain `g` and
+  `z = s / temperature`. O(n log n).
+
+  >>> print(f"{unique_softmax(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
+  7.53608
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    gain: Maps labels to the weight of their item.
+    weights: `[..., n]`, times the gain of each item.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[...]`, at least 0.
+
+  References:
+    Zhu and Klabjan, `Listwise learning to rank by exploring unique ratings
+    <https://doi.org/10.1145/3336191.3371814>`_, 2020.
+  """
+  lists = scores, labels, where
+  return answer(_unique_softmax, lists, gain=gain, weights=weights, temperature=temperature)
+
+
+def _unique_softmax(
+  query: Query, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
+) -> Array:
+  levels = _by_label(query, logits(query, temperature))
+  worth = take(target(query, gain, weights), levels.item)
+  below = take(levels.total, levels.end)
+  return jnp.sum(jnp.where(levels.live, worth * jax.nn.softplus(below - levels.z), 0))
+
+
+class _Levels(NamedTuple):
+  """Items by label, best first: `[n]` each, `total` `[n + 1]`.
+
+  Attributes:
+    item: The index of each item.
+    live: Whether it is retrieved.
+    start: Where the items with its label start.
+    end: Where the next label starts.
+    z: Its logit, less the largest.
+    total: `log sum exp z` from each item on, and of nothing.
+  """
+
+  item: Array
+  live: Array
+  start: Array
+  end: Array
+  z: Array
+  total: Array
+
+
+def _by_label(query: Query, z: Array) -> _Levels:
+  key = sorting.keys(lax.stop_gradient(gains.linear(query.grades)), query.retrieved)
+  key, item = sorting.order(key)
+  start, end = ties.layout(key)
+  live = key > sorting.MASKED
+  nothing = float(jnp.finfo(z.dtype).min) / 2
+  z = z - lax.stop_gradient(jnp.max(jnp.where(query.retrieved, z, nothing)))
+  z = jnp.where(live, take(z, item), nothing)
+  total = lax.cumlogsumexp(z, axis=0, reverse=True)
+  total = jnp.concatenate([total, jnp.full_like(z[:1], nothing)])
+  return _Levels(item, live, start, end + 1, z, total)
+
+
+def list_mle(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """ListMLE: the negative log likelihood of the labels under the Plackett-Luce model.
+
+  `sum_i w_i (mean_l log((1 - l / m) T + l / m B) - z_i)` over the items `i` above the lowest
+  label, where `m` items have the label of `i`, `l` runs from 0 to `m - 1`, `T` sums `exp(z)` over
+  labels as good or worse and `B` over worse ones, and `z = s / temperature`.
+
+  Without ties in the labels this is ListMLE. In a tie the items already placed are replaced by
+  their mean (Efron's rule for ties in the model of Cox), so that nothing is random and the loss
+  is an upper bound of its mean over all orders of the tied items, equal to it where their scores
+  are equal. How the items of the lowest label are ordered says nothing and costs nothing.
+  O(n log n).
+
+  >>> print(f"{list_mle(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
+  2.72087
+  >>> print(f"{list_mle(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
+  2.34098
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`; only their order matters.
+    where: `[..., n]`, False on padding.
+    weights: `[..., n]`, of the terms of the items.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[...]`, at least 0; 0 if all labels are equal.
+
+  References:
+    Xia et al., `Listwise approach to learning to rank: theory and algorithm
+    <https://doi.org/10.1145/1390156.1390306>`_, 2008; Efron, `The efficiency of Cox's likelihood
+    function for censored data <https://doi.org/10.1080/01621459.1977.10480613>`_, 1977.
+  """
+  lists = scores, labels, where
+  return answer(_list_mle, lists, weights=weights, temperature=temperature)
+
+
+def _list_mle(query: Query, *, temperature: ArrayLike, weights: Array | None = None) -> Array:
+  item, live, start, end, z, total = _by_label(query, logits(query, temperature))
+  weight = jnp.ones_like(z)
+  if weights is not None:
+    weight = take(jnp.where(query.where, weights, 0).astype(z.dtype), item)
+  weight = jnp.where(live & (end < jnp.sum(live, dtype=jnp.int32)), weight, 0)
+  placed = safe_divide((sorting.slots(item) - start).astype(z.dtype), (end - start).astype(z.dtype))
+  whole, below = take(total, start), take(total, end)
+  left = whole + jnp.log1p(placed * jnp.expm1(below - whole))
+  return jnp.sum(jnp.where(live, ties.mean(weight, start, end - 1) * left - weight * z, 0))

@@ -1,0 +1,230 @@
+"""Losses of the list as a whole: cross entropies with a softmax, O(n)."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import _checks, gains
+from jaxrank._typing import Gain
+from jaxrank.losses._loss import answer, by_column, log_total, logits, target
+from jaxrank.masking import floating, safe_divide
+from jaxrank.query import Query
+from jaxrank.ranking import ExactQuery
+
+
+def softmax(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  gain: Gain = gains.linear,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """ListNet: the cross entropy of labels and softmax.
+
+  `-sum_i w_i g(y_i) log(exp(z_i) / sum_j exp(z_j))`, with gain `g` and `z = s / temperature`. For
+  one relevant item it bounds the negative logarithm of its reciprocal rank.
+
+  >>> print(f"{softmax(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
+  5.22282
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    gain: Maps labels to target weights, which are not normalised.
+    weights: `[..., n]`, times the gain of each item.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[...]`, at least 0.
+
+  References:
+    Cao et al., `Learning to rank: from pairwise approach to listwise approach
+    <https://doi.org/10.1145/1273496.1273513>`_, 2007.
+  """
+  lists = scores, labels, where
+  return answer(_softmax, lists, gain=gain, weights=weights, temperature=temperature)
+
+
+def _softmax(
+  query: Query, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
+) -> Array:
+  return _cross_entropy(query, target(query, gain, weights), logits(query, temperature))
+
+
+def _cross_entropy(query: Query, worth: Array, z: Array) -> Array:
+  return jnp.sum(worth * (log_total(z, query.retrieved) - z))
+
+
+def poly1(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  epsilon: ArrayLike = 1.0,
+  gain: Gain = gains.linear,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """Poly-1: `softmax`, and `epsilon` times the probability that it puts elsewhere.
+
+  `softmax + epsilon (1 - sum_i p_i exp(z_i) / sum_j exp(z_j))`, with `p_i` the share of item `i`
+  in `sum w g(y)` and `z = s / temperature`.
+
+  >>> print(f"{poly1(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
+  5.94105
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    epsilon: The weight of the second term; may be traced.
+    gain: Maps labels to target weights.
+    weights: `[..., n]`, times the gain of each item.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[...]`, at least 0 for `epsilon >= 0`.
+
+  References:
+    Leng et al., `PolyLoss <https://arxiv.org/abs/2204.12511>`_, 2022.
+  """
+  lists = scores, labels, where
+  return answer(_poly1, lists, epsilon=epsilon, gain=gain, weights=weights, temperature=temperature)
+
+
+def _poly1(
+  query: Query,
+  *,
+  gain: Gain,
+  epsilon: ArrayLike,
+  temperature: ArrayLike,
+  weights: Array | None = None,
+) -> Array:
+  z, worth = logits(query, temperature), target(query, gain, weights)
+  share = safe_divide(worth, jnp.sum(worth))
+  chance = jnp.where(query.retrieved, z - log_total(z, query.retrieved), 0)
+  # Summed by item, because a query without targets has nothing to miss.
+  missed = share * -jnp.expm1(chance)
+  epsilon = jnp.asarray(epsilon).astype(query.dtype)
+  return _cross_entropy(query, worth, z) + epsilon * jnp.sum(missed)
+
+
+def xe_ndcg(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  key: Array | None = None,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """XE-NDCG: the cross entropy of softened gains and softmax, a convex bound of nDCG.
+
+  `-sum_i p_i log(exp(z_i) / sum_j exp(z_j))`, with `p_i` the share of item `i` in
+  `sum w (2^y - u)` and `z = s / temperature`; `u` is 1/2, or uniform on [0, 1) for each item if
+  there is a key.
+
+  >>> print(f"{xe_ndcg(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
+  1.77124
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    key: A PRNG key, for a new `u` each step as in the paper; the noise of an item depends on its
+      place in the batch alone.
+    weights: `[..., n]`, times the softened gain of each item.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[...]`, at least 0; 0 if nothing is relevant.
+
+  References:
+    Bruch, `An alternative cross entropy loss for learning-to-rank
+    <https://doi.org/10.1145/3442381.3449794>`_, 2021.
+  """
+  lists = scores, labels, where
+  return answer(_xe_ndcg, lists, key=key, weights=weights, temperature=temperature)
+
+
+def _xe_ndcg(query: ExactQuery, *, temperature: ArrayLike, weights: Array | None = None) -> Array:
+  softened = target(query, functools.partial(_softened, key=query.noise), weights)
+  some = jnp.any(query.retrieved & query.relevant(None))
+  share = jnp.where(some, safe_divide(softened, jnp.sum(softened)), 0)
+  return _cross_entropy(query, share, logits(query, temperature))
+
+
+def _softened(labels: Array, key: Array | None) -> Array:
+  if key is None:
+    return gains.exponential(labels) + 0.5
+  noise = by_column(functools.partial(jax.random.uniform, dtype=labels.dtype), key, labels)
+  return gains.exponential(labels) + (1 - noise)
+
+
+def sampled_softmax(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  log_q: ArrayLike | None = None,
+  hits: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """Softmax over sampled candidates, such as the other items of a batch, corrected for sampling.
+
+  `softmax` of `s / temperature - log q`: the gradient is then nearly that of the softmax over the
+  whole catalogue, whatever the sampler prefers.
+
+  In a two-tower model `scores = users @ items.T` and `labels = jnp.eye(batch)`; `log_q` is what
+  the sampler knows of the frequency of items, and `hits` shows the columns of another row that
+  hold the item of this one, `ids[:, None] == ids`.
+
+  >>> users, items = jnp.array([[2.0, 0.0], [0.0, 1.0]]), jnp.array([[1.0, 0.0], [1.0, 2.0]])
+  >>> log_q = jnp.log(jnp.array([0.5, 0.1]))
+  >>> print(sampled_softmax(jnp.inner(users, items), jnp.eye(2), log_q=log_q))
+  [1.7917595  0.02670717]
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`, positive for the targets.
+    where: `[..., n]`, False on padding.
+    log_q: `[n]` or `[..., n]`, the logarithm of the probability that the sampler draws each
+      candidate, up to a constant; None if it is uniform.
+    hits: `[..., n]`, boolean, True for candidates that are a target drawn by accident; they are
+      left out unless their own label is positive.
+    weights: `[..., n]`, times the label of each item.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[...]`, at least 0.
+
+  Raises:
+    TypeError: if `hits` is not boolean.
+    ValueError: if the shapes do not fit.
+
+  References:
+    Yi et al., `Sampling-bias-corrected neural modeling for large corpus item recommendations
+    <https://doi.org/10.1145/3298689.3346996>`_, 2019.
+  """
+  _checks.positive("temperature", temperature)
+  scores, labels, where = _checks.lists(scores, labels, where)
+  if hits is not None:
+    hits = _checks.boolean("hits", hits, scores, "True for accidental hits")
+    where = where & ~(hits & (labels <= 0))
+  scores = floating(scores)
+  known = where & (scores > -jnp.inf)
+  z = jnp.where(known, scores, 0) / jnp.asarray(temperature).astype(scores.dtype)
+  if log_q is not None:
+    log_q = _checks.array("log_q", log_q).astype(scores.dtype)
+    if log_q.ndim == 1 and scores.ndim > 1:
+      log_q = jnp.broadcast_to(log_q, (*scores.shape[:-1], log_q.shape[0]))
+    _checks.same_shape("log_q", log_q, "scores", scores)
+    z = z - jnp.where(known, log_q, 0)
+  return softmax(jnp.where(known, z, scores), labels, where=where, weights=weights)

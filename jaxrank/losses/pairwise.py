@@ -1,0 +1,178 @@
+"""Losses of pairs of items, O(n^2) time in blocks of rows: O(n) memory in long lists."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank import gains
+from jaxrank.losses._loss import answer, logits
+from jaxrank.masking import safe_divide
+from jaxrank.query import Query
+
+# Pairs held in memory at a time, over all queries of a batch.
+_PAIRS = 2**19
+
+Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
+
+
+def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
+  """The sum of `pair(upper, lower)` over all pairs of items, `rows` times `n` of them at a time.
+
+  Each block is computed again for the gradient, so that none is kept.
+
+  Args:
+    pair: Elementwise; any pytree of numbers.
+    items: `[n]` each; all zeros, or False, on padding, where `pair` must be 0.
+    rows: How many items meet all the others at a time.
+  """
+
+  @jax.checkpoint
+  def block(upper):
+    lower = [x[None] for x in items]
+    return jax.tree.map(jnp.sum, pair([x[:, None] for x in upper], lower))
+
+  n = items[0].shape[0]
+  if rows >= n:
+    return block(items)
+  padded = [jnp.pad(x, (0, -n % rows)).reshape(-1, rows) for x in items]
+  return jax.tree.map(functools.partial(jnp.sum, axis=0), lax.map(block, padded))
+
+
+def rows_of(scores: ArrayLike) -> int:
+  """How many rows of pairs to hold at a time."""
+  return max(1, _PAIRS // max(1, math.prod(jnp.shape(scores))))
+
+
+def _pairwise(link: Callable[[Array], Array], lists: Lists, **parameters: Any) -> Array:
+  return answer(_mean_of_pairs, lists, link=link, rows=rows_of(lists[0]), **parameters)
+
+
+def _mean_of_pairs(
+  query: Query,
+  *,
+  link: Callable[[Array], Array],
+  rows: int,
+  margin: ArrayLike = 0.0,
+  temperature: ArrayLike = 1.0,
+  weights: Array | None = None,
+) -> Array:
+  margin = jnp.asarray(margin).astype(query.dtype)
+  w = jnp.ones_like(query.grades) if weights is None else jnp.where(query.where, weights, 0)
+  items = (
+    logits(query, temperature),
+    gains.linear(query.grades),
+    query.retrieved,
+    w.astype(query.dtype),
+  )
+
+  def pair(upper, lower):
+    (z, y, live, w), (other_z, other_y, other_live, _) = upper, lower
+    better = live & other_live & (y > other_y)
+    return jnp.where(better, w * link(margin - (z - other_z)), 0), better.astype(z.dtype)
+
+  return safe_divide(*total(pair, items, rows))
+
+
+def pairwise_logistic(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """RankNet, also BPR: the logistic loss of pairs with different labels.
+
+  The mean of `w_i log(1 + exp(-(s_i - s_j) / temperature))` over the pairs with `y_i > y_j`.
+
+  >>> print(f"{pairwise_logistic(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
+  1.25115
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`; only their order matters, and unjudged items count as 0.
+    where: `[..., n]`, False on padding.
+    weights: `[..., n]`, of the better item of each pair.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[...]`, at least 0; 0 if all labels are equal.
+
+  References:
+    Burges et al., `Learning to rank using gradient descent
+    <https://doi.org/10.1145/1102351.1102363>`_, 2005.
+  """
+  lists = scores, labels, where
+  return _pairwise(jax.nn.softplus, lists, weights=weights, temperature=temperature)
+
+
+def pairwise_hinge(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  margin: ArrayLike = 1.0,
+  weights: ArrayLike | None = None,
+) -> Array:
+  """RankSVM: the hinge loss of pairs with different labels.
+
+  The mean of `w_i max(0, margin - (s_i - s_j))` over the pairs with `y_i > y_j`.
+
+  >>> print(f"{pairwise_hinge(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
+  1.66667
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`; only their order matters, and unjudged items count as 0.
+    where: `[..., n]`, False on padding.
+    margin: By how much the better item must win; may be traced.
+    weights: `[..., n]`, of the better item of each pair.
+
+  Returns:
+    `[...]`, at least 0; 0 if all labels are equal.
+
+  References:
+    Joachims, `Optimizing search engines using clickthrough data
+    <https://doi.org/10.1145/775047.775067>`_, 2002.
+  """
+  return _pairwise(jax.nn.relu, (scores, labels, where), weights=weights, margin=margin)
+
+
+def pairwise_soft_zero_one(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """The share of pairs with different labels in the wrong order, made smooth.
+
+  The mean of `w_i sigmoid(-(s_i - s_j) / temperature)` over the pairs with `y_i > y_j`: at
+  temperature 0, 1 less the ordered pair accuracy of the items retrieved.
+
+  >>> print(f"{pairwise_soft_zero_one(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
+  0.62693
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`; only their order matters, and unjudged items count as 0.
+    where: `[..., n]`, False on padding.
+    weights: `[..., n]`, of the better item of each pair.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[...]`, in [0, 1] without weights; 0 if all labels are equal.
+
+  References:
+    Yan et al., `Optimizing classifier performance via an approximation to the Wilcoxon-Mann-Whitney
+    statistic <https://www.aaai.org/Papers/ICML/2003/ICML03-110.pdf>`_, 2003.
+  """
+  lists = scores, labels, where
+  return _pairwise(jax.nn.sigmoid, lists, weights=weights, temperature=temperature)

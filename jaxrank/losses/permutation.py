@@ -1,0 +1,101 @@
+"""Soft permutation matrices: rows are ranks, columns are items, O(n^2)."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank import sorting
+from jaxrank.losses._loss import answer, logits
+from jaxrank.query import Query
+from jaxrank.sorting import take
+
+# Beyond so many temperatures below the best, items tie: the rounding of a logit, which is about n
+# times as large, must not reach the range of `exp`.
+_DEEPEST = 1e6
+
+
+def neural_sort(
+  scores: ArrayLike, *, where: ArrayLike | None = None, temperature: ArrayLike = 1.0
+) -> Array:
+  """NeuralSort: row `r` is a softmax whose largest entry is the item at rank `r`.
+
+  `P[r, i] = softmax_i((n + 1 - 2 r) z_i - sum_j |z_i - z_j|)`, with `z = s / temperature` and `n`
+  items retrieved. `P @ gains` are soft gains by rank; an item may take several ranks. Items a
+  million temperatures below the best tie.
+
+  >>> print(f"{neural_sort(jnp.array([1.0, 3.0, 2.0]), temperature=0.1)[0, 1]:.4f}")
+  1.0000
+
+  Args:
+    scores: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[..., n, n]`, rows of sum 1; 0 in the columns of items not retrieved, and in the rows past
+    the last rank.
+
+  References:
+    Grover et al., `Stochastic optimization of sorting networks via continuous relaxations
+    <https://arxiv.org/abs/1903.08850>`_, 2019.
+  """
+  return _operate(_neural_sort, scores, where, temperature)
+
+
+def soft_sort(
+  scores: ArrayLike, *, where: ArrayLike | None = None, temperature: ArrayLike = 1.0
+) -> Array:
+  """SoftSort: row `r` is a softmax of the distances to the score at rank `r`.
+
+  `P[r, i] = softmax_i(-|z_(r) - z_i|)`, with `z = s / temperature` and `z_(r)` the one at rank `r`.
+
+  >>> print(f"{soft_sort(jnp.array([1.0, 3.0, 2.0]), temperature=0.1)[0, 1]:.4f}")
+  1.0000
+
+  Args:
+    scores: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    temperature: A positive number; may be traced.
+
+  Returns:
+    `[..., n, n]`, rows of sum 1; 0 in the columns of items not retrieved, and in the rows past
+    the last rank.
+
+  References:
+    Prillo and Eisenschlos, `SoftSort <https://arxiv.org/abs/2006.16038>`_, 2020.
+  """
+  return _operate(_soft_sort, scores, where, temperature)
+
+
+def _operate(
+  kernel: Callable[..., Array],
+  scores: ArrayLike,
+  where: ArrayLike | None,
+  temperature: ArrayLike,
+) -> Array:
+  return answer(kernel, (scores, jnp.zeros_like(scores), where), temperature=temperature)
+
+
+def _neural_sort(query: Query, *, temperature: ArrayLike) -> Array:
+  z, live = logits(query, temperature), query.retrieved
+  top = lax.stop_gradient(jnp.max(jnp.where(live, z, -jnp.inf)))
+  z = jnp.where(live, jnp.maximum(z - jnp.where(jnp.any(live), top, 0), -_DEEPEST), 0)
+  spread = jnp.sum(jnp.where(live[None], jnp.abs(z[:, None] - z[None]), 0), axis=1)
+  slope = query.count(live) - 1 - 2 * sorting.slots(z).astype(z.dtype)
+  return _row_softmax(slope[:, None] * z[None] - spread[None], live)
+
+
+def _soft_sort(query: Query, *, temperature: ArrayLike) -> Array:
+  z, live = logits(query, temperature), query.retrieved
+  _, item = sorting.order(sorting.keys(lax.stop_gradient(query.scores), live))
+  return _row_softmax(-jnp.abs(take(z, item)[:, None] - z[None]), live)
+
+
+def _row_softmax(z: Array, live: Array) -> Array:
+  nothing = float(jnp.finfo(z.dtype).min) / 2
+  chance = jax.nn.softmax(jnp.where(live[None], z, nothing), axis=-1)
+  ranked = sorting.slots(live) < jnp.sum(live, dtype=jnp.int32)
+  return jnp.where(ranked[:, None] & live[None], chance, 0)

@@ -1,0 +1,197 @@
+"""Rankings under noise: the expectation of every metric over the orders of noisy scores.
+
+Exact and deterministic: `jaxrank.quadrature` integrates over the noisy score of one item at a
+time. A discount enters as a sum of exponentials, so that no distribution of ranks is formed; a
+cut-off forms it down to the rank `k`.
+"""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank import _checks, discounts, quadrature
+from jaxrank._typing import Cutoff, Discount
+from jaxrank.kernels import distance
+from jaxrank.quadrature import Integrand, Noise
+from jaxrank.smoothing import SmoothQuery
+
+# Where items stand that are not retrieved: below everything.
+_NOWHERE = -1e30
+
+
+class NoiseQuery(SmoothQuery):
+  """A query ordered by scores plus noise."""
+
+  noise: Noise
+
+  def __init__(self, temperature: ArrayLike, *query: Any):
+    super().__init__(temperature, *query)
+    self.wide = self.dtype == jnp.float64
+    self.z = self._compressed()
+
+  def _compressed(self) -> Array:
+    """Scores in temperatures, with gaps no wider than makes a difference.
+
+    Such a gap starts a cluster, and clusters do not feel each other: each is measured from its
+    head, whose gradient would be noise around 0.
+    """
+    score = lax.stop_gradient(self.score)
+    most = self.noise.gap(self.wide)
+    gap = distance(score[:-1], score[1:], lax.stop_gradient(self.temperature), most)
+    first = jnp.zeros_like(score[:1])
+    depth = jnp.cumsum(jnp.concatenate([first, gap]))
+    starts = jnp.concatenate([first == 0, gap >= most])
+    base = lax.cummax(jnp.where(starts, depth, 0))
+    head = lax.cummin(jnp.where(starts, score, score[:1]))
+    return (self.score - head) / self.temperature - base
+
+  def _integral(self, integrand: Integrand, width: int, *args: Array) -> Array:
+    below, above = self.noise.reach(self.n, self.wide)
+    top = lax.stop_gradient(self.z[0]) + above
+    ends = lax.stop_gradient(self.z[-1]) - below, top
+    z = jnp.where(self.live, self.z, _NOWHERE)
+    spacing = self.noise.spacing(self.n, self.wide)
+    # Whatever the queries are spread over, every argument has to be.
+    nothing = 0 * lax.stop_gradient(z[:1])
+    args = tuple(x + nothing for x in args)
+    return quadrature.integral(integrand, spacing, width, ends, z, *args)
+
+  def _expect(
+    self, c: Array, survive: Array, discount: Discount, k: Cutoff, marked: bool = False
+  ) -> Array:
+    """`E sum_i c_i discount(r_i)` times the survival of all items ahead, down to rank `k`.
+
+    Marked by `c`: times one more than the sum of `c` over the items ahead, instead.
+    """
+    _check_terms(discount)
+    c = self._weight(c)
+    survive = jnp.where(self.live, survive, 1)
+    mark = (c,) if marked else ()
+    depth = getattr(discount, "depth", self.n)
+    depth = min(depth, k) if isinstance(k, int) else depth
+    if depth >= self.n and not isinstance(k, Array) and hasattr(discount, "terms"):
+      terms = discount.terms(self.n, 9 if self.wide else 5)
+      w, t = (jnp.asarray(x).astype(self.dtype) for x in terms)
+      integrand = quadrature.products(self.noise, marked)
+      return self._integral(integrand, -(-w.size // self.n), c, survive, w, t, *mark)
+    depth = min(depth, self.n)
+    rank = jnp.arange(1, depth + 1, dtype=self.dtype)
+    inside = rank <= jnp.asarray(depth if k is None else k).astype(self.dtype)
+    integrand = quadrature.counts(self.noise, marked)
+    return self._integral(integrand, depth, c, survive, jnp.where(inside, discount(rank), 0), *mark)
+
+  def expect(self, w: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E sum w_i discount(r_i)` over the items with `r_i <= k`."""
+    return self._expect(w, jnp.ones_like(self.z), discount, k)
+
+  def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r)` of the item at which a user stops, with chance `stop` each, if `r <= k`."""
+    return self._expect(stop, 1 - self._weight(stop), discount, k)
+
+  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
+    """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""
+    return self._expect(b, jnp.ones_like(self.z), discounts.reciprocal, k, marked=True)
+
+  def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r)` of the first relevant item, if `r <= k`."""
+    return self.cascade(b, discount, k=k)
+
+  def _pairs(self, b: Array, others: Array) -> Array:
+    return self._integral(quadrature.pairs(self.noise), 1, b, others)
+
+  def _positions(self) -> Array:
+    return self._integral(quadrature.positions(self.noise), 1)
+
+
+def _check_terms(discount: Discount) -> None:
+  if not hasattr(discount, "terms") and not hasattr(discount, "depth"):
+    name = getattr(discount, "__name__", repr(discount))
+    raise ValueError(
+      f"Gumbel and Gaussian need a discount that is a sum of exponentials, got {name}, a plain "
+      "function; use one of jaxrank.discounts (table takes any values), or another ranking."
+    )
+
+
+class GumbelQuery(NoiseQuery):
+  """A query ordered by scores plus Gumbel noise."""
+
+  noise = quadrature.GUMBEL
+
+
+class GaussianQuery(NoiseQuery):
+  """A query ordered by scores plus normal noise."""
+
+  noise = quadrature.NORMAL
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["temperature"], meta_fields=[])
+@dataclasses.dataclass(frozen=True)
+class Gumbel:
+  """A smooth ranking: exact expectations over the Plackett-Luce model.
+
+  Orders are those of the scores plus Gumbel noise of scale `temperature`. Every metric becomes
+  its expectation, with exact gradients and no sampling: an integral over the noisy score of one
+  item, whose nodes are half a temperature apart from 4 temperatures below the lowest score to
+  `log n + 14` above the highest. Gaps count up to 25 temperatures. Values are within 1e-5 up to
+  100,000 items at any temperature, and within 1e-8 for float64 scores, which double the nodes.
+
+  The time is linear in items, nodes and terms of the discount, about `4 (1 + log10 n)`; a static
+  `k` takes `k` instead of the terms, a traced one `n`. At temperature 0 a metric is the exact
+  one, with ties averaged. `metric(c * s, ranking=Gumbel(c * t))` equals
+  `metric(s, ranking=Gumbel(t))`. Discounts must be those of `jaxrank.discounts`.
+  (Luce, `Individual choice behavior <https://doi.org/10.1037/14396-000>`_, 1959, gives the model.)
+
+  Attributes:
+    temperature: A positive number, in units of the scores; may be traced. A traced temperature
+      that is not positive acts as the limit at 0.
+  """
+
+  temperature: ArrayLike
+
+  def __post_init__(self):
+    _checks.positive("temperature", self.temperature)
+
+  def __call__(
+    self, scores: Array, labels: Array, where: Array, *, k: int | None = None
+  ) -> GumbelQuery:
+    """Ranks one query `[n]`; `k` does not matter here."""
+    return GumbelQuery(self.temperature, scores, labels, where, k)
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["temperature"], meta_fields=[])
+@dataclasses.dataclass(frozen=True)
+class Gaussian:
+  """A smooth ranking: exact expectations under normal noise, which is SoftRank.
+
+  Orders are those of the scores plus independent normal noise of standard deviation
+  `temperature`. Every metric becomes its expectation, with exact gradients and no sampling, by
+  the integral of `Gumbel`, whose nodes are `t / (2 sqrt(2 log n))` apart here, at most `t / 2`.
+  SoftRank took the comparisons of an item as independent; here they share its noise. Gaps count
+  up to 12 temperatures. Values are within 1e-5 up to 100,000 items at any temperature, and
+  within 1e-8 for float64 scores, which double the nodes.
+
+  The time is linear in items, nodes and terms of the discount, as for `Gumbel`. At temperature 0
+  a metric is the exact one, with ties averaged. `metric(c * s, ranking=Gaussian(c * t))` equals
+  `metric(s, ranking=Gaussian(t))`. Discounts must be those of `jaxrank.discounts`.
+  (Taylor et al., `SoftRank <https://doi.org/10.1145/1341531.1341544>`_, 2008.)
+
+  Attributes:
+    temperature: A positive number, in units of the scores; may be traced. A traced temperature
+      that is not positive acts as the limit at 0.
+  """
+
+  temperature: ArrayLike
+
+  def __post_init__(self):
+    _checks.positive("temperature", self.temperature)
+
+  def __call__(
+    self, scores: Array, labels: Array, where: Array, *, k: int | None = None
+  ) -> GaussianQuery:
+    """Ranks one query `[n]`; `k` does not matter here."""
+    return GaussianQuery(self.temperature, scores, labels, where, k)

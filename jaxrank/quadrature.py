@@ -1,0 +1,292 @@
+"""Integrals over the noisy score of one item, of products over all the others.
+
+Given that the noisy score of an item is `u`, every other item `j` is independently above it, with
+chance `p_j(u)`, or below. The integral over `u` is a sum over evenly spaced nodes, which
+converges exponentially. Blocks of nodes go through a `while_loop`, and again for the gradient, so
+that memory does not grow with their number.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxrank import sorting
+from jaxrank.kernels import normal_tail
+
+# Floats of the largest array of a block of nodes, and the most nodes in a block.
+_BLOCK_SIZE = 2**21
+_MOST_NODES = 64
+
+
+class Noise(NamedTuple):
+  """A distribution of noise around a score, in units of the temperature.
+
+  Attributes:
+    chances: Of `u - z` to the chances to be above and below `u`, and the density at `u`.
+    spacing: Of the items and the bits of the dtype to the distance of two nodes.
+    reach: The same, to how far the nodes go below the lowest and above the highest score.
+    gap: The same, to the widest gap between two scores that makes a difference.
+  """
+
+  chances: Callable[[Array], tuple[Array, Array, Array]]
+  spacing: Callable[[int, bool], float]
+  reach: Callable[[int, bool], tuple[float, float]]
+  gap: Callable[[bool], float]
+
+
+class Integrand(NamedTuple):
+  """A function of nodes, and its gradient.
+
+  Attributes:
+    value: `value(u, *args)`, summed over the nodes `u`.
+    gradient: `gradient(cotangent, u, *args)`, one per argument.
+  """
+
+  value: Callable[..., Array]
+  gradient: Callable[..., tuple[Array, ...]]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+def integral(
+  integrand: Integrand, spacing: float, width: int, ends: tuple[Array, Array], *args: Array
+) -> Array:
+  """The sum of `value` over nodes from one end to the other, times the spacing.
+
+  Args:
+    integrand: What to sum, for arguments with any leading axes.
+    spacing: The distance of two nodes.
+    width: How many floats a node takes for every item.
+    ends: The first and the last node, `[...]`.
+    *args: Arrays `[..., any]`; the first is `[..., n]`.
+
+  Returns:
+    What `value` returns.
+  """
+  return spacing * _sweep(integrand.value, spacing, width, ends, args)
+
+
+def _forward(integrand, spacing, width, ends, *args):
+  return integral(integrand, spacing, width, ends, *args), (ends, args)
+
+
+def _backward(integrand, spacing, width, saved, cotangent):
+  ends, args = saved
+  swapped = lambda u, *args: integrand.gradient(args[-1], u, *args[:-1])  # noqa: E731
+  slopes = _sweep(swapped, spacing, width, ends, (*args, cotangent))
+  none = tuple(jnp.zeros_like(x) for x in ends)
+  return none, *(spacing * x for x in slopes)
+
+
+integral.defvjp(_forward, _backward)
+
+
+def _sweep(
+  function: Callable[..., Any],
+  spacing: float,
+  width: int,
+  ends: tuple[Array, Array],
+  args: tuple[Array, ...],
+) -> Any:
+  @sorting.batched
+  def run(start, stop, *args):
+    nodes = min(max(_BLOCK_SIZE // (args[0].size * width), 1), _MOST_NODES)
+    count = jnp.max(jnp.ceil((stop - start) / (spacing * nodes))).astype(jnp.int32)
+
+    def block(index):
+      step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
+      step = step.reshape((1,) * start.ndim + (nodes,))
+      return function(start[..., None] + spacing * step, *args)
+
+    def body(state):
+      index, total = state
+      return index + 1, jax.tree.map(jnp.add, total, block(index))
+
+    first = jnp.zeros_like(count)
+    start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first))
+    return lax.while_loop(lambda state: state[0] < count, body, (first, start_at))[1]
+
+  return run(*ends, *args)
+
+
+def _by_autodiff(value: Callable[..., Array]) -> Integrand:
+  def gradient(cotangent, u, *args):
+    return jax.vjp(functools.partial(value, u), *args)[1](cotangent)
+
+  return Integrand(value, gradient)
+
+
+def _marked(plain: Integrand) -> Integrand:
+  """`(1 + d/de)` of an integrand, with `survive = 1 + e mark`; the mark is one more argument."""
+
+  def along(function, z, c, survive, *args):
+    *rest, mark = args
+    both = jax.jvp(lambda survive: function(z, c, survive, *rest), (survive,), (mark,))
+    return jax.tree.map(jnp.add, *both)
+
+  def value(u, *args):
+    return along(functools.partial(plain.value, u), *args)
+
+  def gradient(cotangent, u, *args):
+    slopes = along(functools.partial(plain.gradient, cotangent, u), *args)
+    return *slopes, jnp.zeros_like(args[-1])
+
+  return Integrand(value, gradient)
+
+
+def _chances(noise: Noise, u: Array, z: Array) -> tuple[Array, Array, Array]:
+  """The chances and densities of every item at every node, `[..., n, nodes]`."""
+  return noise.chances(u[..., None, :] - z[..., :, None])
+
+
+@functools.cache
+def products(noise: Noise, marked: bool = False) -> Integrand:
+  """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j survive_j t_m)` over `j` other than `i`.
+
+  Arguments are `z`, `c`, `survive` `[..., n]`, `w`, `t` `[..., terms]`.
+  """
+
+  def sums(above, hit, survive, t):
+    """The products over all items, and over all but one times its hit; `[..., terms, nodes]`."""
+
+    def step(state, item):
+      none, one = state
+      above, hit, survive = item
+      stopped = above[..., None, :] * (1 - survive * t)[..., None]
+      return (none - none * stopped, one - one * stopped + hit[..., None, :] * none), None
+
+    none = jnp.ones_like(t[..., None] * above[..., :1, :])
+    items = _by_item(above, hit, survive[..., None])
+    return lax.scan(step, (none, jnp.zeros_like(none)), items)[0]
+
+  def value(u, z, c, survive, w, t):
+    above, _, density = _chances(noise, u, z)
+    _, one = sums(above, c[..., None] * density, survive, t)
+    return jnp.sum(w[..., None] * one, axis=(-2, -1))
+
+  def gradient(cotangent, u, z, c, survive, w, t):
+    (above, below, density), back = jax.vjp(functools.partial(_chances, noise, u), z)
+    hit = c[..., None] * density
+    none, one = (cotangent[..., None, None] * x for x in sums(above, hit, survive, t))
+
+    def step(by_t, item):
+      above, hit, survive, below = item
+      x = (survive * t)[..., None]
+      without = 1 / (below[..., None, :] + above[..., None, :] * x)
+      left = without * none
+      by_hit = w[..., None] * left
+      others = w[..., None] * without * (one - hit[..., None, :] * left)
+      by_x = jnp.sum(above[..., None, :] * others, axis=-1)
+      by_above = jnp.sum((x - 1) * others, axis=-2)
+      slopes = by_above, jnp.sum(by_hit, axis=-2), jnp.sum(t * by_x, axis=-1)
+      return by_t + survive * by_x, slopes
+
+    items = _by_item(above, hit, survive[..., None], below)
+    by_t, slopes = lax.scan(step, jnp.zeros_like(t), items)
+    by_above, by_hit, by_survive = (jnp.moveaxis(x, 0, z.ndim - 1) for x in slopes)
+    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_hit))
+    by_c = jnp.sum(by_hit * density, axis=-1)
+    return by_z, by_c, by_survive, jnp.sum(one, axis=-1), by_t
+
+  plain = Integrand(value, gradient)
+  return _marked(plain) if marked else plain
+
+
+def _by_item(*rows: Array) -> tuple[Array, ...]:
+  """`[..., n, any]` as `[n, ..., any]`."""
+  return tuple(jnp.moveaxis(x, -2, 0) for x in rows)
+
+
+@functools.cache
+def counts(noise: Noise, marked: bool = False) -> Integrand:
+  """`sum_i c_i density_i sum_r d_r P(r - 1 others are above, and all of them survive)`.
+
+  Arguments are `z`, `c`, `survive` `[..., n]`, `d` `[..., k]`. Takes the items one by one, with
+  the polynomial of `prod_j (1 - p_j + p_j survive_j y)` and that of its sum over an item left
+  out: every term is positive.
+  """
+
+  def value(u, z, c, survive, d):
+    above, _, density = _chances(noise, u, z)
+    hit = c[..., None] * density
+
+    def step(state, item):
+      none, one = state
+      above, hit, survive = (x[..., None] for x in item)
+      grown = one + above * (survive * _raised(one) - one) + hit * none
+      return (none + above * (survive * _raised(none) - none), grown), None
+
+    start = jnp.ones_like(above[..., 0, :, None]) * jnp.zeros_like(d[..., None, :]).at[..., 0].set(
+      1
+    )
+    items = _by_item(above, hit, survive[..., None])
+    (_, one), _ = lax.scan(step, (start, jnp.zeros_like(start)), items)
+    return jnp.sum(one * d[..., None, :], axis=(-2, -1))
+
+  plain = _by_autodiff(value)
+  return _marked(plain) if marked else plain
+
+
+def _raised(polynomial: Array) -> Array:
+  """Times `y`, up to the same degree."""
+  return jnp.concatenate([jnp.zeros_like(polynomial[..., :1]), polynomial[..., :-1]], axis=-1)
+
+
+@functools.cache
+def pairs(noise: Noise) -> Integrand:
+  """`sum_i density_i b_i sum_j p_j others_j`, `j` other than `i`, of `z`, `b`, `others`."""
+
+  def value(u, z, b, others):
+    above, _, density = _chances(noise, u, z)
+    above = others[..., None] * above
+    ahead = jnp.sum(above, axis=-2, keepdims=True) - above
+    return jnp.sum(b[..., None] * density * ahead, axis=(-2, -1))
+
+  return _by_autodiff(value)
+
+
+@functools.cache
+def positions(noise: Noise) -> Integrand:
+  """`density_i sum_j p_j`, `j` other than `i`, of `z`: for every item, `[..., n]`."""
+
+  def value(u, z):
+    above, _, density = _chances(noise, u, z)
+    return jnp.sum(density * (jnp.sum(above, axis=-2, keepdims=True) - above), axis=-1)
+
+  return _by_autodiff(value)
+
+
+def _gumbel(v: Array) -> tuple[Array, Array, Array]:
+  """The Gumbel distribution; a chance to be below of less than 1e-30 does not matter."""
+  rate = jnp.exp(jnp.minimum(-v, math.log(69.0)))
+  below = jnp.exp(-rate)
+  return -jnp.expm1(-rate), below, rate * below
+
+
+def _normal(v: Array) -> tuple[Array, Array, Array]:
+  """The standard normal distribution; a chance of less than 1e-30 does not matter."""
+  v = jnp.clip(v, -11.5, 11.5)
+  return normal_tail(v), normal_tail(-v), jnp.exp(-jnp.square(v) / 2) / math.sqrt(2 * math.pi)
+
+
+def _gumbel_reach(n: int, wide: bool) -> tuple[float, float]:
+  return math.log(45.0 if wide else 25.0), math.log(n) + (34.0 if wide else 14.0)
+
+
+def _normal_reach(n: int, wide: bool) -> tuple[float, float]:
+  return 2 * (math.sqrt(2 * (math.log(n) + (34.0 if wide else 14.0))),)
+
+
+def _normal_spacing(n: int, wide: bool) -> float:
+  spacing = min(0.5, 0.5 / math.sqrt(2 * math.log(max(n, 2))))
+  return spacing / 2 if wide else spacing
+
+
+GUMBEL = Noise(
+  _gumbel, lambda n, wide: 0.25 if wide else 0.5, _gumbel_reach, lambda wide: 45.0 if wide else 25.0
+)
+NORMAL = Noise(_normal, _normal_spacing, _normal_reach, lambda wide: 12.0)

@@ -1,0 +1,407 @@
+"""Gumbel and Gaussian against all orders, samples, finer nodes, slopes and their limits."""
+
+import dataclasses
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import jaxrank as jr
+from jaxrank import noise
+
+N = 6
+NAMES = ("Gumbel", "Gaussian")
+# One query a row; tied scores and labels, padding under a hostile mask, -inf.
+SCORES = np.array(
+  [
+    [0.3, -1.2, 0.3, 2.0, 0.3, -0.4],
+    [1.0, 0.0, 0.5, -2.0, np.nan, np.inf],
+    [-np.inf, 0.5, 0.5, -0.5, 1.5, -np.inf],
+    [0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+  ]
+)
+LABELS = np.array(
+  [[0, 2, 4, 0, 1, 0], [0, 1, 0, 3, 9, np.nan], [3, 0, 1, 0, 2, 0], [0, 0, 4, 1, 0, 0]]
+)
+WHERE = np.ones(SCORES.shape, bool)
+WHERE[1, 4:] = False
+
+
+def discount(n):
+  return 1 / np.log2(np.arange(2, n + 2))
+
+
+def gain(labels):
+  return 2.0**labels - 1
+
+
+def order_dcg(ranked, k):
+  return gain(ranked[:, :k]) @ discount(ranked.shape[1])[:k]
+
+
+def order_ndcg(ranked, labels, k):
+  return order_dcg(ranked, k) / order_dcg(np.sort(labels)[None, ::-1], k)[0]
+
+
+def order_err(ranked, labels, k):
+  stop = gain(ranked) / 16
+  reach = np.cumprod(1 - stop, axis=1) / (1 - stop)
+  return np.sum((reach * stop / np.arange(1, stop.shape[1] + 1))[:, :k], axis=1)
+
+
+def order_ap(ranked, labels, k):
+  hit = ranked > 0
+  precision = np.cumsum(hit, axis=1) / np.arange(1, hit.shape[1] + 1)
+  return np.sum((hit * precision)[:, :k], axis=1) / np.sum(labels > 0)
+
+
+def order_rr(ranked, labels, k):
+  hit = ranked[:, :k] > 0
+  return np.where(hit.any(1), 1 / (1 + hit.argmax(1)), 0)
+
+
+def order_rbp(ranked, labels, k):
+  return 0.2 * ((ranked > 0) @ 0.8 ** np.arange(ranked.shape[1]))
+
+
+def order_table(ranked, labels, k):
+  worth = np.array([1.0, 0.2, 0.7, 0, 0, 0])[: ranked.shape[1]]
+  return gain(ranked) @ worth
+
+
+def order_auc(ranked, labels, k):
+  """Items not retrieved come last, in a tie."""
+  hit = ranked > 0
+  lost_hits = np.sum(labels > 0) - hit.sum(1)
+  lost_others = np.sum(labels <= 0) - (~hit).sum(1)
+  behind = (~hit).sum(1, keepdims=True) - np.cumsum(~hit, axis=1) + lost_others[:, None]
+  good = np.sum(hit * behind, axis=1) + lost_hits * lost_others / 2
+  return good / (np.sum(labels > 0) * np.sum(labels <= 0))
+
+
+QUESTIONS = {
+  "ndcg": (jr.ndcg, {}, order_ndcg),
+  "ndcg@3": (jr.ndcg, {"k": 3}, order_ndcg),
+  "precision@3": (jr.precision, {"k": 3}, lambda ranked, _, k: np.sum(ranked[:, :k] > 0, 1) / k),
+  "hit_rate@2": (jr.hit_rate, {"k": 2}, lambda ranked, _, k: np.any(ranked[:, :k] > 0, 1) * 1.0),
+  "err": (jr.err, {"max_label": 4}, order_err),
+  "err@2": (jr.err, {"max_label": 4, "k": 2}, order_err),
+  "ap": (jr.average_precision, {}, order_ap),
+  "ap@3": (jr.average_precision, {"k": 3}, order_ap),
+  "rr": (jr.reciprocal_rank, {}, order_rr),
+  "rbp": (jr.rbp, {}, order_rbp),
+  "dcg(table)": (jr.dcg, {"discount": jr.discounts.table([1.0, 0.2, 0.7])}, order_table),
+  "auc": (jr.auc, {}, order_auc),
+}
+questions = pytest.mark.parametrize("name", QUESTIONS)
+some_questions = pytest.mark.parametrize("name", ["ndcg", "ndcg@3", "err", "ap@3", "rr", "auc"])
+rankings = pytest.mark.parametrize("ranking", NAMES)
+
+
+@functools.cache
+def soft(name, ranking):
+  """Values and gradients by scores and by temperature."""
+  metric, own, _ = QUESTIONS[name]
+  kind = getattr(jr, ranking)
+
+  def total(scores, labels, where, temperature):
+    value = metric(scores, labels, where=where, ranking=kind(temperature), **own)
+    return jnp.sum(jnp.where(jnp.isnan(value), 0, value)), value
+
+  def both(*args):
+    (_, value), slopes = jax.value_and_grad(total, argnums=(0, 3), has_aux=True)(*args)
+    return value, *slopes
+
+  return jax.jit(both)
+
+
+def call(name, ranking, scores, temperature, dtype=np.float32, labels=LABELS, where=WHERE):
+  """Numpy values and gradients."""
+  out = soft(name, ranking)(
+    np.asarray(scores, dtype), np.asarray(labels, dtype), where, np.asarray(temperature, dtype)
+  )
+  return [np.asarray(x) for x in out]
+
+
+@functools.cache
+def orders(row):
+  """All orders of the retrieved items of a row, and the labels of the valid ones."""
+  found = np.flatnonzero(WHERE[row] & (SCORES[row] > -np.inf))
+  return np.array(list(itertools.permutations(found))), LABELS[row][WHERE[row]]
+
+
+def plackett_luce(name, row, scores, temperature):
+  """The expectation over all orders of one row."""
+  _, own, value = QUESTIONS[name]
+  order, labels = orders(row)
+  theta = (scores / temperature)[order]
+  rest = np.logaddexp.accumulate(theta[:, ::-1], axis=1)[:, ::-1]
+  chance = np.exp(np.sum(theta - rest, axis=1))
+  return chance @ value(LABELS[row][order], labels, own.get("k"))
+
+
+@questions
+def test_gumbel_is_the_mean_over_all_orders(name):
+  scores = np.float32(SCORES).astype(np.float64)
+  for temperature in (0.25, 1.0, 8.0):
+    value, slope, by_temperature = call(name, "Gumbel", scores, temperature)
+    expected_slope = np.zeros_like(scores)
+    expected_by_temperature = 0.0
+    for row in range(len(scores)):
+      mean = functools.partial(plackett_luce, name, row)
+      np.testing.assert_allclose(value[row], mean(scores[row], temperature), rtol=1e-5)
+      for item in np.flatnonzero(WHERE[row] & (scores[row] > -np.inf)):
+        step = 1e-4 * temperature * np.eye(N)[item]
+        rise = mean(scores[row] + step, temperature) - mean(scores[row] - step, temperature)
+        expected_slope[row, item] = rise / (2e-4 * temperature)
+      warm, cold = (mean(scores[row], temperature * c) for c in (1 + 1e-4, 1 - 1e-4))
+      expected_by_temperature += (warm - cold) / (2e-4 * temperature)
+    np.testing.assert_allclose(slope, expected_slope, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(by_temperature, expected_by_temperature, rtol=1e-4, atol=1e-4)
+
+
+@functools.cache
+def sampled_orders(row, temperature):
+  """A million orders of one row under normal noise, and their labels."""
+  found, labels = orders(row)[0][0], orders(row)[1]
+  rng = np.random.default_rng(row)
+  noisy = SCORES[row, found] + temperature * rng.standard_normal((10**6, found.size))
+  return LABELS[row, found][np.argsort(-noisy, axis=1)], labels
+
+
+@questions
+def test_gaussian_is_the_mean_of_samples(name):
+  _, own, of_order = QUESTIONS[name]
+  value, *_ = call(name, "Gaussian", SCORES, 0.8)
+  for row in (0, 2):
+    sample = of_order(*sampled_orders(row, 0.8), own.get("k"))
+    error = np.std(sample) / len(sample) ** 0.5
+    assert abs(value[row] - np.mean(sample)) <= 4 * error + 1e-6
+
+
+@some_questions
+@rankings
+def test_gradients_are_slopes(name, ranking):
+  rng = np.random.default_rng(0)
+  direction = np.where(WHERE & (-np.inf < SCORES), rng.standard_normal(SCORES.shape), 0)
+  with jax.enable_x64(True):
+    run = functools.partial(call, name, ranking, dtype=np.float64)
+    value, slope, by_temperature = run(SCORES, 0.7)
+    assert value.dtype == slope.dtype == np.float64
+    up, down = (run(SCORES + c * 1e-5 * direction, 0.7)[0] for c in (1, -1))
+    rise = (up - down) / 2e-5
+    along = np.sum(slope * direction, axis=-1)
+    np.testing.assert_allclose(along, rise, rtol=1e-6, atol=1e-9)
+    warm, cold = (run(SCORES, 0.7 + c * 1e-5)[0].sum() for c in (1, -1))
+    np.testing.assert_allclose(by_temperature, (warm - cold) / 2e-5, rtol=1e-6, atol=1e-9)
+    # Half the nodes, and fewer terms, still agree to the stated error.
+    narrow, narrow_slope, _ = soft(name, ranking)(
+      np.float32(SCORES), np.float32(LABELS), WHERE, np.float32(0.7)
+    )
+    np.testing.assert_allclose(narrow, value, rtol=1e-5)
+    np.testing.assert_allclose(narrow_slope, slope, rtol=1e-4, atol=1e-5)
+
+
+@functools.partial(
+  jax.tree_util.register_dataclass, data_fields=["temperature"], meta_fields=["kind", "factor"]
+)
+@dataclasses.dataclass(frozen=True)
+class Spaced:
+  """A ranking with its nodes closer together."""
+
+  temperature: float
+  kind: str
+  factor: float = 0.5
+
+  def __call__(self, scores, labels, where, *, k=None):
+    base = {"Gumbel": noise.GumbelQuery, "Gaussian": noise.GaussianQuery}[self.kind]
+    spacing = base.noise.spacing
+    closer = base.noise._replace(spacing=lambda n, wide: self.factor * spacing(n, wide))
+    return type(base.__name__, (base,), {"noise": closer})(
+      self.temperature, scores, labels, where, k
+    )
+
+
+@pytest.mark.parametrize("n", [7, 300])
+@rankings
+def test_closer_nodes_agree(ranking, n):
+  rng = np.random.default_rng(n)
+  scores = np.float32(rng.standard_normal((2, n)))
+  scores[1] = np.round(scores[1])
+  labels = np.float32(rng.integers(-3, 5, scores.shape).clip(0))
+
+  def both(kind, temperature, how):
+    metric = functools.partial(how, labels=labels, ranking=kind(temperature))
+    return jax.value_and_grad(lambda scores: jnp.sum(metric(scores)))(scores)
+
+  for how in (jr.ndcg, jr.reciprocal_rank) if n < 10 else (jr.average_precision,):
+    plain = jax.jit(functools.partial(both, getattr(jr, ranking), how=how))
+    closer = jax.jit(functools.partial(both, functools.partial(Spaced, kind=ranking), how=how))
+    for temperature in (0.1, 1.0, 10.0):
+      (value, slope), (fine, fine_slope) = plain(temperature), closer(temperature)
+      np.testing.assert_allclose(value, fine, rtol=1e-5)
+      np.testing.assert_allclose(slope, fine_slope, rtol=1e-4, atol=2e-6 / temperature)
+    far = jax.jit(
+      functools.partial(both, functools.partial(Spaced, kind=ranking, factor=8), how=how)
+    )
+    assert not np.allclose(far(1.0)[0], closer(1.0)[0], rtol=1e-5)
+
+
+@rankings
+def test_every_rank_is_taken_once(ranking):
+  n = 20_000 if ranking == "Gumbel" else 1000
+  scores = np.random.default_rng(0).standard_normal(n).astype(np.float32)
+
+  @jax.jit
+  @jax.value_and_grad
+  def total(scores):
+    return jr.dcg(scores, jnp.ones_like(scores), ranking=getattr(jr, ranking)(0.5))
+
+  value, slope = total(scores)
+  np.testing.assert_allclose(value, discount(n).sum(), rtol=1e-5)
+  # Whatever the scores, the sum is the same.
+  np.testing.assert_allclose(slope, 0, atol=2e-4)
+  ks = np.int32([1, 2, 5, 9])
+  hits = jax.jit(
+    jax.vmap(lambda k: jr.precision(scores[:7], np.ones(7), k=k, ranking=jr.Gumbel(1.0)))
+  )
+  np.testing.assert_allclose(hits(ks), np.minimum(ks, 7) / ks, rtol=1e-5)
+
+
+@questions
+@rankings
+def test_cold_is_exact_with_ties_averaged(name, ranking):
+  metric, own, _ = QUESTIONS[name]
+  exact = metric(np.float32(SCORES), np.float32(LABELS), where=WHERE, **own)
+  for temperature in (1e-30, 1e-3):
+    value, slope, by_temperature = call(name, ranking, SCORES, temperature)
+    np.testing.assert_allclose(value, exact, rtol=2e-5, atol=1e-6)
+    assert np.all(np.isfinite(slope))
+    assert np.isfinite(by_temperature)
+
+
+@some_questions
+@rankings
+def test_laws_of_scores(name, ranking):
+  value, slope, _ = call(name, ranking, SCORES, 0.7)
+  np.testing.assert_array_equal(slope[~WHERE | (-np.inf == SCORES)], 0)
+  np.testing.assert_allclose(slope.sum(-1), 0, atol=1e-5)
+  shifted, shifted_slope, _ = call(name, ranking, SCORES + 64, 0.7)
+  np.testing.assert_allclose(shifted, value, rtol=1e-5)
+  np.testing.assert_allclose(shifted_slope, slope, rtol=1e-3, atol=1e-5)
+  for c in (2.0**-20, 3.0, 2.0**30):
+    scaled, scaled_slope, _ = call(name, ranking, c * SCORES, c * 0.7)
+    np.testing.assert_allclose(scaled, value, rtol=1e-5)
+    np.testing.assert_allclose(c * scaled_slope, slope, rtol=1e-4, atol=1e-5)
+  order = np.random.default_rng(0).permutation(N)
+  moved, moved_slope, _ = call(
+    name, ranking, SCORES[:, order], 0.7, labels=LABELS[:, order], where=WHERE[:, order]
+  )
+  np.testing.assert_allclose(moved, value, rtol=1e-6)
+  np.testing.assert_allclose(moved_slope, slope[:, order], rtol=1e-4, atol=1e-6)
+
+
+@some_questions
+@rankings
+def test_degenerate_queries_are_finite(name, ranking):
+  scores = np.zeros((7, N))
+  labels = np.tile([0.0, 1.0, 2.0, 0.0, 0.0, 4.0], (7, 1))
+  where = np.ones((7, N), bool)
+  where[0] = False
+  labels[2] = 0
+  where[3, 1:] = False
+  labels[3, 0] = 1
+  scores[4] = [1e30, -1e30, 1e30, 0, 3e38, -3e38]
+  scores[5] = [-np.inf, 0, np.inf, 1, -np.inf, 2]
+  scores[6] = -np.inf
+  for temperature in (1e-30, 1.0, 1e30, 0.0, -1.0):
+    out = call(name, ranking, scores, temperature, labels=labels, where=where)
+    for x in out:
+      assert np.all(np.isfinite(x))
+    np.testing.assert_array_equal(out[0][[0, 2]], 0)
+    np.testing.assert_array_equal(out[1][~where | (scores == -np.inf)], 0)
+  half = jnp.asarray(SCORES, jnp.bfloat16)
+  value, slope, _ = soft(name, ranking)(half, np.float32(LABELS), WHERE, np.float32(1))
+  expected, *_ = call(name, ranking, half.astype(jnp.float32), 1.0)
+  assert value.dtype == jnp.float32
+  assert slope.dtype == jnp.bfloat16
+  np.testing.assert_allclose(value, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ap@3"])
+def test_gumbel_trains_anywhere(name):
+  lists = [
+    np.concatenate([x, x]).astype(t) for x, t in ((SCORES, "f"), (LABELS, "f"), (WHERE, "?"))
+  ]
+  value, slope, _ = soft(name, "Gumbel")(*lists, np.float32(0.7))
+  alone = jax.vmap(soft(name, "Gumbel"), in_axes=(0, 0, 0, None))(*lists, np.float32(0.7))
+  np.testing.assert_allclose(alone[0], value, rtol=1e-6)
+  np.testing.assert_allclose(alone[1], slope, rtol=1e-4, atol=1e-6)
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+  each = lambda *lists: soft(name, "Gumbel")(*lists, np.float32(0.7))[:2]  # noqa: E731
+  sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=P("q"), out_specs=P("q")))
+  np.testing.assert_allclose(sharded(*lists)[1], slope, rtol=1e-4, atol=1e-6)
+  mesh = jax.make_mesh((4,), ("q",))
+  with jax.set_mesh(mesh):
+    spread = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in lists]
+    _, spread_slope, _ = soft(name, "Gumbel")(*spread, np.float32(0.7))
+    assert jax.typeof(spread_slope).sharding.spec == P("q", None)
+    np.testing.assert_allclose(spread_slope, slope, rtol=1e-4, atol=1e-6)
+  exported = jax.export.export(soft(name, "Gumbel"), platforms=("cpu", "cuda", "tpu"))
+  called = exported(*lists, np.float32(0.7)).call(*lists, np.float32(0.7))
+  np.testing.assert_allclose(called[1], slope, rtol=1e-4, atol=1e-6)
+
+
+def test_mistakes_of_noise():
+  lists = SCORES[0], LABELS[0]
+  for kind in (jr.Gumbel, jr.Gaussian):
+    for temperature in (0.0, -1.0):
+      with pytest.raises(ValueError, match=f"temperature.*{temperature}"):
+        kind(temperature)
+    for metric in (jr.kendall_tau, jr.ordered_pair_accuracy, jr.precision_recall_curve):
+      with pytest.raises(ValueError, match=kind.__name__):
+        metric(*lists, ranking=kind(1.0))
+
+    def plain(rank):
+      return 1 / rank
+
+    for k in (None, 3):
+      with pytest.raises(ValueError, match=r"plain.*discounts"):
+        jr.dcg(*lists, discount=plain, k=k, ranking=kind(1.0))
+
+
+@pytest.mark.parametrize(("digits", "error"), [(5, 6e-6), (9, 1e-8)])
+def test_discounts_are_sums_of_exponentials(digits, error):
+  for n in (1, 2, 7, 31, 100, 1000, 30_000, 100_000):
+    rank = np.unique(np.round(np.geomspace(1, n, 5000)))
+    for d, expected in (
+      (jr.discounts.logarithmic, np.log(2) / np.log1p(rank)),
+      (jr.discounts.reciprocal, 1 / rank),
+      (jr.discounts.constant, np.ones_like(rank)),
+      (jr.discounts.geometric(0.5), 0.5 ** (rank - 1)),
+    ):
+      w, t = (np.asarray(x, np.float64) for x in d.terms(n, digits))
+      assert np.all((t >= 0) & (t <= 1))
+      approximate = np.sum(w * t ** (rank[:, None] - 1), axis=1)
+      np.testing.assert_allclose(approximate, expected, rtol=error)
+
+
+def test_numbers_of_discounts_are_leaves():
+  for d in (jr.discounts.geometric(0.5), jr.discounts.table([1.0, 0.5])):
+    assert len(jax.tree.leaves(d)) == 1
+    hash(d)
+  lists = np.float32(SCORES[0]), np.float32(LABELS[0])
+
+  def value(q):
+    return jr.rbp(*lists, persistence=q, ranking=jr.Gumbel(1.0))
+
+  q = np.float32([0.3, 0.8])
+  swept, slope = jax.jit(jax.vmap(jax.value_and_grad(value)))(q)
+  np.testing.assert_allclose(swept, [value(0.3), value(0.8)], rtol=1e-6)
+  rise = [(value(x + 0.01) - value(x - 0.01)) / 0.02 for x in (0.3, 0.8)]
+  np.testing.assert_allclose(slope, rise, rtol=1e-2)
