@@ -1,0 +1,92 @@
+"""Logistic against the sum over all pairs, and its kernel against the functions it stands for."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from jaxrank import kernels
+
+
+def all_pairs(scores, labels, where, temperature, k=None):
+  """ApproxNDCG by a table of all pairs."""
+  scores = jnp.where(where, scores, 0)
+  rise = (scores[None] - scores[:, None]) / temperature
+  valid = where[None] & ~jnp.eye(scores.size, dtype=bool)
+  rank = 1 + jnp.sum(jnp.where(valid, jax.nn.sigmoid(rise), 0), axis=1)
+  gain = jnp.where(where, jnp.exp2(labels) - 1, 0)
+  ideal = jnp.sort(gain)[::-1] / jnp.log2(2 + jnp.arange(scores.size, dtype=scores.dtype))
+  return jnp.sum(gain / jnp.log2(1 + rank)) / jnp.sum(ideal)
+
+
+def drawn(n, dtype):
+  rng = np.random.default_rng(n)
+  scores = rng.standard_normal((3, n))
+  scores[1] = np.round(scores[1])
+  where = rng.random((3, n)) < 0.9
+  scores = np.where(where, scores, np.nan)
+  return scores.astype(dtype), rng.integers(0, 5, (3, n)).astype(dtype), where
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def value_and_slopes(metric, scores, labels, where, temperature):
+  total = lambda *args: jnp.sum(metric(*args))  # noqa: E731
+  return jax.value_and_grad(total, argnums=(0, 3))(scores, labels, where, temperature)
+
+
+def smooth(scores, labels, where, temperature):
+  return jr.ndcg(scores, labels, where=where, ranking=jr.Logistic(temperature))
+
+
+@pytest.mark.parametrize("n", [9, 1000])
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-10)])
+def test_logistic_is_the_sum_over_all_pairs(n, dtype, rtol):
+  lists = drawn(n, dtype)
+  direct = jax.vmap(all_pairs, in_axes=(0, 0, 0, None))
+  for temperature in (1e-3, 0.1, 1.0, 30.0):
+    with jax.enable_x64(True):
+      wide = *(x.astype(np.float64) if x.dtype != bool else x for x in lists), temperature
+      exact = jax.tree.map(np.asarray, value_and_slopes(direct, *wide))
+    expected, (slope, by_temperature) = exact
+    with jax.enable_x64(dtype == "float64"):
+      ours = value_and_slopes(smooth, *lists, np.asarray(temperature, dtype))
+    value, slopes = jax.tree.map(np.asarray, ours)
+    np.testing.assert_allclose(value, expected, rtol=rtol)
+    scale = np.abs(np.nan_to_num(slope)).max() + 1e-30
+    np.testing.assert_allclose(slopes[0] / scale, slope / scale, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(slopes[1], by_temperature, rtol=10 * rtol, atol=rtol)
+
+
+def test_expected_positions_add_up_and_agree_with_gumbel():
+  scores = np.float32(np.random.default_rng(0).standard_normal(50))
+  query = lambda kind: kind(0.7)(scores, scores, np.ones(50, bool)).position()  # noqa: E731
+  expected = 1 / (1 + np.exp((scores[:, None] - scores) / np.float32(0.7)))
+  expected = np.sum(expected, axis=1) - 0.5
+  for kind in (jr.Logistic, jr.Gumbel):
+    np.testing.assert_allclose(jax.jit(query, static_argnums=0)(kind), expected, rtol=2e-5)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 2e-8), ("float64", 3e-14)])
+def test_kernels_are_what_they_say(dtype, error):
+  z = np.linspace(0, 40, 4001)
+  x = np.exp(-z)
+  powers = lambda c: sum(c * x ** (p + 1) for p, c in enumerate(c))  # noqa: E731
+  for kernel, tail in ((kernels.laplace, x / 2), (kernels.logistic, x / (1 + x))):
+    series = kernel(dtype)
+    np.testing.assert_allclose(powers(series.tail), tail, atol=error)
+    np.testing.assert_allclose(powers(series.variance), tail * (1 - tail), atol=error)
+    ahead = powers(series.log_ahead) + series.log_scale - z
+    np.testing.assert_allclose(ahead, np.log(tail), atol=error)
+    np.testing.assert_allclose(powers(series.log_behind), np.log1p(-tail), atol=error)
+
+
+def test_second_derivatives_of_logistic():
+  scores = np.array([0.3, -0.2, 0.3, 1.0, 0.9])
+  labels = np.array([1.0, 0, 2, 0, 1])
+  with jax.enable_x64(True):
+    where = jnp.ones(5, bool)
+    curve = lambda f: jax.jit(jax.hessian(f))(scores, labels, where, 0.4)  # noqa: E731
+    np.testing.assert_allclose(curve(smooth), curve(all_pairs), rtol=1e-8, atol=1e-8)
