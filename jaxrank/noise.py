@@ -137,8 +137,9 @@ class Gumbel:
   Orders are those of the scores plus Gumbel noise of scale `temperature`. Every metric becomes
   its expectation, with exact gradients and no sampling: an integral over the noisy score of one
   item, whose nodes are half a temperature apart from 4 temperatures below the lowest score to
-  `log n + 14` above the highest. Gaps count up to 25 temperatures. Values are within 1e-5 up to
-  100,000 items at any temperature, and within 1e-8 for float64 scores, which double the nodes.
+  `log n + 14` above the highest. Gaps count up to 25 temperatures. The integral is within 1e-5 up
+  to 100,000 items, and within 1e-8 for float64 scores, which double the nodes; rounding in float32
+  adds up to 4e-4 there, and less than 1e-5 up to 20,000 items.
 
   The time is linear in items, nodes and terms of the discount, about `4 (1 + log10 n)`; a static
   `k` takes `k` instead of the terms, a traced one `n`. At temperature 0 a metric is the exact
@@ -172,8 +173,7 @@ class Gaussian:
   `temperature`. Every metric becomes its expectation, with exact gradients and no sampling, by
   the integral of `Gumbel`, whose nodes are `t / (2 sqrt(2 log n))` apart here, at most `t / 2`.
   SoftRank took the comparisons of an item as independent; here they share its noise. Gaps count
-  up to 12 temperatures. Values are within 1e-5 up to 100,000 items at any temperature, and
-  within 1e-8 for float64 scores, which double the nodes.
+  up to 12 temperatures. Errors are those of `Gumbel`; float64 scores double the nodes.
 
   The time is linear in items, nodes and terms of the discount, as for `Gumbel`. At temperature 0
   a metric is the exact one, with ties averaged. `metric(c * s, ranking=Gaussian(c * t))` equals

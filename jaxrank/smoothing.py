@@ -198,7 +198,7 @@ class Logistic:
 
   Ranks are expected ranks, those of `ApproxNDCG` and also of `Gumbel` noise, a cut-off at `k` is
   a step as wide as the rank is uncertain, and every gradient is exact, in O(n log n) time and
-  O(n) memory: each pair is within 1e-9 of the sigmoid, and 1e-13 for float64 scores. At
+  O(n) memory: each pair is that of the sigmoid to 2e-8, and to 3e-14 for float64 scores. At
   temperature 0 a metric is the exact one without ties, and takes the mean rank of tied items.
   `metric(c * s, ranking=Logistic(c * t))` equals `metric(s, ranking=Logistic(t))`.
   (Qin, Liu and Li, `A general approximation framework for direct optimization of information
