@@ -1,14 +1,48 @@
-"""Aliases and protocols shared by every floor."""
+"""Aliases, protocols and the dataclasses that are pytrees, shared by every floor."""
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+import jax
 from jax import Array
 from jax.typing import ArrayLike
 
 Gain = Callable[[Array], Array]
 Discount = Callable[[Array], Array]
 Cutoff = int | Array | None
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def pytree(*leaves: str) -> Callable[[_Class], _Class]:
+  """Registers a frozen dataclass as a pytree with some of its fields as leaves.
+
+  Its structure tells its class. Those of `jax.tree_util.register_dataclass` do not, up to jax 0.12
+  at least: two classes with equal other fields have equal structures, so that `jit` may run for
+  one of them what it compiled for the other.
+  """
+
+  def register(cls: _Class) -> _Class:
+    names = (field.name for field in dataclasses.fields(cls))
+    static = [name for name in names if name not in leaves]
+
+    def flatten(x: Any) -> Any:
+      children = [(jax.tree_util.GetAttrKey(name), getattr(x, name)) for name in leaves]
+      return children, (cls, *(getattr(x, name) for name in static))
+
+    def unflatten(known: Any, children: Any) -> Any:
+      # Not through __init__: what stands in for a leaf need not pass its checks.
+      x = object.__new__(cls)
+      values = zip((*leaves, *static), (*children, *known[1:]), strict=True)
+      for name, value in values:
+        object.__setattr__(x, name, value)
+      return x
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten)
+    return cls
+
+  return register
 
 
 class Ranked(Protocol):

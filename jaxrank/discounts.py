@@ -14,13 +14,12 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._typing import Discount
+from jaxrank._typing import Discount, pytree
 
 
 class Terms(NamedTuple):
@@ -125,7 +124,7 @@ def table(values: ArrayLike) -> Discount:
   return Table(values)
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["persistence"], meta_fields=[])
+@pytree("persistence")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Geometric:
   """What `geometric` returns."""
@@ -141,7 +140,7 @@ class Geometric:
     return Terms(np.ones(1), jnp.asarray(self.persistence).reshape(1))
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["values"], meta_fields=[])
+@pytree("values")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Table:
   """What `table` returns."""

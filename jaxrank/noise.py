@@ -6,16 +6,14 @@ cut-off forms it down to the rank `k`.
 """
 
 import dataclasses
-import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import _checks, discounts, quadrature
-from jaxrank._typing import Cutoff, Discount
+from jaxrank._typing import Cutoff, Discount, pytree
 from jaxrank.kernels import distance
 from jaxrank.quadrature import Integrand, Noise
 from jaxrank.smoothing import SmoothQuery
@@ -129,7 +127,7 @@ class GaussianQuery(NoiseQuery):
   noise = quadrature.NORMAL
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["temperature"], meta_fields=[])
+@pytree("temperature")
 @dataclasses.dataclass(frozen=True)
 class Gumbel:
   """A smooth ranking: exact expectations over the Plackett-Luce model.
@@ -164,7 +162,7 @@ class Gumbel:
     return GumbelQuery(self.temperature, scores, labels, where, k)
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["temperature"], meta_fields=[])
+@pytree("temperature")
 @dataclasses.dataclass(frozen=True)
 class Gaussian:
   """A smooth ranking: exact expectations under normal noise, which is SoftRank.

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank import _checks, discounts, sorting, ties
-from jaxrank._typing import Cutoff, Discount
+from jaxrank._typing import Cutoff, Discount, pytree
 from jaxrank.query import Pairs, Query, at_ranks, shared
 from jaxrank.sorting import take
 
@@ -245,7 +245,7 @@ def _tied_pairs(key: Array) -> Array:
     return jnp.sum((end - start).astype(jnp.int64))
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["key"], meta_fields=["ties"])
+@pytree("key")
 @dataclasses.dataclass(frozen=True)
 class Exact:
   """The ranking by score, best first.

@@ -10,14 +10,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import _checks, kernels, sorting
-from jaxrank._typing import Cutoff, Discount
+from jaxrank._typing import Cutoff, Discount, pytree
 from jaxrank.kernels import Kernel, distance, normal_tail, polynomial_sums
 from jaxrank.query import Query, shared
 from jaxrank.sorting import take
@@ -163,7 +162,7 @@ class LogisticQuery(KernelQuery):
   kernel = staticmethod(kernels.logistic)
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["temperature"], meta_fields=[])
+@pytree("temperature")
 @dataclasses.dataclass(frozen=True)
 class Laplace:
   """A smooth ranking: `j` stands before `i` with probability `F((s_j - s_i) / temperature)`.
@@ -191,7 +190,7 @@ class Laplace:
     return LaplaceQuery(self.temperature, scores, labels, where, k)
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["temperature"], meta_fields=[])
+@pytree("temperature")
 @dataclasses.dataclass(frozen=True)
 class Logistic:
   """A smooth ranking: `j` stands before `i` with probability `sigmoid((s_j - s_i) / temperature)`.
