@@ -33,7 +33,7 @@ def pytree(*leaves: str) -> Callable[[_Class], _Class]:
 
     def unflatten(known: Any, children: Any) -> Any:
       # Not through __init__: what stands in for a leaf need not pass its checks.
-      x = object.__new__(cls)
+      x: Any = object.__new__(cls)
       values = zip((*leaves, *static), (*children, *known[1:]), strict=True)
       for name, value in values:
         object.__setattr__(x, name, value)

@@ -21,7 +21,7 @@ TREES = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), itertools.combinations(TREES, 2))
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TREES, 2)))
 def test_different_classes_have_different_structures(one, other):
   """Or else `jit` may run for one what it compiled for the other."""
   assert jax.tree.structure(one) != jax.tree.structure(other)
