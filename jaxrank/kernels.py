@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from numpy.polynomial import Chebyshev, Polynomial
 
 # How many powers of x a kernel that is no polynomial takes. The singularities nearest to [0, 1]
 # are at -1 or 2, so that each power divides the error by 3 + sqrt(8).
@@ -64,8 +63,8 @@ def _normal_tail_jvp(primals, tangents):
 
 def _series(function: Callable[..., Any], powers: int) -> np.ndarray:
   """Coefficients of `x function(x)` on [0, 1]."""
-  interpolant = Chebyshev.interpolate(function, powers - 1, domain=[0, 1])
-  return interpolant.convert(kind=Polynomial).coef
+  chebyshev = np.polynomial.Chebyshev.interpolate(function, powers - 1, domain=[0, 1])
+  return chebyshev.convert(kind=np.polynomial.Polynomial).coef
 
 
 @functools.cache
