@@ -82,8 +82,16 @@ def test_batches_of_batches_are_cut_along_the_first_axis():
 
 
 def test_one_device_of_a_cpu_cuts_what_exceeds_its_caches(monkeypatch):
+  def rows(scores):
+    found = []
+    jax.eval_shape(lambda scores: found.append(_metric._rows(scores)), scores)
+    return found[0]
+
   scores = jax.ShapeDtypeStruct((1000, 10_000), jnp.float32)
   monkeypatch.setattr(jax, "device_count", lambda: 1)
-  assert 1 <= _metric._rows(scores) < 1000
+  assert 1 <= rows(scores) < 1000
+  with jax.set_mesh(jax.make_mesh((1,), ("q",), devices=jax.devices()[:1])):
+    spread = jax.sharding.NamedSharding(jax.sharding.get_abstract_mesh(), jax.P("q"))
+    assert rows(jax.ShapeDtypeStruct(scores.shape, scores.dtype, sharding=spread)) == 1000
   monkeypatch.setattr(jax, "device_count", lambda: 4)
-  assert _metric._rows(scores) == 1000
+  assert rows(scores) == 1000

@@ -160,7 +160,8 @@ def _rows(scores: Array) -> int:
 
   Elsewhere, and where devices may share the batch, all of it.
   """
-  if jax.default_backend() != "cpu" or jax.device_count() > 1:
+  shared = jax.device_count() > 1 or any(jax.typeof(scores).sharding.spec)
+  if shared or jax.default_backend() != "cpu":
     return scores.shape[0]
   return max(1, (os.cpu_count() or 1) * _ITEMS_PER_CORE * scores.shape[0] // max(1, scores.size))
 
