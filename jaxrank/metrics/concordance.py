@@ -97,6 +97,9 @@ def kendall_tau(ranked: Ranked) -> Array:
 def spearman(ranked: Ranked) -> Array:
   """Spearman's rho: the correlation of the midranks of scores and labels.
 
+  On a smooth ranking, under noise too, it is the correlation of expected ranks with those of the
+  labels, so that at temperature 0 tied scores have their midrank.
+
   >>> print(f"{spearman(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
   0.50000
 
