@@ -121,11 +121,11 @@ def _by_autodiff(value: Callable[..., Array]) -> Integrand:
 
 
 def _marked(plain: Integrand) -> Integrand:
-  """`(1 + d/de)` of an integrand, with `survive = 1 + e mark`; the mark is one more argument."""
+  """`(1 + d/de)` of an integrand, with `stop = -e mark`; the mark is one more argument."""
 
-  def along(function, z, c, survive, *args):
+  def along(function, z, c, stop, *args):
     *rest, mark = args
-    both = jax.jvp(lambda survive: function(z, c, survive, *rest), (survive,), (mark,))
+    both = jax.jvp(lambda stop: function(z, c, stop, *rest), (stop,), (-mark,))
     return jax.tree.map(jnp.add, *both)
 
   def value(u, *args):
@@ -145,55 +145,74 @@ def _chances(noise: Noise, u: Array, z: Array) -> tuple[Array, Array, Array]:
 
 @functools.cache
 def products(noise: Noise, marked: bool = False) -> Integrand:
-  """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j survive_j t_m)` over `j` other than `i`.
+  """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j (1 - stop_j) t_m)` over `j` not `i`.
 
-  Arguments are `z`, `c`, `survive` `[..., n]`, `w`, `t` `[..., terms]`.
+  Arguments are `z`, `c`, `stop` `[..., n]`, `w`, `1 - t` `[..., terms]`. Most factors of a long
+  product are so close to 1 that each would be rounded in the same direction. Hence complements:
+  of the bases, and of the product of each group of items, which grows from 0.
   """
 
-  def sums(above, hit, survive, t):
+  def sums(above, hit, stop, lost):
     """The products over all items, and over all but one times its hit; `[..., terms, nodes]`."""
 
     def step(state, item):
+      ended, one = state
+      above, hit, stop = item
+      stopped = above[..., None, :] * (lost + (1 - lost) * stop)[..., None]
+      left = 1 - ended
+      return (ended + left * stopped, one - one * stopped + hit[..., None, :] * left), None
+
+    def by_group(state, group):
+      (ended, hit), _ = lax.scan(step, (nothing, nothing), group)
       none, one = state
-      above, hit, survive = item
-      stopped = above[..., None, :] * (1 - survive * t)[..., None]
-      return (none - none * stopped, one - one * stopped + hit[..., None, :] * none), None
+      return (none - none * ended, one + (hit * none - one * ended)), None
 
-    none = jnp.ones_like(t[..., None] * above[..., :1, :])
-    items = _by_item(above, hit, survive[..., None])
-    return lax.scan(step, (none, jnp.zeros_like(none)), items)[0]
+    nothing = jnp.zeros_like(lost[..., None] * above[..., :1, :])
+    groups = _in_groups(*_by_item(above, hit, stop[..., None]))
+    return lax.scan(by_group, (1 + nothing, nothing), groups)[0]
 
-  def value(u, z, c, survive, w, t):
+  def value(u, z, c, stop, w, lost):
     above, _, density = _chances(noise, u, z)
-    _, one = sums(above, c[..., None] * density, survive, t)
+    _, one = sums(above, c[..., None] * density, stop, lost)
     return jnp.sum(w[..., None] * one, axis=(-2, -1))
 
-  def gradient(cotangent, u, z, c, survive, w, t):
+  def gradient(cotangent, u, z, c, stop, w, lost):
     (above, below, density), back = jax.vjp(functools.partial(_chances, noise, u), z)
     hit = c[..., None] * density
-    none, one = (cotangent[..., None, None] * x for x in sums(above, hit, survive, t))
+    none, one = (cotangent[..., None, None] * x for x in sums(above, hit, stop, lost))
 
-    def step(by_t, item):
-      above, hit, survive, below = item
-      x = (survive * t)[..., None]
-      without = 1 / (below[..., None, :] + above[..., None, :] * x)
+    def step(by_lost, item):
+      above, hit, stop, below = item
+      ended, passed = (x[..., None] for x in (lost + (1 - lost) * stop, (1 - lost) * (1 - stop)))
+      without = 1 / (below[..., None, :] + above[..., None, :] * passed)
       left = without * none
       by_hit = w[..., None] * left
-      others = w[..., None] * without * (one - hit[..., None, :] * left)
-      by_x = jnp.sum(above[..., None, :] * others, axis=-1)
-      by_above = jnp.sum((x - 1) * others, axis=-2)
-      slopes = by_above, jnp.sum(by_hit, axis=-2), jnp.sum(t * by_x, axis=-1)
-      return by_t + survive * by_x, slopes
+      others = w[..., None] * without * (hit[..., None, :] * left - one)
+      by_ended = jnp.sum(above[..., None, :] * others, axis=-1)
+      by_above = jnp.sum(ended * others, axis=-2)
+      slopes = by_above, jnp.sum(by_hit, axis=-2), jnp.sum((1 - lost) * by_ended, axis=-1)
+      return by_lost + (1 - stop) * by_ended, slopes
 
-    items = _by_item(above, hit, survive[..., None], below)
-    by_t, slopes = lax.scan(step, jnp.zeros_like(t), items)
-    by_above, by_hit, by_survive = (jnp.moveaxis(x, 0, z.ndim - 1) for x in slopes)
+    items = _by_item(above, hit, stop[..., None], below)
+    by_lost, slopes = lax.scan(step, jnp.zeros_like(lost), items)
+    by_above, by_hit, by_stop = (jnp.moveaxis(x, 0, z.ndim - 1) for x in slopes)
     (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_hit))
     by_c = jnp.sum(by_hit * density, axis=-1)
-    return by_z, by_c, by_survive, jnp.sum(one, axis=-1), by_t
+    return by_z, by_c, by_stop, jnp.sum(one, axis=-1), by_lost
 
   plain = Integrand(value, gradient)
   return _marked(plain) if marked else plain
+
+
+def _in_groups(*rows: Array) -> tuple[Array, ...]:
+  """`[n, ...]` as `[groups, items, ...]`, about as many of either, with zeros at the end."""
+
+  def grouped(x):
+    groups = math.isqrt(x.shape[0])
+    x = jnp.pad(x, ((0, -x.shape[0] % groups), *((0, 0),) * (x.ndim - 1)))
+    return x.reshape(groups, -1, *x.shape[1:])
+
+  return tuple(map(grouped, rows))
 
 
 def _by_item(*rows: Array) -> tuple[Array, ...]:
@@ -203,28 +222,33 @@ def _by_item(*rows: Array) -> tuple[Array, ...]:
 
 @functools.cache
 def counts(noise: Noise, marked: bool = False) -> Integrand:
-  """`sum_i c_i density_i sum_r d_r P(r - 1 others are above, and all of them survive)`.
+  """`sum_i c_i density_i sum_r d_r P(r - 1 others are above, and all of them are passed)`.
 
-  Arguments are `z`, `c`, `survive` `[..., n]`, `d` `[..., k]`. Takes the items one by one, with
-  the polynomial of `prod_j (1 - p_j + p_j survive_j y)` and that of its sum over an item left
+  Arguments are `z`, `c`, `stop` `[..., n]`, `d` `[..., k]`. Takes the items one by one, with
+  the polynomial of `prod_j (1 - p_j + p_j (1 - stop_j) y)` and that of its sum over an item left
   out: every term is positive.
   """
 
-  def value(u, z, c, survive, d):
+  def value(u, z, c, stop, d):
     above, _, density = _chances(noise, u, z)
     hit = c[..., None] * density
 
-    def step(state, item):
-      none, one = state
-      above, hit, survive = (x[..., None] for x in item)
-      grown = one + above * (survive * _raised(one) - one) + hit * none
-      return (none + above * (survive * _raised(none) - none), grown), None
+    def step(before, change, item):
+      none, one = jax.tree.map(jnp.add, before, change)
+      above, hit, passed = (x[..., None] for x in item)
+      added = above * (passed * _raised(one) - one) + hit * none
+      return (change[0] + above * (passed * _raised(none) - none), change[1] + added), None
 
-    start = jnp.ones_like(above[..., 0, :, None]) * jnp.zeros_like(d[..., None, :]).at[..., 0].set(
-      1
-    )
-    items = _by_item(above, hit, survive[..., None])
-    (_, one), _ = lax.scan(step, (start, jnp.zeros_like(start)), items)
+    def by_group(state, group):
+      # From 0, as small steps towards a large number would be rounded alike.
+      nothing = jax.tree.map(jnp.zeros_like, state)
+      change, _ = lax.scan(functools.partial(step, state), nothing, group)
+      return jax.tree.map(jnp.add, state, change), None
+
+    first = jnp.zeros_like(d[..., None, :]).at[..., 0].set(1)
+    start = jnp.ones_like(above[..., 0, :, None]) * first
+    groups = _in_groups(*_by_item(above, hit, 1 - stop[..., None]))
+    (_, one), _ = lax.scan(by_group, (start, jnp.zeros_like(start)), groups)
     return jnp.sum(one * d[..., None, :], axis=(-2, -1))
 
   plain = _by_autodiff(value)
