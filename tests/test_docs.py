@@ -18,7 +18,9 @@ def public():
   """The public functions and classes by dotted name."""
   for module in (jaxrank, jaxrank.gains, jaxrank.discounts, jaxrank.losses):
     for name, value in vars(module).items():
-      if not name.startswith("_") and callable(value) and value.__module__.startswith("jaxrank"):
+      home = getattr(value, "__module__", "")
+      own = home.startswith("jaxrank") and not home.startswith("jaxrank._")
+      if not name.startswith("_") and callable(value) and own:
         yield f"{module.__name__}.{name}", value
 
 

@@ -1,5 +1,6 @@
 """Metrics of graded relevance: DCG, nDCG, ERR, nERR."""
 
+import jax.numpy as jnp  # noqa: F401, of the examples
 from jax import Array
 from jax.typing import ArrayLike
 
