@@ -5,7 +5,6 @@ time. A discount enters as a sum of exponentials, so that no distribution of ran
 cut-off forms it down to the rank `k`.
 """
 
-import dataclasses
 import math
 from typing import Any
 
@@ -13,11 +12,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, discounts, quadrature
+from jaxrank import discounts, quadrature
 from jaxrank._typing import Cutoff, Discount, pytree
 from jaxrank.kernels import distance
 from jaxrank.quadrature import Integrand, Noise
-from jaxrank.smoothing import SmoothQuery
+from jaxrank.smoothing import SmoothQuery, SmoothRanking
 
 # Where items stand that are not retrieved: below everything.
 _NOWHERE = -1e30
@@ -132,8 +131,7 @@ class GaussianQuery(NoiseQuery):
 
 
 @pytree("temperature")
-@dataclasses.dataclass(frozen=True)
-class Gumbel:
+class Gumbel(SmoothRanking):
   """A smooth ranking: exact expectations over the Plackett-Luce model.
 
   Orders are those of the scores plus Gumbel noise of scale `temperature`. Every metric becomes
@@ -155,21 +153,11 @@ class Gumbel:
       that is not positive acts as the limit at 0.
   """
 
-  temperature: ArrayLike
-
-  def __post_init__(self):
-    _checks.positive("temperature", self.temperature)
-
-  def __call__(
-    self, scores: Array, labels: Array, where: Array, *, k: int | None = None
-  ) -> GumbelQuery:
-    """Ranks one query `[n]`; `k` does not matter here."""
-    return GumbelQuery(self.temperature, scores, labels, where, k)
+  query = GumbelQuery
 
 
 @pytree("temperature")
-@dataclasses.dataclass(frozen=True)
-class Gaussian:
+class Gaussian(SmoothRanking):
   """A smooth ranking: exact expectations under normal noise, which is SoftRank.
 
   Orders are those of the scores plus independent normal noise of standard deviation
@@ -189,13 +177,4 @@ class Gaussian:
       that is not positive acts as the limit at 0.
   """
 
-  temperature: ArrayLike
-
-  def __post_init__(self):
-    _checks.positive("temperature", self.temperature)
-
-  def __call__(
-    self, scores: Array, labels: Array, where: Array, *, k: int | None = None
-  ) -> GaussianQuery:
-    """Ranks one query `[n]`; `k` does not matter here."""
-    return GaussianQuery(self.temperature, scores, labels, where, k)
+  query = GaussianQuery

@@ -8,7 +8,7 @@ O(n) for the sums of `jaxrank.kernels`, and O(n) memory.
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -75,6 +75,26 @@ class SmoothQuery(Query):
     found, lost = self.count(self.retrieved), self.count(self.where & ~self.retrieved)
     rank = sorting.scatter(self._positions(), self.item)
     return jnp.where(self.retrieved, rank, found + (lost - 1) / 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothRanking:
+  """What is smooth at a temperature.
+
+  Attributes:
+    temperature: A positive number, in units of the scores; may be traced. A traced temperature
+      that is not positive acts as the limit at 0.
+  """
+
+  temperature: ArrayLike
+  query: ClassVar[type[SmoothQuery]]
+
+  def __post_init__(self):
+    _checks.positive("temperature", self.temperature)
+
+  def __call__(self, scores: Array, labels: Array, where: Array, *, k: int | None = None) -> Any:
+    """Ranks one query `[n]`; `k` does not matter here."""
+    return self.query(self.temperature, scores, labels, where, k)
 
 
 class KernelQuery(SmoothQuery):
@@ -163,8 +183,7 @@ class LogisticQuery(KernelQuery):
 
 
 @pytree("temperature")
-@dataclasses.dataclass(frozen=True)
-class Laplace:
+class Laplace(SmoothRanking):
   """A smooth ranking: `j` stands before `i` with probability `F((s_j - s_i) / temperature)`.
 
   `F` is the Laplace distribution function. Ranks are expected ranks, a cut-off at `k` is a step
@@ -178,21 +197,11 @@ class Laplace:
       that is not positive acts as the limit at 0.
   """
 
-  temperature: ArrayLike
-
-  def __post_init__(self):
-    _checks.positive("temperature", self.temperature)
-
-  def __call__(
-    self, scores: Array, labels: Array, where: Array, *, k: int | None = None
-  ) -> LaplaceQuery:
-    """Ranks one query `[n]`; `k` does not matter here."""
-    return LaplaceQuery(self.temperature, scores, labels, where, k)
+  query = LaplaceQuery
 
 
 @pytree("temperature")
-@dataclasses.dataclass(frozen=True)
-class Logistic:
+class Logistic(SmoothRanking):
   """A smooth ranking: `j` stands before `i` with probability `sigmoid((s_j - s_i) / temperature)`.
 
   Ranks are expected ranks, those of `ApproxNDCG` and also of `Gumbel` noise, a cut-off at `k` is
@@ -208,13 +217,4 @@ class Logistic:
       that is not positive acts as the limit at 0.
   """
 
-  temperature: ArrayLike
-
-  def __post_init__(self):
-    _checks.positive("temperature", self.temperature)
-
-  def __call__(
-    self, scores: Array, labels: Array, where: Array, *, k: int | None = None
-  ) -> LogisticQuery:
-    """Ranks one query `[n]`; `k` does not matter here."""
-    return LogisticQuery(self.temperature, scores, labels, where, k)
+  query = LogisticQuery
