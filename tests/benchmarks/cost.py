@@ -177,5 +177,6 @@ rax 0.4.0 fail on current JAX; their line shows what they do here. `Logistic` mu
 sigmoids to 1e-5, value and gradient. `Gumbel` is at temperature 1; errors are those of the
 gradient, relative in norm to ours in float64. PL-Rank-3 (Oosterhuis, 2022) is written out in this
 benchmark, without a baseline or cut-off, its sampling included; it is unbiased, but its noise falls
-only with the root of the number of samples. The last row adds the temporary memory that the compiled program asks for.
+only with the root of the number of samples. The last row adds the temporary memory that the
+compiled program asks for.
 """
