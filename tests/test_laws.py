@@ -887,6 +887,45 @@ def test_smooth_half_precision(name):
   same(slope.astype(jnp.float32), wide, rtol=2e-2, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+  ("name", "kind"), [("ndcg@3", "Gumbel"), ("err", "Gumbel"), ("ndcg", "Logistic")]
+)
+def test_other_rankings_obey_the_laws(name, kind):
+  """Finite, 0 under the mask, and the same for another order, longer padding, shifts and scales."""
+
+  @jax.jit
+  def both(scores, labels, where, temperature):
+    ranking = getattr(jr, kind)(temperature)
+
+    def total(scores):
+      value = METRICS[name](scores, labels, where=where, ranking=ranking)
+      return jnp.sum(value), value
+
+    (_, value), slope = jax.value_and_grad(total, has_aux=True)(scores)
+    return value, slope
+
+  places, padded = wider(LISTS, 12)
+  value, slope = both(*padded[:3], np.float32(0.7))
+  slope = np.asarray(slope)
+  assert np.all(np.isfinite(value))
+  assert np.all(np.isfinite(slope))
+  np.testing.assert_array_equal(slope[~padded.where], 0)
+  narrow_value, narrow_slope = both(*LISTS[:3], np.float32(0.7))
+  same(narrow_value, value)
+  same(narrow_slope, slope[:, places])
+  back = [x[:, ::-1] for x in LISTS[:3]]
+  other, other_slope = both(*back, np.float32(0.7))
+  same(other, value)
+  same(other_slope[:, ::-1], narrow_slope)
+  scores, *others = ALL_VALID[:3]
+  value, slope = both(scores, *others, np.float32(0.7))
+  for move, c in ((100, 1), (0, 3), (0, 2**30)):
+    moved = np.float32(c) * (scores + np.float32(move))
+    other, other_slope = both(moved, *others, np.float32(0.7 * c))
+    same(other, value, rtol=1e-5, atol=1e-5)
+    same(c * other_slope, slope, rtol=1e-3, atol=1e-5)
+
+
 def test_mistakes_of_smoothing():
   lists = ALL_VALID[:2]
   for temperature in (0.0, -1.0):

@@ -415,7 +415,7 @@ def test_no_matrix_of_pairs_is_held():
     assert memory < 2 * n * n * 4 / 16, memory
 
 
-SHARED = ["approx_ap", "xe_ndcg(key)", "perturbed", "sampled_softmax", "list_mle",
+SHARED = ["approx_ndcg@3", "xe_ndcg(key)", "perturbed", "sampled_softmax", "list_mle",
           "unique_softmax", "logistic", "lambda_rank(err)"]  # fmt: skip
 
 
