@@ -22,6 +22,9 @@ def all_pairs(scores, labels, where, temperature, k=None):
   return jnp.sum(gain / jnp.log2(1 + rank)) / jnp.sum(ideal)
 
 
+direct = jax.vmap(all_pairs, in_axes=(0, 0, 0, None))
+
+
 def drawn(n, dtype):
   rng = np.random.default_rng(n)
   scores = rng.standard_normal((3, n))
@@ -45,7 +48,6 @@ def smooth(scores, labels, where, temperature):
 @pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-10)])
 def test_logistic_is_the_sum_over_all_pairs(n, dtype, rtol):
   lists = drawn(n, dtype)
-  direct = jax.vmap(all_pairs, in_axes=(0, 0, 0, None))
   for temperature in (1e-3, 0.1, 1.0, 30.0):
     with jax.enable_x64(True):
       wide = *(x.astype(np.float64) if x.dtype != bool else x for x in lists), temperature
