@@ -362,29 +362,36 @@ def test_half_precision(ranking):
   np.testing.assert_allclose(value, expected, rtol=1e-6)
 
 
+@pytest.fixture(scope="module")
+def queries():
+  """Twice the queries of this module: scores, labels and mask."""
+  given = (SCORES, "f"), (LABELS, "f"), (WHERE, "?")
+  return [np.concatenate([x, x]).astype(dtype) for x, dtype in given]
+
+
 @pytest.mark.parametrize("name", ["ndcg", "ap@3"])
-def test_gumbel_trains_anywhere(name):
-  lists = [
-    np.concatenate([x, x]).astype(t) for x, t in ((SCORES, "f"), (LABELS, "f"), (WHERE, "?"))
-  ]
-  value, slope, _ = soft(name, "Gumbel")(*lists, np.float32(0.7))
+def test_gumbel_trains_on_many_devices(name, queries):
+  _, slope, _ = soft(name, "Gumbel")(*queries, np.float32(0.7))
   mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
   each = lambda *lists: soft(name, "Gumbel")(*lists, np.float32(0.7))[:2]  # noqa: E731
   sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=P("q"), out_specs=P("q")))
-  np.testing.assert_allclose(sharded(*lists)[1], slope, rtol=1e-4, atol=1e-6)
+  np.testing.assert_allclose(sharded(*queries)[1], slope, rtol=1e-4, atol=1e-6)
   mesh = jax.make_mesh((4,), ("q",))
   with jax.set_mesh(mesh):
-    spread = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in lists]
+    spread = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in queries]
     _, spread_slope, _ = soft(name, "Gumbel")(*spread, np.float32(0.7))
     assert jax.typeof(spread_slope).sharding.spec == P("q", None)
     np.testing.assert_allclose(spread_slope, slope, rtol=1e-4, atol=1e-6)
-  if name != "ndcg":
-    return
-  alone = jax.vmap(soft(name, "Gumbel"), in_axes=(0, 0, 0, None))(*lists, np.float32(0.7))
-  np.testing.assert_allclose(alone[0], value, rtol=1e-6)
-  np.testing.assert_allclose(alone[1], slope, rtol=1e-4, atol=1e-6)
-  exported = jax.export.export(soft(name, "Gumbel"), platforms=("cpu", "cuda", "tpu"))
-  called = exported(*lists, np.float32(0.7)).call(*lists, np.float32(0.7))
+
+
+def test_gumbel_trains_under_vmap_and_exported(queries):
+  value, slope, _ = soft("ndcg", "Gumbel")(*queries, np.float32(0.7))
+  mapped = jax.vmap(soft("ndcg", "Gumbel"), in_axes=(0, 0, 0, None))
+  alone_value, alone_slope, _ = mapped(*queries, np.float32(0.7))
+  np.testing.assert_allclose(alone_value, value, rtol=1e-6)
+  np.testing.assert_allclose(alone_slope, slope, rtol=1e-4, atol=1e-6)
+  exported = jax.export.export(soft("ndcg", "Gumbel"), platforms=("cpu", "cuda", "tpu"))
+  called = exported(*queries, np.float32(0.7)).call(*queries, np.float32(0.7))
   np.testing.assert_allclose(called[1], slope, rtol=1e-4, atol=1e-6)
 
 
