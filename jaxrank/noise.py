@@ -144,9 +144,9 @@ class Gumbel(SmoothRanking):
   `k` takes `k` instead of the terms, a traced one `n`. Gaps count up to 25 temperatures, so that
   there are at most `50 n` nodes: a temperature far below the gaps of a long list costs the square
   of its length, and float32 rounds scores that many temperatures apart: at a range of 1e4 the
-  gradient, tiny there, is within 1e-3 of its largest part. At temperature 0 a metric is the exact one, with ties averaged.
-  `metric(c * s, ranking=Gumbel(c * t))` equals `metric(s, ranking=Gumbel(t))`. Discounts must be
-  those of `jaxrank.discounts`.
+  gradient, tiny there, is within 1e-3 of its largest part. At temperature 0 a metric is the exact
+  one, with ties averaged. `metric(c * s, ranking=Gumbel(c * t))` equals
+  `metric(s, ranking=Gumbel(t))`. Discounts must be those of `jaxrank.discounts`.
   (Luce, `Individual choice behavior <https://doi.org/10.1037/14396-000>`_, 1959, gives the model.)
 
   Attributes:
