@@ -122,23 +122,26 @@ def polynomial_sums(score: Array, temperature: Array, w: Array, pair: np.ndarray
 
   score, w = columns(score, "edge"), columns(w, "constant")
   near = jax.checkpoint(functools.partial(_within_blocks, pair))
-  far = jax.checkpoint(jax.vmap(_across_blocks, in_axes=(0, 0, None, 0)))
+  far = jax.checkpoint(_across_blocks)
+  ahead, behind = jnp.asarray(pair, w.dtype)
+  ahead = far(ahead, score, temperature, w)
   # Seen from the other end, what is behind is ahead.
-  both = jnp.stack([score, -score[::-1, ::-1]]), jnp.stack([w, w[::-1, ::-1]])
-  ahead, behind = far(jnp.asarray(pair, w.dtype), both[0], temperature, both[1])
+  behind = far(behind, -score[::-1, ::-1], temperature, w[::-1, ::-1])
   out = near(score, temperature, w) + ahead + behind[::-1, ::-1]
   return out.T.reshape(-1)[:n]
 
 
 def _within_blocks(pair: np.ndarray, score: Array, temperature: Array, w: Array) -> Array:
   """The sums over the pairs of every block; a block is a column of `[width, blocks]`."""
-  index = np.arange(score.shape[0])
-  first = (index[:, None] < index)[..., None]
-  other = (index[:, None] != index)[..., None]
-  rise = score[:, None] - score[None]
-  x = _near(jnp.where(first, rise, -rise), jnp.zeros_like(rise), temperature)
-  signed = [jnp.asarray(np.where(first, *c) * other, w.dtype) for c in pair.T]
-  return jnp.sum(w[:, None] * _polynomial(signed, x), axis=0)
+  index = np.arange(len(score))[:, None]
+  total = jnp.zeros_like(w)
+  # Not all pairs in one array: jax 0.10 crashes on CPU where it sums an axis of seven.
+  for j in range(len(score)):
+    rise = score[j : j + 1] - score
+    x = _near(jnp.where(j < index, rise, -rise), jnp.zeros_like(rise), temperature)
+    signed = [jnp.asarray(np.where(j < index, *c) * (j != index), w.dtype) for c in pair.T]
+    total += w[j : j + 1] * _polynomial(signed, x)
+  return total
 
 
 def _across_blocks(coefficients: Array, score: Array, temperature: Array, w: Array) -> Array:

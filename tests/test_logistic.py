@@ -92,3 +92,15 @@ def test_second_derivatives_of_logistic():
     where = jnp.ones(5, bool)
     curve = lambda f: jax.jit(jax.hessian(f))(scores, labels, where, 0.4)  # noqa: E731
     np.testing.assert_allclose(curve(smooth), curve(all_pairs), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [jr.Laplace, jr.Logistic])
+def test_gradients_under_three_vmaps_of_a_batch(kind):
+  """As a sweep over three numbers takes them: jax 0.10 crashed on arrays of seven axes."""
+  rng = np.random.default_rng(0)
+  scores = jnp.asarray(rng.standard_normal((2, 3, 2, 2, 20)).astype(np.float32))
+  labels = jnp.asarray(rng.integers(0, 3, (2, 20)).astype(np.float32))
+  slope = jax.grad(lambda scores: jr.ndcg(scores, labels, ranking=kind(0.5)).sum())
+  flat = jax.vmap(slope)(scores.reshape(-1, 2, 20)).reshape(scores.shape)
+  nested = jax.jit(jax.vmap(jax.vmap(jax.vmap(slope))))(scores)
+  np.testing.assert_allclose(nested, flat, rtol=1e-5, atol=1e-6)
