@@ -51,3 +51,11 @@ def test_train_letor_learns(letor, tmp_path):
   told = run("train_letor.py", "--train", letor, "--test", letor, "--steps", 40, cwd=tmp_path)
   values = {line[:14].strip(): line[14:].split() for line in told.splitlines()}
   assert float(values["test after"][0]) > float(values["test before"][0])
+
+
+def test_sweep_draws_and_tells(tmp_path):
+  small = ["--temperatures", 2, "--rates", 2, "--seeds", 1, "--steps", 10]
+  told = run("sweep.py", *small, "--sequential", "--out", "plot.png", cwd=tmp_path)
+  assert "times faster at once" in told
+  assert "nDCG@10" in told
+  assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
