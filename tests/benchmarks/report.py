@@ -15,7 +15,7 @@ NONE = "-"
 
 PACKAGES = (
   "jax", "jaxlib", "numpy", "rax", "torchmetrics", "torch", "ranx", "numba", "pytrec_eval-terrier",
-  "scikit-learn", "scipy",
+  "scikit-learn", "scipy", "lightgbm",
 )  # fmt: skip
 
 
