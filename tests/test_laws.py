@@ -336,7 +336,7 @@ def test_nothing_retrieved(name):
   same(compiled(name)(scores, ALL_VALID.labels, VALID), expected)
 
 
-@every
+@once
 def test_no_queries_and_no_items(name):
   nothing = np.zeros((0, N), np.float32)
   assert METRICS[name](nothing, nothing).shape == (0,)
@@ -450,13 +450,12 @@ def test_dtypes_of_labels(name):
     same(value, compiled(name)(ALL_VALID.scores, grades.astype(np.float32), VALID))
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @questions
-def test_half_precision_is_its_float32_image(name, dtype):
+def test_half_precision_is_its_float32_image(name):
   scores = 2 + np.random.default_rng(4).standard_normal((QUERIES, 40)).astype(np.float32) / 40
   labels = np.random.default_rng(5).integers(0, 3, scores.shape).astype(np.float32)
   where = np.ones_like(scores, bool)
-  half = jnp.asarray(scores).astype(dtype)
+  half = jnp.asarray(scores).astype(jnp.bfloat16)
   image = half.astype(jnp.float32)
   assert len(np.unique(image[0])) < len(np.unique(scores[0])) == 40
   same(compiled(name)(half, labels, where), compiled(name)(image, labels, where))
