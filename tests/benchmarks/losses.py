@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import lightgbm
 import numpy as np
 import optax
 from jax import Array
@@ -211,6 +210,9 @@ def train(loss: Loss, data: Data, plan: Plan) -> np.ndarray:
 
 def forests(data: Data, plan: Plan, width: int) -> np.ndarray:
   """Values `[measures, settings, networks, queries]` of LightGBM on the first features."""
+  # Here, so that the tests, which import every module, do not need it.
+  import lightgbm
+
   features = data.features[:, :width]
   values = jax.jit(lambda scores: evaluate(padded(scores, data), data))
 
