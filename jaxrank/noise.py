@@ -98,10 +98,6 @@ class NoiseQuery(SmoothQuery):
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""
     return self._expect(b, jnp.zeros_like(self.z), discounts.reciprocal, k, marked=True)
 
-  def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`E discount(r)` of the first relevant item, if `r <= k`."""
-    return self.cascade(b, discount, k=k)
-
   def _pairs(self, b: Array, others: Array) -> Array:
     return self._integral(quadrature.pairs(self.noise), 1, b, others)
 
@@ -168,9 +164,9 @@ class Gaussian(SmoothRanking):
   those of `Gumbel`; float64 scores double the nodes.
 
   The time is linear in items, nodes and terms of the discount, as for `Gumbel`; gaps count up to
-  12 temperatures. At temperature 0
-  a metric is the exact one, with ties averaged. `metric(c * s, ranking=Gaussian(c * t))` equals
-  `metric(s, ranking=Gaussian(t))`. Discounts must be those of `jaxrank.discounts`.
+  12 temperatures. At temperature 0 a metric is the exact one, with ties averaged.
+  `metric(c * s, ranking=Gaussian(c * t))` equals `metric(s, ranking=Gaussian(t))`. Discounts must
+  be those of `jaxrank.discounts`.
   (Taylor et al., `SoftRank <https://doi.org/10.1145/1341531.1341544>`_, 2008.)
 
   Attributes:

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
@@ -41,6 +42,16 @@ def at_ranks(values: Array, discount: Discount, k: Cutoff) -> Array:
   rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
   inside = rank <= jnp.asarray(rank.size if k is None else k).astype(rank.dtype)
   return jnp.sum(jnp.where(inside, values * discount(rank), 0))
+
+
+def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
+  """A temperature to divide by: the limit at 0 where a traced one is not positive."""
+  return jnp.maximum(jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5)
+
+
+def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:
+  """`draw(key)` for each item, from its column alone, so that padding does not change it."""
+  return jax.vmap(lambda i: draw(jax.random.fold_in(key, i)))(sorting.slots(like))
 
 
 class Pairs(NamedTuple):

@@ -5,7 +5,6 @@ the same questions smoothly, so that every metric is also a loss.
 """
 
 import dataclasses
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +13,7 @@ from jax import Array, lax
 
 from jaxrank import _checks, discounts, sorting, ties
 from jaxrank._typing import Cutoff, Discount, pytree
-from jaxrank.query import Pairs, Query, at_ranks, shared
+from jaxrank.query import Pairs, Query, at_ranks, by_column, shared
 from jaxrank.sorting import take
 
 TIES = ("average", "stable", "optimistic", "pessimistic", "random")
@@ -78,8 +77,7 @@ class ExactQuery(Query):
     """What orders tied items before their index does: noise by column, unless they are sorted."""
     if self.noise is None or self.item is not None:
       return jnp.zeros_like(self.keys)
-    draw = functools.partial(jax.random.fold_in, self.noise)
-    bits = jax.vmap(lambda column: jax.random.bits(draw(column)))(sorting.slots(self.keys))
+    bits = by_column(jax.random.bits, self.noise, self.keys)
     return lax.bitcast_convert_type(bits, jnp.int32)
 
   @property

@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from jaxrank import _checks, kernels, sorting
 from jaxrank._typing import Cutoff, Discount, pytree
 from jaxrank.kernels import Kernel, distance, normal_tail, polynomial_sums
-from jaxrank.query import Query, shared
+from jaxrank.query import Query, at_least_tiny, shared
 from jaxrank.sorting import take
 
 # The variance, in squared ranks, that keeps the cut-off defined where the ranking is certain.
@@ -45,8 +45,7 @@ class SmoothQuery(Query):
     # The rest stands with the last item, so that scores descend to the end.
     last = jnp.min(jnp.where(self.live, lax.stop_gradient(score), bound))
     self.score = jnp.where(self.live, score, last)
-    least = float(jnp.finfo(self.dtype).tiny) ** 0.5
-    self.temperature = jnp.maximum(jnp.asarray(temperature).astype(self.dtype), least)
+    self.temperature = at_least_tiny(temperature, self.dtype)
 
   def _weight(self, w: Array) -> Array:
     return jnp.where(self.live, take(w.astype(self.dtype), self.item), 0)
@@ -58,6 +57,14 @@ class SmoothQuery(Query):
   def _positions(self) -> Array:
     """The expected position of each item, counted from 0, in score order."""
     raise NotImplementedError
+
+  def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r)` of the item at which a user stops, with chance `stop` each."""
+    raise NotImplementedError
+
+  def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r)` of the first relevant item: where a user stops who stops at any."""
+    return self.cascade(b, discount, k=k)
 
   def ahead(self, b: Array, others: Array) -> Array:
     """The expected number of pairs of a `b` item with one of the `others` ahead of it.
@@ -158,10 +165,6 @@ class KernelQuery(SmoothQuery):
     """`sum_i b_i (1 + before(b)_i) / r_i` times the smooth cut-off."""
     b = self._weight(b)
     return jnp.sum(b * (b + self._before(b)) / self.rank * self.kept(k))
-
-  def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`sum_i b_i discount(r_i)` times the chance that no relevant item is ahead."""
-    return self.cascade(b, discount, k=k)
 
   def _pairs(self, b: Array, others: Array) -> Array:
     return jnp.sum(b * self._before(others))

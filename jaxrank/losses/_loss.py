@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, sorting
+from jaxrank import _checks
 from jaxrank._typing import Gain
 from jaxrank.metrics._metric import Question, ask
-from jaxrank.query import Query
+from jaxrank.query import Query, at_least_tiny
 from jaxrank.ranking import Exact
 
 # Of the largest float: room for the sum of so many differences of logits.
@@ -42,9 +42,7 @@ def logits(query: Query, temperature: ArrayLike) -> Array:
   bound = float(jnp.finfo(query.dtype).max) * _HEADROOM
   score = jnp.where(query.retrieved, query.scores, jnp.zeros_like(query.scores))
   score = jnp.clip(score.astype(query.dtype), -bound, bound)
-  least = float(jnp.finfo(query.dtype).tiny) ** 0.5
-  temperature = jnp.maximum(jnp.asarray(temperature).astype(query.dtype), least)
-  return jnp.clip(score / temperature, -bound, bound)
+  return jnp.clip(score / at_least_tiny(temperature, query.dtype), -bound, bound)
 
 
 def target(query: Query, gain: Gain, weights: Array | None) -> Array:
@@ -56,8 +54,3 @@ def log_total(z: Array, among: Array) -> Array:
   """`log sum exp z` over some of the items; a constant if there are none."""
   none = ~jnp.any(among)
   return jax.nn.logsumexp(jnp.where(none, 0, z), where=among | none)
-
-
-def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:
-  """`draw(key)` for each item, from its column alone, so that padding does not change it."""
-  return jax.vmap(lambda i: draw(jax.random.fold_in(key, i)))(sorting.slots(like))

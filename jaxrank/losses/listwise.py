@@ -9,9 +9,9 @@ from jax.typing import ArrayLike
 
 from jaxrank import _checks, gains
 from jaxrank._typing import Gain
-from jaxrank.losses._loss import answer, by_column, log_total, logits, target
+from jaxrank.losses._loss import answer, log_total, logits, target
 from jaxrank.masking import floating, safe_divide
-from jaxrank.query import Query
+from jaxrank.query import Query, by_column
 from jaxrank.ranking import ExactQuery
 
 

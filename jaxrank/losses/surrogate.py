@@ -17,10 +17,10 @@ from jax.typing import ArrayLike
 
 from jaxrank import _checks, masking
 from jaxrank._typing import Ranking
-from jaxrank.losses._loss import by_column
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
 from jaxrank.metrics._metric import keys_of_queries
 from jaxrank.noise import Gaussian, Gumbel
+from jaxrank.query import by_column
 from jaxrank.smoothing import Logistic
 
 Loss = Callable[..., Array]
