@@ -16,8 +16,10 @@ FLOORS = (
   "smoothing",
   "noise",
   "metrics grammar",
-  "measures losses",
-  "letor",
+  "measures losses labels ranks",
+  "chance corpus letor plot state stats trec",
+  "interop",
+  "cli",
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.split()}
 ROOT = Path(jaxrank.__path__[0])
