@@ -85,9 +85,14 @@ def ndcg(scores: Array, labels: Array, where: Array, temperature: Array) -> Arra
 LOSSES = {"softmax": softmax, "ndcg": ndcg}
 
 
+@jax.jit
 def init(settings: Settings) -> Ranker:
   embedding = jax.random.normal(jax.random.key(settings.seed), (64, SIZE)) / 8
   return Ranker(embedding, optax.adam(settings.rate).init(embedding))
+
+
+# Made once: `jit` knows a program again by its function, and a new `vmap` is a new function.
+init_all = jax.jit(jax.vmap(init))
 
 
 def step(
@@ -132,7 +137,7 @@ def evaluate(embeddings: Array, images: Images) -> Array:
 
 def train(name: str, settings: Settings, images: Images, steps: int) -> Array:
   """The embedding of every ranker."""
-  rankers = jax.jit(jax.vmap(init))(settings)
+  rankers = init_all(settings)
   progress = tqdm(total=steps, desc=f"training {len(settings.seed)} rankers", unit="step")
   for start in range(0, steps, CHUNK):
     rankers, values = advance(name, rankers, settings, images, jnp.int32(start))
@@ -144,11 +149,11 @@ def train(name: str, settings: Settings, images: Images, steps: int) -> Array:
 
 def train_sequentially(name: str, settings: Settings, images: Images, steps: int) -> Array:
   """The same, one ranker after another with a jitted step."""
-  jitted, begin = jax.jit(step, static_argnums=0), jax.jit(init)
+  jitted = jax.jit(step, static_argnums=0)
   embeddings = []
   for i in tqdm(range(len(settings.seed)), desc="one after another", unit="ranker"):
     own = jax.tree.map(lambda x, i=i: x[i], settings)
-    ranker = begin(own)
+    ranker = init(own)
     for j in range(steps):
       ranker, _ = jitted(name, ranker, own, images, j)
     embeddings.append(ranker.embedding)

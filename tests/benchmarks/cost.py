@@ -63,7 +63,7 @@ def _ties(
 
 def smooth() -> Section:
   """Value and gradient of nDCG on Laplace and logistic ranks and under Gumbel noise."""
-  rows = [*_pairwise(), *_growth(), _logistic()]
+  rows = [*_pairwise(), *_growth(), _logistic(), *_temperatures()]
   rows += [*noise.against_samples(_training_data), *noise.long_list(_training_data)]
   return Section("Training on nDCG: value and gradient", _SMOOTH_NOTES, rows)
 
@@ -129,6 +129,34 @@ def _logistic() -> Row:
   ours, other = (x.seconds for x in race(contenders).values())
   what = "nDCG, Logistic, [8, 4000]"
   return ratio_row(what, milliseconds(ours), side, milliseconds(other), other / ours, at_least(10))
+
+
+def _temperatures() -> list[Row]:
+  scores, labels = _training_data(32, 1000)
+  temperatures = jnp.geomspace(0.05, 5, 16)
+
+  def loss(temperature, scores, labels):
+    return 1 - jnp.mean(jr.ndcg(scores, labels, ranking=jr.Laplace(temperature)))
+
+  rows = []
+  for what, one in {
+    "value": loss,
+    "value and gradient": jax.value_and_grad(loss, argnums=1),
+  }.items():
+    together = jitted(jax.vmap(one, (0, None, None)), temperatures, scores, labels)
+    alone = [jitted(one, t, scores, labels) for t in temperatures]
+    result = race({
+      "ours": Contender(lambda call=together: jax.tree.leaves(call())[0], 9),
+      "alone": Contender(lambda calls=alone: [jax.tree.leaves(call())[0] for call in calls], 9),
+    })  # fmt: skip
+    check_same(what, "separate calls", result["ours"].mean, result["alone"].mean)
+    ours, other = result["ours"].seconds, result["alone"].seconds
+    rows.append(
+      ratio_row(f"nDCG at 16 temperatures, {what}, [32, 1000]", milliseconds(ours),
+                "16 calls (ours / this)", milliseconds(other), ours / other,
+                Target("at most a third", most=1 / 3))
+    )  # fmt: skip
+  return rows
 
 
 def _training_data(queries: int, candidates: int) -> tuple[Array, Array]:
