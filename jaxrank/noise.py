@@ -53,7 +53,7 @@ class NoiseQuery(SmoothQuery):
     below, above = self.noise.reach(self.n, self.wide)
     top = lax.stop_gradient(self.z[0]) + above
     ends = lax.stop_gradient(self.z[-1]) - below, top
-    z = jnp.where(self.live, self.z, _NOWHERE)
+    z = jnp.where(self.retrieved, self.z, _NOWHERE)
     # The chance of rank k rises and falls within about 1 / sqrt(k).
     closer = min(1.0, (2.88 if self.wide else 2.14) / math.sqrt(depth + 2))
     spacing = closer * self.noise.spacing(self.n, self.wide)

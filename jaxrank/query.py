@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import gains, masking, sorting
@@ -74,7 +74,11 @@ class Query:
     where: `[n]`, False on padding.
     retrieved: `[n]`, False on padding and for items known but not retrieved.
     depth: The largest rank that a metric may ask for; None for all, 0 if none sorts.
+    keys: `[n]`, int32 in the order of the scores.
+    item: `[n]`, the place in the input of each item; None while they stand as in the input.
   """
+
+  item: Array | None = None
 
   def __init__(self, scores: Array, labels: Array, where: Array, depth: int | None):
     self.scores, self.labels, self.where, self.depth = scores, labels, where, depth
@@ -83,7 +87,18 @@ class Query:
     self.grades = jnp.where(where, labels.astype(self.dtype), 0)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
+    self.keys = sorting.keys(lax.stop_gradient(scores), where)
     self.answers: dict[Any, Any] = {}
+
+  def _sort(self, first: Array | None = None) -> None:
+    """Puts the items in rank order, those not retrieved behind and the padding last.
+
+    One permutation of the labels serves every metric. Ties keep the order of the input, or of the
+    keys `first`.
+    """
+    self.keys, self.item = sorting.order(self.keys, first)
+    self.scores, self.labels, self.grades = map(self.own, (self.scores, self.labels, self.grades))
+    self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
 
   def count(self, chosen: Array) -> Array:
     """How many items are chosen, as a float."""
@@ -108,7 +123,7 @@ class Query:
 
   def own(self, x: Array) -> Array:
     """What the caller gave for each item, in the order of this query."""
-    return x
+    return x if self.item is None else sorting.take(x, self.item)
 
   @shared
   def stop(self, max_label: ArrayLike | None) -> Array:

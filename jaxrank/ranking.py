@@ -33,30 +33,19 @@ class Slots(NamedTuple):
 class ExactQuery(Query):
   """A query ranked by sorting, with one of the rules for ties.
 
-  Unless only the first ranks count, its items stand in rank order: one permutation of the labels
-  serves every metric.
+  Unless only the first ranks count, its items stand in rank order.
   """
 
   def __init__(self, rule: str, noise: Array | None, *query: Any):
     super().__init__(*query)
     self.rule, self.noise = rule, noise
     self.average = rule == "average"
-    self.keys = sorting.keys(lax.stop_gradient(self.scores), self.where)
-    self.item = None
     if self._sorts():
-      self.keys, self.item = sorting.order(self.keys, self._first())
-      self.scores, self.labels, self.grades = (
-        take(x, self.item) for x in (self.scores, self.labels, self.grades)
-      )
-      self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
+      self._sort(self._first())
 
   def exact(self, what: str) -> "ExactQuery":
     """This query."""
     return self
-
-  def own(self, x: Array) -> Array:
-    """What the caller gave for each item, in the order of this query."""
-    return x if self.item is None else take(x, self.item)
 
   def _sorts(self) -> bool:
     """Whether every item is put in its place, not the first few or none."""

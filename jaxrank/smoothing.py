@@ -15,11 +15,10 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, kernels, sorting
+from jaxrank import _checks, kernels
 from jaxrank._typing import Cutoff, Discount, pytree
 from jaxrank.kernels import Kernel, distance, normal_tail, polynomial_sums
 from jaxrank.query import Query, at_least_tiny, shared
-from jaxrank.sorting import take
 
 # The variance, in squared ranks, that keeps the cut-off defined where the ranking is certain.
 _LEAST_VARIANCE = 1e-3
@@ -29,33 +28,29 @@ class SmoothQuery(Query):
   """A query of items in the order of their scores, for what is smooth in the scores.
 
   Attributes:
-    item: `[n]`, the items in score order, those retrieved first.
-    live: `[n]`, whether each of them is retrieved.
-    score: `[n]`, descending.
+    score: `[n]`, descending, those of the retrieved items and then the last of them.
     temperature: At least the root of the smallest number.
   """
 
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(*query)
-    _, self.item = sorting.order(sorting.keys(lax.stop_gradient(self.scores), self.retrieved))
-    self.live = sorting.slots(self.item) < jnp.sum(self.retrieved, dtype=jnp.int32)
+    self._sort()
     bound = float(jnp.finfo(self.dtype).max) / 4
-    score = jnp.where(self.retrieved, self.scores, 0).astype(self.dtype)
-    score = jnp.clip(take(score, self.item), -bound, bound)
-    # The rest stands with the last item, so that scores descend to the end.
-    last = jnp.min(jnp.where(self.live, lax.stop_gradient(score), bound))
-    self.score = jnp.where(self.live, score, last)
+    score = jnp.where(self.retrieved, self.scores, jnp.zeros_like(self.scores))
+    score = jnp.clip(score.astype(self.dtype), -bound, bound)
+    last = jnp.min(jnp.where(self.retrieved, lax.stop_gradient(score), bound))
+    self.score = jnp.where(self.retrieved, score, last)
     self.temperature = at_least_tiny(temperature, self.dtype)
 
   def _weight(self, w: Array) -> Array:
-    return jnp.where(self.live, take(w.astype(self.dtype), self.item), 0)
+    return jnp.where(self.retrieved, w.astype(self.dtype), 0)
 
   def _pairs(self, b: Array, others: Array) -> Array:
-    """The expected number of pairs of weights in score order with the other ahead."""
+    """The expected number of pairs of weights with the other ahead."""
     raise NotImplementedError
 
   def _positions(self) -> Array:
-    """The expected position of each item, counted from 0, in score order."""
+    """The expected position of each retrieved item, counted from 0."""
     raise NotImplementedError
 
   def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
@@ -78,10 +73,9 @@ class SmoothQuery(Query):
     return found + behind + (lost_b * lost_others - self.count(b & others & lost)) / 2
 
   def position(self) -> Array:
-    """The expected rank of each item, counted from 0, in the order of the input."""
+    """The expected rank of each item, counted from 0."""
     found, lost = self.count(self.retrieved), self.count(self.where & ~self.retrieved)
-    rank = sorting.scatter(self._positions(), self.item)
-    return jnp.where(self.retrieved, rank, found + (lost - 1) / 2)
+    return jnp.where(self.retrieved, self._positions(), found + (lost - 1) / 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,25 +114,25 @@ class KernelQuery(SmoothQuery):
     return polynomial_sums(self.score, self.temperature, w, pair)
 
   def _before(self, w: Array) -> Array:
-    """Expected weight ahead, in score order, of weights in score order."""
+    """Expected weight ahead."""
     return jnp.cumsum(w) - w + self._sums(w, -self.series.tail, self.series.tail)
 
   @functools.cached_property
   def rank(self) -> Array:
-    """The expected rank of each item, in score order."""
-    return 1 + self._before(self.live.astype(self.dtype))
+    """The expected rank of each item."""
+    return 1 + self._before(self.retrieved.astype(self.dtype))
 
   @shared
   def kept(self, k: Cutoff) -> Array | int:
     """A smooth `rank <= k`: a normal step as wide as the distribution of the rank."""
     if k is None:
       return 1
-    variance = self._sums(self.live.astype(self.dtype), *2 * (self.series.variance,))
+    variance = self._sums(self.retrieved.astype(self.dtype), *2 * (self.series.variance,))
     step = (self.rank - self.cutoff(k) - 0.5) * lax.rsqrt(variance + _LEAST_VARIANCE)
     return normal_tail(step)
 
   def _survival(self, stop: Array) -> Array:
-    """The chance to pass all items ahead, from chances to stop, in score order.
+    """The chance to pass all items ahead, from chances to stop.
 
     An item ahead with chance `F` multiplies by `(1 - stop) ** F`; one where everyone stops by
     `1 - F`, whose logarithm is `-z` and a series in `exp(-z)` ahead, and a series behind.

@@ -21,7 +21,7 @@ _MAGNITUDE = np.int32(np.iinfo(np.int32).max)
 
 # Beyond these lengths XLA's own sort beats the network on CPU, or compiles sooner for nothing
 # lost; with fewer queries there is too little to do side by side.
-_NETWORK_LENGTHS = range(64, 4097)
+_NETWORK_LENGTHS = range(32, 4097)
 _NETWORK_QUERIES = 4
 
 # Labels have few distinct values: so many are looked for one by one before sorting.
