@@ -20,6 +20,7 @@ one value per query, never reduced. What holds for every metric is said here onc
 
 from jaxrank import discounts as discounts
 from jaxrank import gains as gains
+from jaxrank import labels as labels
 from jaxrank import letor as letor
 from jaxrank import losses as losses
 from jaxrank import metrics as metrics

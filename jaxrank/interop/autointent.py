@@ -1,0 +1,268 @@
+"""AutoIntent's retrieval metrics, `autointent.metrics`, by name.
+
+Every function takes `query_labels`, one label for each query; `candidates_labels`, for each query
+the labels of its candidates in ranked order, best first, in lists that may differ in length; and
+`k`, how many candidates to look at (None is all, 0 gives 0.0). It returns a float in [0, 1].
+
+In the plain functions a label is a class, and equal ones are relevant. In the `_intersecting` ones
+it is a row of zeros and ones, a column for each class, and rows that share a class are relevant.
+The `_macro` functions take rows too: the mean over classes of the mean over the queries that have
+the class, with the candidates that have it as relevant. Their `joint_absence=True` counts, for each
+class, the queries without it as well, with the candidates without it as relevant, and so every
+class: the numbers of the original.
+
+A query whose label is None, out of scope, is dropped. `ValueError` is raised if none is left, if
+lengths or shapes do not go together, and for a negative `k`.
+
+>>> queries, candidates = [1, 3], [[2, 1, 1], [3, 1, 1]]
+>>> print(f"{retrieval_map(queries, candidates):.6f} {retrieval_mrr(queries, candidates, k=1)}")
+0.791667 0.5
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from jaxrank import _checks, metrics
+from jaxrank.interop import _lists
+
+
+class RetrievalMetricFn(Protocol):
+  """The type of the functions of this module."""
+
+  __name__: str
+
+  def __call__(self, query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
+    """The mean over queries, or classes."""
+    ...
+
+
+_average_precision = functools.partial(metrics.average_precision, normalizer="retrieved")
+
+
+def retrieval_map(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
+  """Mean average precision: what divides is the number of relevant candidates in the first `k`."""
+  return _plain(_average_precision, query_labels, candidates_labels, k)
+
+
+def retrieval_map_intersecting(
+  query_labels: Any, candidates_labels: Any, k: int | None = None
+) -> float:
+  """Mean average precision, of rows that intersect."""
+  return _intersecting(_average_precision, query_labels, candidates_labels, k)
+
+
+def retrieval_map_macro(
+  query_labels: Any,
+  candidates_labels: Any,
+  k: int | None = None,
+  *,
+  joint_absence: bool = False,
+) -> float:
+  """Mean average precision, for each class."""
+  return _macro(_average_precision, query_labels, candidates_labels, k, joint_absence)
+
+
+def retrieval_hit_rate(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
+  """The share of queries with a relevant candidate in the first `k`."""
+  return _plain(metrics.hit_rate, query_labels, candidates_labels, k)
+
+
+def retrieval_hit_rate_intersecting(
+  query_labels: Any, candidates_labels: Any, k: int | None = None
+) -> float:
+  """The share of queries with a relevant candidate in the first `k`, of rows that intersect."""
+  return _intersecting(metrics.hit_rate, query_labels, candidates_labels, k)
+
+
+def retrieval_hit_rate_macro(
+  query_labels: Any,
+  candidates_labels: Any,
+  k: int | None = None,
+  *,
+  joint_absence: bool = False,
+) -> float:
+  """The share of queries with a relevant candidate in the first `k`, for each class."""
+  return _macro(metrics.hit_rate, query_labels, candidates_labels, k, joint_absence)
+
+
+def retrieval_precision(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
+  """The share of relevant candidates in the first `k`, over `k` also if there are fewer."""
+  return _plain(metrics.precision, query_labels, candidates_labels, k)
+
+
+def retrieval_precision_intersecting(
+  query_labels: Any, candidates_labels: Any, k: int | None = None
+) -> float:
+  """The share of relevant candidates in the first `k`, of rows that intersect."""
+  return _intersecting(metrics.precision, query_labels, candidates_labels, k)
+
+
+def retrieval_precision_macro(
+  query_labels: Any,
+  candidates_labels: Any,
+  k: int | None = None,
+  *,
+  joint_absence: bool = False,
+) -> float:
+  """The share of relevant candidates in the first `k`, for each class."""
+  return _macro(metrics.precision, query_labels, candidates_labels, k, joint_absence)
+
+
+def retrieval_ndcg(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
+  """Normalised discounted cumulative gain."""
+  return _plain(metrics.ndcg, query_labels, candidates_labels, k)
+
+
+def retrieval_ndcg_intersecting(
+  query_labels: Any, candidates_labels: Any, k: int | None = None
+) -> float:
+  """Normalised discounted cumulative gain, of rows that intersect."""
+  return _intersecting(metrics.ndcg, query_labels, candidates_labels, k)
+
+
+def retrieval_ndcg_macro(
+  query_labels: Any,
+  candidates_labels: Any,
+  k: int | None = None,
+  *,
+  joint_absence: bool = False,
+) -> float:
+  """Normalised discounted cumulative gain, for each class."""
+  return _macro(metrics.ndcg, query_labels, candidates_labels, k, joint_absence)
+
+
+def retrieval_mrr(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
+  """Mean reciprocal rank of the first relevant candidate, 0 below `k`."""
+  return _plain(metrics.reciprocal_rank, query_labels, candidates_labels, k)
+
+
+def retrieval_mrr_intersecting(
+  query_labels: Any, candidates_labels: Any, k: int | None = None
+) -> float:
+  """Mean reciprocal rank of the first relevant candidate, of rows that intersect."""
+  return _intersecting(metrics.reciprocal_rank, query_labels, candidates_labels, k)
+
+
+def retrieval_mrr_macro(
+  query_labels: Any,
+  candidates_labels: Any,
+  k: int | None = None,
+  *,
+  joint_absence: bool = False,
+) -> float:
+  """Mean reciprocal rank of the first relevant candidate, for each class."""
+  return _macro(metrics.reciprocal_rank, query_labels, candidates_labels, k, joint_absence)
+
+
+_MULTICLASS: tuple[RetrievalMetricFn, ...] = (
+  retrieval_hit_rate,
+  retrieval_map,
+  retrieval_mrr,
+  retrieval_ndcg,
+  retrieval_precision,
+)
+_MULTILABEL: tuple[RetrievalMetricFn, ...] = (
+  retrieval_hit_rate_intersecting,
+  retrieval_hit_rate_macro,
+  retrieval_map_intersecting,
+  retrieval_map_macro,
+  retrieval_mrr_intersecting,
+  retrieval_mrr_macro,
+  retrieval_ndcg_intersecting,
+  retrieval_ndcg_macro,
+  retrieval_precision_intersecting,
+  retrieval_precision_macro,
+)
+RETRIEVAL_METRICS_MULTICLASS = {function.__name__: function for function in _MULTICLASS}
+RETRIEVAL_METRICS_MULTILABEL = {function.__name__: function for function in _MULTILABEL}
+
+
+class _Lists(NamedTuple):
+  """Queries with a label, and their candidates, one list after the other.
+
+  Attributes:
+    queries: `[queries]`, or `[queries, classes]`.
+    own: The label of the query of each candidate, as `candidates`.
+    candidates: `[candidates]`, or `[candidates, classes]`.
+    where: `[queries, longest]`, the places of the candidates in padded lists.
+  """
+
+  queries: np.ndarray
+  own: np.ndarray
+  candidates: np.ndarray
+  where: np.ndarray
+
+
+def _plain(metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None) -> float:
+  lists = _read(queries, candidates, "a class", 1)
+  return float(_values(metric, lists, (lists.candidates == lists.own)[:, None], k).mean())
+
+
+def _intersecting(
+  metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None
+) -> float:
+  lists = _read(queries, candidates, "a row of zeros and ones", 2)
+  shared = ((lists.candidates > 0) & (lists.own > 0)).any(axis=1, keepdims=True)
+  return float(_values(metric, lists, shared, k).mean())
+
+
+def _macro(
+  metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None, joint_absence: bool
+) -> float:
+  lists = _read(queries, candidates, "a row of zeros and ones", 2)
+  if joint_absence:
+    return float(_values(metric, lists, lists.candidates == lists.own, k).mean())
+  values = _values(metric, lists, lists.candidates > 0, k)
+  having = lists.queries.T > 0
+  count = having.sum(axis=1)
+  means = (having * values).sum(axis=1)[count > 0] / count[count > 0]
+  return float(means.mean()) if means.size else 0.0
+
+
+def _values(
+  metric: Callable[..., Any], lists: _Lists, shared: np.ndarray, k: int | None
+) -> np.ndarray:
+  """`[kinds, queries]`, of kinds of relevance `[candidates, kinds]`."""
+  where = np.broadcast_to(lists.where, (shared.shape[1], *lists.where.shape))
+  labels = np.zeros(where.shape, bool)
+  labels[:, lists.where] = shared.T
+  if k == 0:
+    k, where = None, np.zeros_like(where)
+  flat = (x.reshape(-1, where.shape[2]) for x in (labels, where))
+  return _lists.values(metric, *flat, k=_checks.cutoff(k)).reshape(where.shape[:2])
+
+
+def _read(query_labels: Any, candidates_labels: Any, kind: str, axes: int) -> _Lists:
+  query_labels = _lists.items("query_labels", query_labels)
+  candidates_labels = _lists.items("candidates_labels", candidates_labels)
+  if len(query_labels) != len(candidates_labels):
+    raise ValueError(
+      "candidates_labels must have one list for each query, got "
+      f"{len(candidates_labels)} lists for {len(query_labels)} queries."
+    )
+  pairs = zip(query_labels, candidates_labels, strict=True)
+  kept = [(label, candidates) for label, candidates in pairs if label is not None]
+  if not kept:
+    raise ValueError(f"none of {len(query_labels)} queries has a label; pass at least one.")
+  queries = _array("query_labels", [label for label, _ in kept])
+  lists = [_array("candidates_labels", candidates) for _, candidates in kept]
+  shapes = {x.shape[1:] for x in lists if len(x)}
+  if queries.ndim != axes or shapes - {queries.shape[1:]}:
+    raise ValueError(
+      f"a label must be {kind} here, got query labels of shape {list(queries.shape)} and "
+      f"candidates of shapes {[list(x.shape) for x in lists[:3]]}."
+    )
+  where = _lists.mask(lists)
+  none = np.zeros((0, *queries.shape[1:]), queries.dtype)
+  candidates = np.concatenate([x for x in lists if len(x)] or [none])
+  return _Lists(queries, np.repeat(queries, where.sum(axis=1), axis=0), candidates, where)
+
+
+def _array(name: str, labels: Any) -> np.ndarray:
+  try:
+    return np.asarray(_lists.items(name, labels))
+  except ValueError:
+    raise ValueError(f"{name} must have labels of one shape, got {labels!r}.") from None

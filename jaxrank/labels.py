@@ -1,0 +1,222 @@
+"""Class-labelled retrieval: a candidate is relevant if it shares a class with the query.
+
+Labels come in two forms. Classes are numbers: `query_labels` `[queries]` with `candidate_labels`
+`[n]`, shared by all queries, or `[queries, n]`. Rows have a column for each class, positive where
+an item has it: `[queries, classes]` with `[n, classes]` or `[queries, n, classes]`. Query labels
+of two axes, and boolean ones, are rows.
+
+A query without a label, with a negative class or an empty row, has nothing relevant and is left
+out of every mean; so is one with every candidate masked, which is padding.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import _checks, sorting, ties
+from jaxrank.masking import aggregate, safe_divide
+
+Metric = Callable[..., Array]
+
+
+def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
+  """Which candidates share a class with the query: the labels of every metric.
+
+  >>> print(relevance(jnp.array([2, 0]), jnp.array([0, 2, 2])))
+  [[False  True  True]
+   [ True False False]]
+  >>> print(relevance(jnp.array([[1, 1, 0]]), jnp.array([[0, 1, 1], [0, 0, 1]])))
+  [[ True False]]
+
+  Args:
+    query_labels: `[...]`, classes; or `[..., classes]`, rows.
+    candidate_labels: `[n]` or `[..., n]`, classes; or `[n, classes]` or `[..., n, classes]`, rows.
+
+  Returns:
+    `[..., n]`, bool: equal classes, or rows that meet.
+
+  Raises:
+    ValueError: if shapes do not go together.
+  """
+  # In 64 bits for the sake of classes that are large numbers, such as hashes.
+  with jax.enable_x64(True):
+    query, candidates = _pair(query_labels, candidate_labels)
+    if not _are_rows(query):
+      candidates = jnp.broadcast_to(candidates, (*query.shape, candidates.shape[-1]))
+      with jax.numpy_dtype_promotion("standard"):
+        return (candidates == query[..., None]) & (query >= 0)[..., None]
+    shared = "" if candidates.ndim == 2 else "..."
+    # Whether a sum of products of 0 and 1 is positive is exact at any precision.
+    query, candidates = ((x > 0).astype(jnp.float32) for x in (query, candidates))
+    return jnp.einsum(f"...c,{shared}nc->...n", query, candidates) > 0
+
+
+def has_label(query_labels: ArrayLike) -> Array:
+  """Whether a query has a label at all.
+
+  >>> print(has_label(jnp.array([3, -1, 0])), has_label(jnp.array([[0, 1], [0, 0]])))
+  [ True False  True] [ True False]
+
+  Args:
+    query_labels: `[...]`, classes; or `[..., classes]`, rows.
+
+  Returns:
+    `[...]`, bool.
+  """
+  with jax.enable_x64(True):
+    query = _checks.array("query_labels", query_labels)
+    return jnp.any(query > 0, axis=-1) if _are_rows(query) else query >= 0
+
+
+def mean(
+  metric: Metric,
+  scores: ArrayLike | None,
+  query_labels: ArrayLike,
+  candidate_labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  **parameters: Any,
+) -> Array:
+  """The mean of a metric over the queries that have a label.
+
+  >>> from jaxrank import metrics
+  >>> queries, candidates = jnp.array([1, 3]), jnp.array([[2, 1, 1], [3, 1, 1]])
+  >>> print(f"{mean(metrics.reciprocal_rank, None, queries, candidates):.5f}")
+  0.75000
+
+  Args:
+    metric: A function of this library, or a measure from `parse`.
+    scores: `[..., n]`; None if candidates stand in ranked order, best first.
+    query_labels: `[...]`, classes; or `[..., classes]`, rows.
+    candidate_labels: `[n]` or `[..., n]`, classes; or `[n, classes]` or `[..., n, classes]`, rows.
+    where: `[..., n]`, False on padding, and for the query itself if it is among the candidates.
+    **parameters: Arguments of the metric, such as `k`.
+
+  Returns:
+    A scalar; 0.0 if no query has a label.
+
+  Raises:
+    ValueError: if shapes do not go together.
+  """
+  shared = relevance(query_labels, candidate_labels)
+  values = metric(_scores(scores, shared), shared, where=where, **parameters)
+  return aggregate(values, where=has_label(query_labels) & _has_candidates(shared, where))
+
+
+def macro_mean(
+  metric: Metric,
+  scores: ArrayLike | None,
+  query_labels: ArrayLike,
+  candidate_labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  joint_absence: bool = False,
+  **parameters: Any,
+) -> Array:
+  """The mean over classes of the mean of a metric over the queries that have the class.
+
+  Classes count alike, however many queries they have; one that no query has does not count. Of
+  rows, each class is a retrieval of its own, whose relevant candidates are those that have it.
+
+  >>> from jaxrank import metrics
+  >>> queries, candidates = jnp.array([0, 0, 0, 1]), jnp.array([0, 1])
+  >>> print(f"{macro_mean(metrics.reciprocal_rank, None, queries, candidates):.5f}")
+  0.75000
+
+  Args:
+    metric: A function of this library, or a measure from `parse`.
+    scores: `[..., n]`; None if candidates stand in ranked order, best first.
+    query_labels: `[...]`, classes; or `[..., classes]`, rows.
+    candidate_labels: `[n]` or `[..., n]`, classes; or `[n, classes]` or `[..., n, classes]`, rows.
+    where: `[..., n]`, False on padding, and for the query itself if it is among the candidates.
+    joint_absence: Whether a query without a class counts for it too, with the candidates without
+      it as relevant, so that every query and every class counts; for rows only.
+    **parameters: Arguments of the metric, such as `k`.
+
+  Returns:
+    A scalar; 0.0 if no query has a label.
+
+  Raises:
+    ValueError: if shapes do not go together, or `joint_absence` is asked for of classes.
+  """
+  query, candidates = _pair(query_labels, candidate_labels)
+  if not _are_rows(query):
+    if joint_absence:
+      raise ValueError(
+        "joint_absence needs rows of shape [queries, classes], got classes of shape "
+        f"{list(query.shape)}; pass jax.nn.one_hot of them."
+      )
+    shared = relevance(query_labels, candidate_labels)
+    values = metric(_scores(scores, shared), shared, where=where, **parameters)
+    counted = has_label(query_labels) & _has_candidates(shared, where)
+    return _mean_of_classes(values, query_labels, counted)
+
+  shape = (*query.shape[:-1], candidates.shape[-2])
+  present, having = query > 0, candidates > 0
+  like = jnp.broadcast_to(having[..., 0], shape)
+  order = _scores(scores, like)
+
+  def of_class(present: Array, having: Array) -> Array:
+    shared = jnp.broadcast_to(having, shape)
+    if joint_absence:
+      shared = shared == jnp.broadcast_to(present[..., None], shape)
+    return metric(order, shared, where=where, **parameters)
+
+  values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, having)
+  counted = jnp.ones_like(present) if joint_absence else present
+  counted &= jnp.broadcast_to(_has_candidates(like, where)[..., None], counted.shape)
+  queries = tuple(range(counted.ndim - 1))
+  count = jnp.sum(counted, axis=queries, dtype=values.dtype)
+  total = jnp.sum(jnp.where(counted, values, 0), axis=queries)
+  return aggregate(safe_divide(total, count), where=count > 0)
+
+
+def _mean_of_classes(values: Array, classes: ArrayLike, counted: Array) -> Array:
+  """Each value weighs the inverse of how many there are of its class."""
+  with jax.enable_x64(True):
+    key = sorting.keys(jnp.atleast_1d(_checks.array("query_labels", classes)), counted)
+  key, query = sorting.order(key)
+  first, last = ties.layout(key, sorting.MASKED)
+  weights = 1 / (last - first + 1).astype(values.dtype)
+  values = sorting.take(jnp.atleast_1d(values), query)
+  return aggregate(values, where=key > sorting.MASKED, weights=weights)
+
+
+def _are_rows(query: Array) -> bool:
+  return query.ndim > 1 or (query.ndim == 1 and query.dtype == jnp.bool_)
+
+
+def _pair(query_labels: Any, candidate_labels: Any) -> tuple[Array, Array]:
+  """Both as arrays that go together."""
+  query = _checks.array("query_labels", query_labels)
+  candidates = _checks.array("candidate_labels", candidate_labels)
+  rows = _are_rows(query)
+  lead = query.shape[:-1] if rows else query.shape
+  last = query.shape[-1:] if rows else ()
+  of = candidates.shape[: candidates.ndim - len(last)]
+  fits = candidates.shape[len(of) :] == last and of and of[:-1] in ((), lead)
+  if not fits:
+    axes = [*(str(size) for size in lead), "n"]
+    shapes = [[*names, *map(str, last)] for names in (["n"], axes)]
+    wanted = " or ".join(dict.fromkeys(f"[{', '.join(names)}]" for names in shapes))
+    raise ValueError(
+      f"candidate_labels of query_labels {list(query.shape)}, "
+      f"{'rows of classes' if rows else 'classes'}, must have shape {wanted}, got "
+      f"{list(candidates.shape)}; a single row is [1, classes]."
+    )
+  return query, candidates
+
+
+def _scores(scores: Any, like: Array) -> Any:
+  """The scores given, or those of a ranked order."""
+  if scores is not None:
+    return scores
+  return jnp.broadcast_to(-jnp.arange(like.shape[-1], dtype=jnp.float32), like.shape)
+
+
+def _has_candidates(like: Array, where: Any) -> Array:
+  return jnp.any(_checks.mask(where, like), axis=-1)
