@@ -1,6 +1,6 @@
 """Ranked lists of the host, of any lengths, for the metrics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -15,36 +15,36 @@ def values(
   metric: Callable[..., Any],
   labels: np.ndarray,
   where: np.ndarray,
-  retrieved: np.ndarray | None = None,
+  scores: np.ndarray | None = None,
   **parameters: Any,
 ) -> np.ndarray:
-  """A metric of lists in ranked order, `[queries]` in float64, from arrays `[queries, n]`.
+  """A metric of arrays `[queries, n]`, `[queries]` in float64; no scores mean ranked order.
 
   Both axes are padded to powers of two, so that lists of all sizes share a few compiled programs.
   """
-  sizes = [max(_LEAST, 1 << max(size - 1, 0).bit_length()) for size in labels.shape]
-  scores = np.broadcast_to(-np.arange(labels.shape[1], dtype=np.float64), labels.shape)
-  if retrieved is not None:
-    scores = np.where(retrieved, scores, -np.inf)
-  pad = [(0, size - old) for size, old in zip(sizes, labels.shape, strict=True)]
-  arrays = [np.pad(x, pad) for x in (scores, labels, where)]
+  if scores is None:
+    scores = np.broadcast_to(-np.arange(labels.shape[1], dtype=np.float64), labels.shape)
+  pad = [(0, max(_LEAST, 1 << (n - 1).bit_length()) - n) if n else (0, _LEAST) for n in where.shape]
+  scores, labels, padded = (np.pad(x, pad) for x in (scores, labels, where))
   with jax.enable_x64(True):
-    scores, labels, where = arrays
-    answer = metric(scores, labels, where=where, ranking=Exact("stable"), **parameters)
-  return np.asarray(answer)[: sizes[0] - pad[0][1]]
+    answer = metric(scores, labels, where=padded, ranking=Exact("stable"), **parameters)
+  return np.asarray(answer)[: len(where)]
 
 
-def mask(lists: Sequence[Any]) -> np.ndarray:
-  """Where padded lists have items, `[lists, longest]`."""
-  lengths = np.array([len(items) for items in lists], int)
-  return np.arange(lengths.max(initial=0)) < lengths[:, None]
+def stack(rows: Sequence[Sequence[bool]]) -> np.ndarray:
+  """Rows padded with False, `[rows, longest]`."""
+  stacked = np.zeros((len(rows), max(map(len, rows), default=0)), bool)
+  for place, row in zip(stacked, rows, strict=True):
+    place[: len(row)] = row
+  return stacked
 
 
-def items(name: str, x: Any) -> Sequence[Any]:
+def items(name: str, x: Any) -> list[Any] | np.ndarray:
   """What stands in a list, or along the first axis of an array or tensor."""
-  if isinstance(x, list | tuple):
-    return x
-  array = np.asarray(x)
-  if array.ndim == 0:
-    raise TypeError(f"{name} must be a list or an array, got {type(x).__name__}.")
-  return array
+  if hasattr(x, "__array__"):
+    x = np.asarray(x)
+    if x.ndim:
+      return x
+  if isinstance(x, str | bytes | np.ndarray) or not isinstance(x, Iterable):
+    raise TypeError(f"{name} must be a list or an array, got {type(x).__name__} {x!r}.")
+  return list(x)

@@ -198,15 +198,16 @@ class _Lists(NamedTuple):
 
 def _plain(metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None) -> float:
   lists = _read(queries, candidates, "a class", 1)
-  return float(_values(metric, lists, (lists.candidates == lists.own)[:, None], k).mean())
+  shared = np.asarray(lists.candidates == lists.own)
+  return float(_values(metric, lists, shared[:, None], k).mean())
 
 
 def _intersecting(
   metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None
 ) -> float:
   lists = _read(queries, candidates, "a row of zeros and ones", 2)
-  shared = ((lists.candidates > 0) & (lists.own > 0)).any(axis=1, keepdims=True)
-  return float(_values(metric, lists, shared, k).mean())
+  shared = np.any((lists.candidates > 0) & (lists.own > 0), axis=1)
+  return float(_values(metric, lists, shared[:, None], k).mean())
 
 
 def _macro(
@@ -214,7 +215,8 @@ def _macro(
 ) -> float:
   lists = _read(queries, candidates, "a row of zeros and ones", 2)
   if joint_absence:
-    return float(_values(metric, lists, lists.candidates == lists.own, k).mean())
+    shared = np.asarray(lists.candidates == lists.own)
+    return float(_values(metric, lists, shared, k).mean())
   values = _values(metric, lists, lists.candidates > 0, k)
   having = lists.queries.T > 0
   count = having.sum(axis=1)
@@ -255,7 +257,7 @@ def _read(query_labels: Any, candidates_labels: Any, kind: str, axes: int) -> _L
       f"a label must be {kind} here, got query labels of shape {list(queries.shape)} and "
       f"candidates of shapes {[list(x.shape) for x in lists[:3]]}."
     )
-  where = _lists.mask(lists)
+  where = _lists.stack([[True] * len(x) for x in lists])
   none = np.zeros((0, *queries.shape[1:]), queries.dtype)
   candidates = np.concatenate([x for x in lists if len(x)] or [none])
   return _Lists(queries, np.repeat(queries, where.sum(axis=1), axis=0), candidates, where)

@@ -1,0 +1,316 @@
+"""LlamaIndex's retrieval metrics, `llama_index.core.evaluation.retrieval.metrics`, by name.
+
+A metric is made with its options, and `compute` takes one query: `expected_ids`, the relevant
+documents in any order, and `retrieved_ids`, best first. The other arguments are accepted and not
+used. `compute_many` takes the lists of many queries and returns an array.
+
+An id that is retrieved twice keeps both ranks and counts at the first; one that is expected twice
+is one document.
+
+>>> result = MRR().compute(expected_ids=["d1", "d3"], retrieved_ids=["d2", "d1", "d3"])
+>>> print(result)
+Score: 0.5
+Metadata: {}
+>>> print(Recall().compute_many([["a", "b"], ["c"]], [["a"], ["x", "c"]]))
+[0.5 1. ]
+"""
+
+import abc
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jax import Array
+
+from jaxrank import _checks, discounts, gains, metrics
+from jaxrank._typing import Ranked
+from jaxrank.interop import _lists
+from jaxrank.masking import safe_divide
+from jaxrank.metrics._metric import metric
+
+
+@dataclasses.dataclass(kw_only=True)
+class RetrievalMetricResult:
+  """The score of one query.
+
+  Attributes:
+    score: A float, also `float(result)`.
+    metadata: Whatever else the metric has to say.
+  """
+
+  score: float
+  metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+  def __post_init__(self):
+    try:
+      self.score = float(self.score)
+    except (TypeError, ValueError):
+      raise ValueError(f"score must be a number, got {self.score!r}.") from None
+
+  def __str__(self) -> str:
+    return f"Score: {self.score}\nMetadata: {self.metadata}"
+
+  def __float__(self) -> float:
+    return self.score
+
+
+class Lists(NamedTuple):
+  """Lists of ids as arrays `[queries, n]` for the metrics of `jaxrank`.
+
+  Columns are the documents retrieved, best first, then those expected and not retrieved, whose
+  score is -inf.
+
+  Attributes:
+    scores: Minus the position.
+    labels: Whether a document is expected; False where its id came before.
+    where: False on padding.
+    repeated: Whether the id of a document came before.
+  """
+
+  scores: np.ndarray
+  labels: np.ndarray
+  where: np.ndarray
+  repeated: np.ndarray
+
+
+def to_arrays(expected_ids: Any, retrieved_ids: Any) -> Lists:
+  """The lists of many queries as arrays, for `jaxrank.evaluate` and every native metric.
+
+  >>> lists = to_arrays([["a", "b"]], [["x", "a", "a"]])
+  >>> print(lists.scores, lists.labels.astype(int))
+  [[  0.  -1.  -2. -inf]] [[0 1 0 1]]
+
+  Args:
+    expected_ids: For each query, the ids of its relevant documents.
+    retrieved_ids: For each query, the ids retrieved, best first.
+
+  Returns:
+    `Lists`.
+
+  Raises:
+    ValueError: if a list is empty, or their numbers differ.
+    TypeError: if something is not a list of ids.
+  """
+  expected_ids = _lists.items("expected_ids", expected_ids)
+  retrieved_ids = _lists.items("retrieved_ids", retrieved_ids)
+  if len(expected_ids) != len(retrieved_ids):
+    raise ValueError(
+      "expected_ids and retrieved_ids must have one list for each query, got "
+      f"{len(expected_ids)} and {len(retrieved_ids)}."
+    )
+  pairs = zip(expected_ids, retrieved_ids, strict=True)
+  return _stacked([_query(*pair, f" for query {i}") for i, pair in enumerate(pairs)])
+
+
+class _Query(NamedTuple):
+  """What is known of the documents that one query retrieved, and how many it missed."""
+
+  labels: list[bool]
+  repeated: list[bool]
+  missed: int
+
+
+def _query(expected_ids: Any, retrieved_ids: Any, of: str = "") -> _Query:
+  expected, retrieved = _ids("expected_ids", expected_ids), _ids("retrieved_ids", retrieved_ids)
+  if not expected or not retrieved:
+    raise ValueError(f"Retrieved ids and expected ids must be provided{of}")
+  try:
+    wanted, first = set(expected), dict[Any, int]()
+    repeated = [first.setdefault(x, position) != position for position, x in enumerate(retrieved)]
+  except TypeError as error:
+    raise TypeError(f"ids must be hashable: {error}; compute_many takes many queries.") from None
+  labels = [x in wanted and not again for x, again in zip(retrieved, repeated, strict=True)]
+  return _Query(labels, repeated, len(wanted - first.keys()))
+
+
+def _ids(name: str, ids: Any) -> list[Any]:
+  if ids is None:
+    return []
+  ids = _lists.items(name, ids)
+  return ids.tolist() if isinstance(ids, np.ndarray) else ids
+
+
+def _stacked(queries: Sequence[_Query]) -> Lists:
+  labels = _lists.stack([q.labels + [True] * q.missed for q in queries])
+  where = _lists.stack([[True] * (len(q.labels) + q.missed) for q in queries])
+  missed = _lists.stack([[False] * len(q.labels) + [True] * q.missed for q in queries])
+  repeated = _lists.stack([q.repeated + [False] * q.missed for q in queries])
+  position = np.arange(where.shape[1], dtype=np.float64)
+  return Lists(np.where(missed, -np.inf, -position), labels, where, repeated)
+
+
+class BaseRetrievalMetric(abc.ABC):
+  """What every metric is; a metric of one's own overrides `compute`."""
+
+  metric_name: ClassVar[str]
+
+  @abc.abstractmethod
+  def compute(
+    self,
+    query: str | None = None,
+    expected_ids: Any = None,
+    retrieved_ids: Any = None,
+    expected_texts: Any = None,
+    retrieved_texts: Any = None,
+    **kwargs: Any,
+  ) -> RetrievalMetricResult:
+    """The result of one query."""
+
+
+class _ListMetric(BaseRetrievalMetric):
+  """A metric of lists of ids."""
+
+  def compute(
+    self,
+    query: str | None = None,
+    expected_ids: Any = None,
+    retrieved_ids: Any = None,
+    expected_texts: Any = None,
+    retrieved_texts: Any = None,
+    **kwargs: Any,
+  ) -> RetrievalMetricResult:
+    """The result of one query, from its ids alone.
+
+    Raises:
+      ValueError: if there are no expected or no retrieved ids.
+      TypeError: if something is not a list of ids.
+    """
+    lists = _stacked([_query(expected_ids, retrieved_ids)])
+    return RetrievalMetricResult(score=float(self._values(lists)[0]))
+
+  def compute_many(self, expected_ids: Any, retrieved_ids: Any) -> np.ndarray:
+    """The scores of many queries, `[queries]`, from their lists of ids.
+
+    Raises:
+      ValueError: if a query has no expected or no retrieved ids, or the queries differ in number.
+      TypeError: if something is not a list of ids.
+    """
+    return self._values(to_arrays(expected_ids, retrieved_ids))
+
+  @abc.abstractmethod
+  def _values(self, lists: Lists) -> np.ndarray: ...
+
+
+@dataclasses.dataclass(kw_only=True)
+class HitRate(_ListMetric):
+  """Whether an expected document is retrieved.
+
+  Attributes:
+    use_granular_hit_rate: The share of the expected documents instead, as `Recall`.
+  """
+
+  metric_name: ClassVar[str] = "hit_rate"
+  use_granular_hit_rate: bool = False
+
+  def _values(self, lists: Lists) -> np.ndarray:
+    return _ask(metrics.recall if self.use_granular_hit_rate else metrics.hit_rate, lists)
+
+
+@dataclasses.dataclass(kw_only=True)
+class MRR(_ListMetric):
+  """The reciprocal rank of the first expected document.
+
+  Attributes:
+    use_granular_mrr: The mean of the reciprocal ranks of all expected documents retrieved instead.
+  """
+
+  metric_name: ClassVar[str] = "mrr"
+  use_granular_mrr: bool = False
+
+  def _values(self, lists: Lists) -> np.ndarray:
+    return _ask(_reciprocal_ranks if self.use_granular_mrr else metrics.reciprocal_rank, lists)
+
+
+@metric
+def _reciprocal_ranks(ranked: Ranked) -> Array:
+  b = ranked.relevant(None)
+  return safe_divide(ranked.expect(b, discounts.reciprocal), ranked.expect(b, discounts.constant))
+
+
+@dataclasses.dataclass(kw_only=True)
+class Precision(_ListMetric):
+  """The share of expected documents among those retrieved."""
+
+  metric_name: ClassVar[str] = "precision"
+
+  def _values(self, lists: Lists) -> np.ndarray:
+    once = lists._replace(where=lists.where & ~lists.repeated)
+    return _ask(metrics.precision, once, divisor="retrieved")
+
+
+@dataclasses.dataclass(kw_only=True)
+class Recall(_ListMetric):
+  """The share of retrieved documents among those expected."""
+
+  metric_name: ClassVar[str] = "recall"
+
+  def _values(self, lists: Lists) -> np.ndarray:
+    return _ask(metrics.recall, lists)
+
+
+@dataclasses.dataclass(kw_only=True)
+class AveragePrecision(_ListMetric):
+  """The sum of the precisions at the expected documents retrieved, over all that are expected."""
+
+  metric_name: ClassVar[str] = "ap"
+
+  def _values(self, lists: Lists) -> np.ndarray:
+    return _ask(metrics.average_precision, lists)
+
+
+@dataclasses.dataclass(kw_only=True)
+class NDCG(_ListMetric):
+  """Normalised discounted cumulative gain; the ideal retrieves every expected document first.
+
+  Attributes:
+    mode: `"linear"` or `"exponential"`, which are the same for documents expected or not.
+
+  Raises:
+    ValueError: for another mode.
+  """
+
+  metric_name: ClassVar[str] = "ndcg"
+  mode: str = "linear"
+
+  def __post_init__(self):
+    _checks.choice("mode", self.mode, _GAINS)
+
+  def _values(self, lists: Lists) -> np.ndarray:
+    return _ask(metrics.ndcg, lists, gain=_GAINS[self.mode])
+
+
+_GAINS = {"linear": gains.linear, "exponential": gains.exponential}
+
+
+def discounted_gain(*, rel: float, i: int, mode: str) -> float:
+  """The gain of a document of relevance `rel` at rank `i`, from 1.
+
+  Raises:
+    ValueError: for a mode other than `"linear"` and `"exponential"`.
+  """
+  _checks.choice("mode", mode, _GAINS)
+  return (2**rel - 1 if mode == "exponential" else rel) / math.log2(i + 1)
+
+
+def _ask(metric: Callable[..., Any], lists: Lists, **parameters: Any) -> np.ndarray:
+  return _lists.values(metric, lists.labels, lists.where, lists.scores, **parameters)
+
+
+METRIC_REGISTRY: dict[str, type[BaseRetrievalMetric]] = {
+  kind.metric_name: kind for kind in (HitRate, MRR, Precision, Recall, AveragePrecision, NDCG)
+}
+
+
+def resolve_metrics(metrics: Iterable[str]) -> list[type[BaseRetrievalMetric]]:
+  """The classes of metrics by name, in order.
+
+  Raises:
+    ValueError: for an unknown name.
+  """
+  names = [metrics] if isinstance(metrics, str) else list(metrics)
+  for name in names:
+    if name not in METRIC_REGISTRY:
+      raise ValueError(f"Invalid metric name: {name}")
+  return [METRIC_REGISTRY[name] for name in names]
