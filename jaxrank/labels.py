@@ -51,7 +51,7 @@ def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
         return (candidates == query[..., None]) & (query >= 0)[..., None]
     shared = "" if candidates.ndim == 2 else "..."
     # Whether a sum of products of 0 and 1 is positive is exact at any precision.
-    query, candidates = ((x > 0).astype(jnp.float32) for x in (query, candidates))
+    query, candidates = (_positive(x).astype(jnp.float32) for x in (query, candidates))
     return jnp.einsum(f"...c,{shared}nc->...n", query, candidates) > 0
 
 
@@ -69,7 +69,7 @@ def has_label(query_labels: ArrayLike) -> Array:
   """
   with jax.enable_x64(True):
     query = _checks.array("query_labels", query_labels)
-    return jnp.any(query > 0, axis=-1) if _are_rows(query) else query >= 0
+    return jnp.any(_positive(query), axis=-1) if _are_rows(query) else query >= 0
 
 
 def mean(
@@ -156,7 +156,7 @@ def macro_mean(
     return _mean_of_classes(values, query_labels, counted)
 
   shape = (*query.shape[:-1], candidates.shape[-2])
-  present, having = query > 0, candidates > 0
+  present, having = _positive(query), _positive(candidates)
   like = jnp.broadcast_to(having[..., 0], shape)
   order = _scores(scores, like)
 
@@ -184,6 +184,10 @@ def _mean_of_classes(values: Array, classes: ArrayLike, counted: Array) -> Array
   weights = 1 / (last - first + 1).astype(values.dtype)
   values = sorting.take(jnp.atleast_1d(values), query)
   return aggregate(values, where=key > sorting.MASKED, weights=weights)
+
+
+def _positive(x: Array) -> Array:
+  return x > jnp.zeros((), x.dtype)
 
 
 def _are_rows(query: Array) -> bool:

@@ -1,13 +1,16 @@
 """Ranked lists of the host, of any lengths, for the metrics."""
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from jaxrank import _checks
 from jaxrank.ranking import Exact
 
+# Two axes of powers of two from here on, and one program for every `k`: few to compile.
 _LEAST = 8
 
 
@@ -16,19 +19,22 @@ def values(
   labels: np.ndarray,
   where: np.ndarray,
   scores: np.ndarray | None = None,
-  **parameters: Any,
+  k: int | None = None,
 ) -> np.ndarray:
-  """A metric of arrays `[queries, n]`, `[queries]` in float64; no scores mean ranked order.
-
-  Both axes are padded to powers of two, so that lists of all sizes share a few compiled programs.
-  """
+  """A metric of arrays `[queries, n]`, `[queries]` in float64; no scores mean ranked order."""
   if scores is None:
     scores = np.broadcast_to(-np.arange(labels.shape[1], dtype=np.float64), labels.shape)
   pad = [(0, max(_LEAST, 1 << (n - 1).bit_length()) - n) if n else (0, _LEAST) for n in where.shape]
-  scores, labels, padded = (np.pad(x, pad) for x in (scores, labels, where))
+  arrays = (np.pad(x, pad) for x in (scores, labels, where))
+  cutoff = _checks.cutoff(k)
   with jax.enable_x64(True):
-    answer = metric(scores, labels, where=padded, ranking=Exact("stable"), **parameters)
-  return np.asarray(answer)[: len(where)]
+    parameters = {} if cutoff is None else {"k": np.asarray(cutoff)}
+    return np.asarray(_answer(metric, *arrays, parameters))[: len(where)]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _answer(metric, scores, labels, where, parameters):
+  return metric(scores, labels, where=where, ranking=Exact("stable"), **parameters)
 
 
 def stack(rows: Sequence[Sequence[bool]]) -> np.ndarray:

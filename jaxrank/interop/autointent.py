@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from jaxrank import _checks, metrics
+from jaxrank import metrics
 from jaxrank.interop import _lists
 
 
@@ -233,8 +233,10 @@ def _values(
   labels[:, lists.where] = shared.T
   if k == 0:
     k, where = None, np.zeros_like(where)
-  flat = (x.reshape(-1, where.shape[2]) for x in (labels, where))
-  return _lists.values(metric, *flat, k=_checks.cutoff(k)).reshape(where.shape[:2])
+  kinds, queries, width = where.shape
+  flat = (kinds * queries, width)
+  values = _lists.values(metric, labels.reshape(flat), where.reshape(flat), k=k)
+  return values.reshape(kinds, queries)
 
 
 def _read(query_labels: Any, candidates_labels: Any, kind: str, axes: int) -> _Lists:

@@ -17,6 +17,7 @@ Metadata: {}
 
 import abc
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -24,11 +25,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from jax import Array
 
-from jaxrank import _checks, discounts, gains, metrics
+from jaxrank import _checks, discounts, metrics
 from jaxrank._typing import Ranked
 from jaxrank.interop import _lists
 from jaxrank.masking import safe_divide
 from jaxrank.metrics._metric import metric
+
+_MODES = ("linear", "exponential")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -138,7 +141,7 @@ def _stacked(queries: Sequence[_Query]) -> Lists:
   missed = _lists.stack([[False] * len(q.labels) + [True] * q.missed for q in queries])
   repeated = _lists.stack([q.repeated + [False] * q.missed for q in queries])
   position = np.arange(where.shape[1], dtype=np.float64)
-  return Lists(np.where(missed, -np.inf, -position), labels, where, repeated)
+  return Lists(np.where(missed, -np.inf, 0 - position), labels, where, repeated)
 
 
 class BaseRetrievalMetric(abc.ABC):
@@ -237,7 +240,7 @@ class Precision(_ListMetric):
 
   def _values(self, lists: Lists) -> np.ndarray:
     once = lists._replace(where=lists.where & ~lists.repeated)
-    return _ask(metrics.precision, once, divisor="retrieved")
+    return _ask(_precision, once)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -275,13 +278,10 @@ class NDCG(_ListMetric):
   mode: str = "linear"
 
   def __post_init__(self):
-    _checks.choice("mode", self.mode, _GAINS)
+    _checks.choice("mode", self.mode, _MODES)
 
   def _values(self, lists: Lists) -> np.ndarray:
-    return _ask(metrics.ndcg, lists, gain=_GAINS[self.mode])
-
-
-_GAINS = {"linear": gains.linear, "exponential": gains.exponential}
+    return _ask(metrics.ndcg, lists)
 
 
 def discounted_gain(*, rel: float, i: int, mode: str) -> float:
@@ -290,12 +290,15 @@ def discounted_gain(*, rel: float, i: int, mode: str) -> float:
   Raises:
     ValueError: for a mode other than `"linear"` and `"exponential"`.
   """
-  _checks.choice("mode", mode, _GAINS)
+  _checks.choice("mode", mode, _MODES)
   return (2**rel - 1 if mode == "exponential" else rel) / math.log2(i + 1)
 
 
-def _ask(metric: Callable[..., Any], lists: Lists, **parameters: Any) -> np.ndarray:
-  return _lists.values(metric, lists.labels, lists.where, lists.scores, **parameters)
+def _ask(metric: Callable[..., Any], lists: Lists) -> np.ndarray:
+  return _lists.values(metric, lists.labels, lists.where, lists.scores)
+
+
+_precision = functools.partial(metrics.precision, divisor="retrieved")
 
 
 METRIC_REGISTRY: dict[str, type[BaseRetrievalMetric]] = {
