@@ -153,7 +153,9 @@ def macro_mean(
     shared = relevance(query_labels, candidate_labels)
     values = metric(_scores(scores, shared), shared, where=where, **parameters)
     counted = has_label(query_labels) & _has_candidates(shared, where)
-    return _mean_of_classes(values, query_labels, counted)
+    with jax.enable_x64(True):
+      classes = _checks.array("query_labels", query_labels)
+      return _mean_of_classes(*map(jnp.atleast_1d, (values, classes, counted)))
 
   shape = (*query.shape[:-1], candidates.shape[-2])
   present, having = _positive(query), _positive(candidates)
@@ -175,14 +177,13 @@ def macro_mean(
   return aggregate(safe_divide(total, count), where=count > 0)
 
 
-def _mean_of_classes(values: Array, classes: ArrayLike, counted: Array) -> Array:
+@jax.jit
+def _mean_of_classes(values: Array, classes: Array, counted: Array) -> Array:
   """Each value weighs the inverse of how many there are of its class."""
-  with jax.enable_x64(True):
-    key = sorting.keys(jnp.atleast_1d(_checks.array("query_labels", classes)), counted)
-  key, query = sorting.order(key)
+  key, query = sorting.order(sorting.keys(classes, counted))
   first, last = ties.layout(key, sorting.MASKED)
   weights = 1 / (last - first + 1).astype(values.dtype)
-  values = sorting.take(jnp.atleast_1d(values), query)
+  values = sorting.take(values, query)
   return aggregate(values, where=key > sorting.MASKED, weights=weights)
 
 

@@ -155,9 +155,9 @@ def test_means_run_inside_jit_and_vmap():
 def test_what_is_under_the_mask_does_not_matter():
   scores, queries, candidates, where = draw(3, rows=True)
   hostile = np.where(where, scores, np.nan), queries, np.where(where[..., None], candidates, -9)
-  smooth = functools.partial(labels.macro_mean, jr.precision, k=2, ranking=jr.Laplace(1.0))
-  value, slope = jax.value_and_grad(lambda s: smooth(s, queries, candidates, where=where))(scores)
-  spoiled, again = jax.value_and_grad(lambda s: smooth(s, *hostile[1:], where=where))(hostile[0])
+  loss = functools.partial(labels.macro_mean, jr.losses.softmax)
+  value, slope = jax.value_and_grad(lambda s: loss(s, queries, candidates, where=where))(scores)
+  spoiled, again = jax.value_and_grad(lambda s: loss(s, *hostile[1:], where=where))(hostile[0])
   assert value == spoiled > 0
   np.testing.assert_array_equal(slope, again)
   assert np.abs(slope[where]).max() > 0
