@@ -17,8 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, sorting, ties
-from jaxrank.masking import aggregate, safe_divide
+from jaxrank import _checks, masking, sorting, ties
 
 Metric = Callable[..., Array]
 
@@ -104,7 +103,7 @@ def mean(
   """
   shared = relevance(query_labels, candidate_labels)
   values = metric(_scores(scores, shared), shared, where=where, **parameters)
-  return aggregate(values, where=has_label(query_labels) & _has_candidates(shared, where))
+  return masking.aggregate(values, where=has_label(query_labels) & _has_candidates(shared, where))
 
 
 def macro_mean(
@@ -144,47 +143,45 @@ def macro_mean(
     ValueError: if shapes do not go together, or `joint_absence` is asked for of classes.
   """
   query, candidates = _pair(query_labels, candidate_labels)
+  shared = relevance(query_labels, candidate_labels)
+  scores, countable = _scores(scores, shared), _has_candidates(shared, where)
   if not _are_rows(query):
     if joint_absence:
       raise ValueError(
         "joint_absence needs rows of shape [queries, classes], got classes of shape "
         f"{list(query.shape)}; pass jax.nn.one_hot of them."
       )
-    shared = relevance(query_labels, candidate_labels)
-    values = metric(_scores(scores, shared), shared, where=where, **parameters)
-    counted = has_label(query_labels) & _has_candidates(shared, where)
-    with jax.enable_x64(True):
-      classes = _checks.array("query_labels", query_labels)
-      return _mean_of_classes(*map(jnp.atleast_1d, (values, classes, counted)))
-
-  shape = (*query.shape[:-1], candidates.shape[-2])
-  present, having = _positive(query), _positive(candidates)
-  like = jnp.broadcast_to(having[..., 0], shape)
-  order = _scores(scores, like)
+    values = metric(scores, shared, where=where, **parameters)
+    return _mean_of_classes(values, query_labels, has_label(query_labels) & countable)
 
   def of_class(present: Array, having: Array) -> Array:
-    shared = jnp.broadcast_to(having, shape)
-    if joint_absence:
-      shared = shared == jnp.broadcast_to(present[..., None], shape)
-    return metric(order, shared, where=where, **parameters)
+    present, having = (jnp.broadcast_to(x, shared.shape) for x in (present[..., None], having))
+    both = present == having if joint_absence else present & having
+    return metric(scores, both, where=where, **parameters)
 
-  values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, having)
-  counted = jnp.ones_like(present) if joint_absence else present
-  counted &= jnp.broadcast_to(_has_candidates(like, where)[..., None], counted.shape)
+  present = _positive(query)
+  values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, _positive(candidates))
+  counted = (present | joint_absence) & jnp.broadcast_to(countable[..., None], present.shape)
   queries = tuple(range(counted.ndim - 1))
   count = jnp.sum(counted, axis=queries, dtype=values.dtype)
   total = jnp.sum(jnp.where(counted, values, 0), axis=queries)
-  return aggregate(safe_divide(total, count), where=count > 0)
+  return masking.aggregate(masking.safe_divide(total, count), where=count > 0)
+
+
+def _mean_of_classes(values: Array, query_labels: Any, counted: Array) -> Array:
+  """Each value weighs the inverse of how many there are of its class."""
+  with jax.enable_x64(True):
+    classes = _checks.array("query_labels", query_labels)
+    return _weighed(*masking.gathered(*map(jnp.atleast_1d, (values, classes, counted))))
 
 
 @jax.jit
-def _mean_of_classes(values: Array, classes: Array, counted: Array) -> Array:
-  """Each value weighs the inverse of how many there are of its class."""
+def _weighed(values: Array, classes: Array, counted: Array) -> Array:
   key, query = sorting.order(sorting.keys(classes, counted))
   first, last = ties.layout(key, sorting.MASKED)
   weights = 1 / (last - first + 1).astype(values.dtype)
   values = sorting.take(values, query)
-  return aggregate(values, where=key > sorting.MASKED, weights=weights)
+  return masking.aggregate(values, where=key > sorting.MASKED, weights=weights)
 
 
 def _positive(x: Array) -> Array:

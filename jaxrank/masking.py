@@ -134,6 +134,15 @@ def aggregate(
   return jnp.where(some, reduced, jnp.zeros_like(reduced))
 
 
+def gathered(*arrays: Array) -> tuple[Array, ...]:
+  """Arrays made whole on every device of their mesh, to be sorted along an axis that was spread."""
+  mesh = jax.typeof(arrays[0]).sharding.mesh
+  if mesh.empty:
+    return arrays
+  whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+  return tuple(jax.sharding.reshard(x, whole) for x in arrays)
+
+
 def floating(x: Array) -> Array:
   """`x` as floats of 32 bits at least."""
   wide = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
@@ -149,11 +158,7 @@ def _mean(values: Array, kept: Array, weights: Array | None = None) -> Array:
 def _median(values: Array, kept: Array) -> Array:
   if not values.size:
     return jnp.sum(values)
-  mesh = jax.typeof(values).sharding.mesh
-  if not mesh.empty:
-    # The library cannot sort along an axis that is spread over devices.
-    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-    values, kept = (jax.sharding.reshard(x, whole) for x in (values, kept))
+  values, kept = gathered(values, kept)
   # Never all NaN: that has no median, and no gradient to multiply by 0.
   shown = jnp.where(kept, values, jnp.where(jnp.any(kept), jnp.nan, 0))
   median = jnp.nanquantile(shown, 0.5, method="midpoint")

@@ -4,7 +4,7 @@ The metrics of AutoIntent and LlamaIndex need numpy, scikit-learn and pydantic; 
 far more, so `pip install --no-deps autointent llama-index-core` is enough.
 """
 
-import importlib.util
+import importlib.machinery
 import sys
 import types
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 def load(package: str, *modules: str) -> types.ModuleType:
   """The last of some modules of a package, which import each other in this order."""
   root = package.split(".")[0]
-  spec = importlib.util.find_spec(root)
+  spec = importlib.machinery.PathFinder.find_spec(root)
   if spec is None:
     pytest.skip(f"{root} is not installed", allow_module_level=True)
   base = Path(next(iter(spec.submodule_search_locations))).parent

@@ -155,3 +155,39 @@ def test_registries_and_signatures_are_those_of_the_original():
     assert ("joint_absence" in signature.parameters) == name.endswith("_macro")
     assert function.__name__ == name
     assert function.__doc__
+
+
+def test_scores_of_classes_agree_with_scikit_learn():
+  sklearn = pytest.importorskip("sklearn.metrics")
+  rng = np.random.default_rng(0)
+  for _ in range(100):
+    labels, scores = rng.integers(0, 2, (5, 4)), rng.integers(0, 4, (5, 4)) / 4
+    expected = {
+      ai.scoring_map: sklearn.label_ranking_average_precision_score(labels, scores),
+      ai.scoring_neg_coverage: 1 - (sklearn.coverage_error(labels, scores) - 1) / 3,
+      ai.scoring_neg_ranking_loss: -sklearn.label_ranking_loss(labels, scores),
+      ai.scoring_hit_rate: np.mean(labels[np.arange(5), np.argmax(scores, axis=1)]),
+    }
+    for function, value in expected.items():
+      assert function(labels, scores) == pytest.approx(float(value), abs=1e-12)
+      with_none = [*labels.tolist(), None], [*scores.tolist(), [0.0] * 4]
+      assert function(*with_none) == function(labels, scores)
+
+
+@pytest.mark.parametrize(
+  ("labels", "scores", "message"),
+  [
+    ([], [], "must be .items, classes."),
+    ([None], [[0.5, 0.5]], "must be .items, classes."),
+    ([1], [[0.5, 0.5]], "must be .items, classes."),
+    ([[1, 0]], [[0.5, 0.5, 0.5]], "must be .items, classes."),
+    ([[1, 0]], [[0.5, 0.5]] * 2, "one row for each label"),
+    ([[1, 0]], [[0.5, np.nan]], "must be finite"),
+  ],
+)
+def test_bad_scores_of_classes_are_named(labels, scores, message):
+  for function in (ai.scoring_map, ai.scoring_hit_rate):
+    with pytest.raises(ValueError, match=message):
+      function(labels, scores)
+  with pytest.raises(ValueError, match="two classes at least"):
+    ai.scoring_neg_coverage([[1]], [[0.5]])

@@ -61,6 +61,21 @@ def test_native_calls_agree_query_by_query(name):
   np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
+def test_scores_of_classes_agree():
+  pytest.importorskip("sklearn")
+  scoring = load("autointent.metrics", "decision", "scoring")
+  rng = np.random.default_rng(3)
+  for _ in range(100):
+    labels, scores = (
+      rng.integers(0, 2, (20, 4)).tolist(),
+      (rng.integers(0, 9, (20, 4)) / 8).tolist(),
+    )
+    for name in ("hit_rate", "map", "neg_coverage", "neg_ranking_loss"):
+      functions = (getattr(module, f"scoring_{name}") for module in (scoring, ai))
+      expected, got = (function(labels, scores) for function in functions)
+      assert got == pytest.approx(expected, abs=1e-12)
+
+
 def test_difference_intersecting_ndcg_asks_for_a_shared_class():
   arguments = [[1, 0]], [[[1, 1], [0, 1], [0, 0]]]
   assert original.retrieval_ndcg_intersecting(*arguments) == pytest.approx(0.919721, abs=1e-6)

@@ -152,6 +152,16 @@ def test_means_run_inside_jit_and_vmap():
     np.testing.assert_allclose(got, np.array(expected), rtol=1e-6)
 
 
+@pytest.mark.parametrize("rows", [False, True])
+def test_queries_may_be_spread_over_devices(rows):
+  scores, queries, candidates = (x[:4] for x in draw(5, rows)[:3])
+  expected = labels.macro_mean(jr.reciprocal_rank, scores, queries, candidates[0])
+  mesh = jax.make_mesh((2,), ("queries",), axis_types=(jax.sharding.AxisType.Explicit,))
+  with jax.set_mesh(mesh):
+    spread = [jax.device_put(x, jax.P("queries")) for x in (scores, queries)]
+    assert labels.macro_mean(jr.reciprocal_rank, *spread, candidates[0]) == expected > 0
+
+
 def test_what_is_under_the_mask_does_not_matter():
   scores, queries, candidates, where = draw(3, rows=True)
   hostile = np.where(where, scores, np.nan), queries, np.where(where[..., None], candidates, -9)

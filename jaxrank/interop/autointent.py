@@ -14,6 +14,8 @@ class: the numbers of the original.
 A query whose label is None, out of scope, is dropped. `ValueError` is raised if none is left, if
 lengths or shapes do not go together, and for a negative `k`.
 
+The `scoring_` functions take the classes of items, as rows, and the scores of all classes.
+
 >>> queries, candidates = [1, 3], [[2, 1, 1], [3, 1, 1]]
 >>> print(f"{retrieval_map(queries, candidates):.6f} {retrieval_mrr(queries, candidates, k=1)}")
 0.791667 0.5
@@ -27,6 +29,10 @@ import numpy as np
 
 from jaxrank import metrics
 from jaxrank.interop import _lists
+from jaxrank.interop._multilabel import scoring_hit_rate as scoring_hit_rate
+from jaxrank.interop._multilabel import scoring_map as scoring_map
+from jaxrank.interop._multilabel import scoring_neg_coverage as scoring_neg_coverage
+from jaxrank.interop._multilabel import scoring_neg_ranking_loss as scoring_neg_ranking_loss
 
 
 class RetrievalMetricFn(Protocol):
