@@ -107,7 +107,17 @@ def test_ragged_lists_agree_with_plain_python(name):
       assert got == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("convert", [np.array, jnp.array, tuple])
+class Tensor:
+  """All that is known of a tensor of another library."""
+
+  def __init__(self, values):
+    self.values = np.array(values)
+
+  def __array__(self, dtype=None, copy=None):
+    return self.values.astype(dtype or self.values.dtype)
+
+
+@pytest.mark.parametrize("convert", [np.array, jnp.array, tuple, Tensor])
 def test_arrays_are_lists(convert):
   assert ai.retrieval_map(*map(convert, CLASSES)) == ai.retrieval_map(*CLASSES)
   assert ai.retrieval_map_macro(*map(convert, ROWS)) == ai.retrieval_map_macro(*ROWS)
