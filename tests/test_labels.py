@@ -44,14 +44,13 @@ def ranked(scores, queries, candidates, where):
 
 
 @pytest.mark.parametrize("name", METRICS)
-@pytest.mark.parametrize("k", [None, 3])
-def test_means_agree_with_plain_python(name, k):
+def test_means_agree_with_plain_python(name):
   for rows, expected in ((False, oracle.plain), (True, oracle.intersecting)):
     for seed in range(10):
       scores, queries, candidates, where = draw(seed, rows)
-      got = labels.mean(METRICS[name], scores, queries, candidates, where=where, k=k)
+      got = labels.mean(METRICS[name], scores, queries, candidates, where=where, k=3)
       lists = ranked(scores, queries, candidates, where)
-      assert float(got) == pytest.approx(expected(oracle.METRICS[name], *lists, k), abs=1e-6)
+      assert float(got) == pytest.approx(expected(oracle.METRICS[name], *lists, 3), abs=1e-6)
 
 
 @pytest.mark.parametrize("joint_absence", [False, True])
