@@ -45,6 +45,8 @@ class RetrievalMetricFn(Protocol):
     ...
 
 
+RetrievalMetricFnWithOOS = RetrievalMetricFn
+
 _average_precision = functools.partial(metrics.average_precision, normalizer="retrieved")
 
 
