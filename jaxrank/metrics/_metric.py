@@ -195,4 +195,8 @@ def _width(scores: Any):
     yield lambda values: values
     return
   with jax.enable_x64(True):
-    yield lambda values: jax.tree.map(lambda x: x.astype(jnp.float32), values)
+    yield lambda values: jax.tree.map(_single, values)
+
+
+def _single(x: Array) -> Array:
+  return x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x

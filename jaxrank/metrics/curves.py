@@ -1,17 +1,43 @@
-"""Metrics at every cut-off at once."""
+"""Metrics at every cut-off at once, and what is read off them."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
+from jaxrank import _checks, masking
 from jaxrank._typing import Ranked
 from jaxrank.masking import safe_divide
 from jaxrank.metrics._metric import metric
+
+_LEVELS = tuple(i / 10 for i in range(11))
+
+# Recall is a quotient, so that 3 / 10 may round to less than a level of 0.3; a mean of precisions
+# may do the same.
+_SLACK = 1e-6
+
+
+class Curve(NamedTuple):
+  """Precision and recall at cut-offs, of many queries or aggregated.
+
+  Attributes:
+    precision: `[..., max_k]`.
+    recall: `[..., max_k]`, never falling.
+    k: `[..., max_k]`, the cut-offs, int32, never falling.
+  """
+
+  precision: Array
+  recall: Array
+  k: Array
 
 
 @metric(sorts="all")
 def precision_recall_curve(
   ranked: Ranked, *, max_k: int | None = None, adaptive_k: bool = False
-) -> tuple[Array, Array, Array]:
+) -> Curve:
   """Precision and recall at every cut-off `1 ... max_k`.
 
   >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, 0, 1])
@@ -29,7 +55,7 @@ def precision_recall_curve(
     ranking: `Exact`.
 
   Returns:
-    Precision, recall and cut-offs, each `[..., max_k]`.
+    A `Curve` of precision, recall and cut-offs, each `[..., max_k]`.
 
   Raises:
     TypeError: if `max_k` is traced: it is a shape.
@@ -44,4 +70,144 @@ def precision_recall_curve(
   if adaptive_k:
     k = jnp.minimum(k, jnp.maximum(jnp.sum(ranked.where, dtype=jnp.int32), 1))
   k = k + jnp.zeros_like(hits, k.dtype)
-  return hits / k.astype(ranked.dtype), safe_divide(hits, ranked.count(b)), k
+  return Curve(hits / k.astype(ranked.dtype), safe_divide(hits, ranked.count(b)), k)
+
+
+@metric(sorts="all")
+def interpolated_precision(
+  ranked: Ranked, *, level: ArrayLike = 0.0, rel: ArrayLike | None = None
+) -> Array:
+  """Interpolated precision: the best precision from a level of recall on.
+
+  `max P@k` over the cut-offs with `R@k >= level`; 0 if there is none. For many levels, `vmap` over
+  `level`.
+
+  >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, 1, 1])
+  >>> print(f"{interpolated_precision(scores, labels, level=0.5):.5f}")
+  0.75000
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    level: The recall to reach, in [0, 1].
+    rel: Labels from here on are relevant; None is any positive label.
+    ranking: `Exact`. Averaged ties are averaged in the curve, which is then interpolated.
+
+  Returns:
+    `[...]`, in [0, 1].
+
+  References:
+    Manning, Raghavan and Schutze, `Introduction to information retrieval, section 8.4
+    <https://nlp.stanford.edu/IR-book/html/htmledition/evaluation-of-ranked-retrieval-results-1.html>`_,
+    2008.
+  """
+  return _interpolated(ranked, jnp.asarray(level), rel)
+
+
+@metric(sorts="all")
+def eleven_point_average(ranked: Ranked, *, rel: ArrayLike | None = None) -> Array:
+  """The mean of the interpolated precision at the recall levels 0, 0.1, ..., 1.
+
+  >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, 1, 1])
+  >>> print(f"{eleven_point_average(scores, labels):.5f}")
+  0.84091
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    rel: Labels from here on are relevant; None is any positive label.
+    ranking: `Exact`. Averaged ties are averaged in the curve, which is then interpolated.
+
+  Returns:
+    `[...]`, in [0, 1].
+
+  References:
+    Manning, Raghavan and Schutze, `Introduction to information retrieval, section 8.4
+    <https://nlp.stanford.edu/IR-book/html/htmledition/evaluation-of-ranked-retrieval-results-1.html>`_,
+    2008.
+  """
+  return jnp.mean(jax.vmap(lambda level: _interpolated(ranked, level, rel))(jnp.array(_LEVELS)))
+
+
+def _interpolated(ranked: Ranked, level: Array, rel: ArrayLike | None) -> Array:
+  b = ranked.relevant(rel)
+  hits = ranked.exact("interpolated precision").hits(b)
+  precision = hits / jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
+  reached = safe_divide(hits, ranked.count(b)) + _SLACK >= level.astype(ranked.dtype)
+  return jnp.max(jnp.where(reached, precision, 0))
+
+
+def aggregate_curve(
+  curve: tuple[ArrayLike, ArrayLike, ArrayLike],
+  *,
+  where: ArrayLike | None = None,
+  how: str | Callable[..., Array] = "mean",
+) -> Curve:
+  """One curve of many queries: precision and recall at each cut-off, each aggregated by itself.
+
+  >>> scores, labels = jnp.array([[2.0, 1.0], [2.0, 1.0]]), jnp.array([[1, 1], [0, 1]])
+  >>> print(*aggregate_curve(precision_recall_curve(scores, labels)))
+  [0.5  0.75] [0.25 1.  ] [1 2]
+
+  Args:
+    curve: Of `precision_recall_curve`, `[..., max_k]`.
+    where: `[...]`, False for queries to leave out.
+    how: As in `aggregate`.
+
+  Returns:
+    A `Curve` of `[max_k]`, with cut-offs `1 ... max_k`; 0 if no query is left.
+
+  Raises:
+    ValueError: if shapes differ or `how` is unknown.
+  """
+  precision, recall, k = _arrays(curve)
+
+  def reduce(values):
+    return masking.aggregate(values, where=where, how=how)
+
+  over_queries = jax.vmap(reduce, in_axes=-1)
+  cutoffs = jnp.arange(1, k.shape[-1] + 1, dtype=jnp.int32)
+  return Curve(over_queries(precision), over_queries(recall), cutoffs)
+
+
+def recall_at_fixed_precision(
+  curve: tuple[ArrayLike, ArrayLike, ArrayLike], min_precision: ArrayLike
+) -> tuple[Array, Array]:
+  """The best recall of a curve where its precision is high enough, and the cut-off for it.
+
+  The recall of an aggregated curve is not the mean of the recalls of its queries.
+
+  >>> curve = Curve(*jnp.array([[1.0, 0.5, 0.75], [0.25, 0.25, 0.75]]), jnp.array([1, 2, 3]))
+  >>> recall, k = recall_at_fixed_precision(curve, 0.7)
+  >>> print(f"{recall:.2f} at {k}")
+  0.75 at 3
+
+  Args:
+    curve: Of `precision_recall_curve` or `aggregate_curve`, `[..., max_k]`.
+    min_precision: The precision to keep, a scalar.
+
+  Returns:
+    Recall `[...]`, and the largest cut-off `[...]` that reaches it; 0 and the last cut-off if no
+    relevant item is found at that precision.
+
+  Raises:
+    ValueError: if shapes differ.
+  """
+  precision, recall, k = _arrays(curve)
+  enough = precision + _SLACK >= jnp.asarray(min_precision).astype(precision.dtype)
+  best = jnp.max(jnp.where(enough, recall, 0), axis=-1, keepdims=True)
+  at = enough & (recall == best) & (best > 0)
+  at = at | ~jnp.any(at, axis=-1, keepdims=True)
+  spoiled = jnp.any(jnp.isnan(precision), axis=-1)
+  return jnp.where(spoiled, jnp.nan, best[..., 0]), jnp.max(jnp.where(at, k, 0), axis=-1)
+
+
+def _arrays(curve: tuple[ArrayLike, ArrayLike, ArrayLike]) -> Curve:
+  precision, recall, k = (_checks.array(f, x) for f, x in zip(Curve._fields, curve, strict=True))
+  if precision.ndim == 0:
+    raise ValueError("a curve must have shape [..., max_k], got scalars.")
+  _checks.same_shape("recall", recall, "precision", precision)
+  _checks.same_shape("k", k, "precision", precision)
+  return Curve(masking.floating(precision), masking.floating(recall), k)

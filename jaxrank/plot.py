@@ -1,0 +1,104 @@
+"""Pictures of curves and of values, with matplotlib (`pip install jaxrank[plot]`)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+# Up to so many cut-offs, each is worth a mark.
+_MARKED = 30
+
+
+def precision_recall(
+  curves: Sequence[ArrayLike] | Mapping[str, Sequence[ArrayLike]], *, ax: Any = None
+) -> tuple[Any, Any]:
+  """Draws curves with recall across and precision up.
+
+  Args:
+    curves: What `precision_recall_curve` or `aggregate_curve` returns, `(precision, recall, ...)`
+      of `[max_k]`, or of `[curves, max_k]` for several; or a mapping of names to such of `[max_k]`.
+    ax: The axes to draw on; None makes a new figure.
+
+  Returns:
+    The figure and the axes.
+
+  Raises:
+    ModuleNotFoundError: if matplotlib is not installed.
+    ValueError: if the arrays are no curves.
+  """
+  named = _named(curves)
+  figure, ax = _canvas(ax)
+  for name, (precision, recall) in named.items():
+    marker = "o" if len(precision) <= _MARKED else ""
+    ax.plot(recall, precision, marker=marker, markersize=4, label=name or None)
+  ax.set(xlabel="Recall", ylabel="Precision", xlim=(-0.02, 1.05), ylim=(-0.02, 1.05))
+  ax.grid(True, alpha=0.3)
+  if any(named):
+    ax.legend()
+  return figure, ax
+
+
+def values(
+  values: ArrayLike | Sequence[ArrayLike], *, name: str, ax: Any = None
+) -> tuple[Any, Any]:
+  """Draws one value of a metric as a point, or its history as a line over steps.
+
+  Args:
+    values: A scalar, or `[steps]`.
+    name: What the vertical axis shows.
+    ax: The axes to draw on; None makes a new figure.
+
+  Returns:
+    The figure and the axes.
+
+  Raises:
+    ModuleNotFoundError: if matplotlib is not installed.
+    ValueError: if the values are neither one nor a history.
+  """
+  history = np.asarray(values, float)
+  if history.ndim > 1:
+    raise ValueError(f"values must be a scalar or have shape [steps], got {history.shape}.")
+  figure, ax = _canvas(ax)
+  ax.plot(np.atleast_1d(history), marker="o")
+  ax.set(ylabel=name, ylim=(-0.1, 1.1))
+  ax.grid(True, alpha=0.3)
+  if history.ndim:
+    ax.set_xlabel("Step")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+  else:
+    ax.xaxis.set_visible(False)
+  return figure, ax
+
+
+def _named(curves: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+  if isinstance(curves, Mapping):
+    return {str(name): _points(curve, 1) for name, curve in curves.items()}
+  precision, recall = _points(curves, 2)
+  if precision.ndim == 1:
+    return {"": (precision, recall)}
+  return {str(i): pair for i, pair in enumerate(zip(precision, recall, strict=True))}
+
+
+def _points(curve: Any, most_axes: int) -> tuple[np.ndarray, np.ndarray]:
+  if len(curve) < 2:
+    raise ValueError(f"a curve is (precision, recall, ...), got {len(curve)} arrays.")
+  precision, recall = (np.asarray(x, float) for x in curve[:2])
+  if precision.shape != recall.shape or not 1 <= precision.ndim <= most_axes:
+    shape = "[max_k]" if most_axes == 1 else "[max_k] or [curves, max_k]"
+    raise ValueError(
+      f"precision and recall must both be {shape}, got {precision.shape} and {recall.shape}."
+    )
+  return precision, recall
+
+
+def _canvas(ax: Any) -> tuple[Any, Any]:
+  if ax is not None:
+    return ax.figure, ax
+  try:
+    from matplotlib import pyplot
+  except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+      "plots need matplotlib, which is not installed: pip install 'jaxrank[plot]'."
+    ) from error
+  return pyplot.subplots(layout="constrained")
