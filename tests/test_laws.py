@@ -90,6 +90,8 @@ METRICS = {
   "rbp@3": row(jr.rbp, k=3, persistence=0.5, perfect=None),
   "curve_precision": row(curve_precision, perfect=None),
   "curve_recall": row(curve_recall, perfect=None),
+  "interpolated_precision(level=0.4)": row(jr.interpolated_precision, level=0.4),
+  "eleven_point_average": row(jr.eleven_point_average),
   "auc": row(jr.auc),
   "auc(rel=2)": row(jr.auc, rel=2),
   "ordered_pair_accuracy": row(jr.ordered_pair_accuracy),

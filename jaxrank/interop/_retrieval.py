@@ -44,15 +44,15 @@ class Kind(NamedTuple):
 
 
 def _cut(metric: Callable[..., Array], **fixed: Any) -> Callable[..., Array]:
-  def values(scores, labels, where, top_k):
-    return metric(scores, labels, where=where, k=top_k, **fixed)
+  def values(scores, labels, where, top_k, **own):
+    return metric(scores, labels, where=where, k=top_k, **fixed, **own)
 
   return values
 
 
-def _precision(scores, labels, where, top_k, adaptive_k):
+def _precision(scores, labels, *, where, k, adaptive_k):
   divisor = "retrieved" if adaptive_k else "k"
-  return metrics.precision(scores, labels, where=where, k=top_k, divisor=divisor)
+  return metrics.precision(scores, labels, where=where, k=k, divisor=divisor)
 
 
 def _r_precision(scores, labels, where):
@@ -96,7 +96,7 @@ def _curves(scores, labels, where, max_k, adaptive_k):
 _CUT = {"top_k": None}
 MAP = Kind("Average precision", _cut(metrics.average_precision, normalizer="retrieved"), _CUT)
 MRR = Kind("Reciprocal rank", _cut(metrics.reciprocal_rank), _CUT)
-PRECISION = Kind("Precision", _precision, {"top_k": None, "adaptive_k": False})
+PRECISION = Kind("Precision", _cut(_precision), {"top_k": None, "adaptive_k": False})
 RECALL = Kind("Recall", _cut(metrics.recall), _CUT)
 HIT_RATE = Kind("Hit rate", _cut(metrics.hit_rate), _CUT)
 FALL_OUT = Kind("Fall-out", _cut(metrics.fall_out), _CUT, lacks="negative")
