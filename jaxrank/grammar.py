@@ -81,6 +81,7 @@ _PARAMETERS = {
   "p": _Parameter("persistence", _number(0, 1), "a number from 0 to 1"),
   "persistence": _Parameter("persistence", _number(0, 1), "a number from 0 to 1"),
   "beta": _Parameter("beta", _number(low=0), "a number from 0"),
+  "level": _Parameter("level", _number(0, 1), "a number from 0 to 1"),
   "max_label": _Parameter("max_label", _number(low=0), "a number from 0"),
   "divisor": _choice("divisor", {x: x for x in ("k", "retrieved")}),
   "normalizer": _choice("normalizer", {x: x for x in ("relevant", "cutoff", "retrieved")}),
@@ -114,9 +115,10 @@ _MEANINGS = {
 _OURS = {
   "": "kendall_tau ordered_pair_accuracy spearman",
   "max_label": "err nerr",
-  "rel": "auc fall_out hit_rate r_precision recall reciprocal_rank",
+  "rel": "auc eleven_point_average fall_out hit_rate r_precision recall reciprocal_rank",
   "rel beta": "f_measure",
   "rel divisor": "precision",
+  "rel level": "interpolated_precision",
   "rel normalizer": "average_precision",
   "rel persistence": "rbp",
 }
@@ -158,6 +160,7 @@ _OWN = (
   _form("jaxrank", "NAME [(...)] [@10]", "precision recall f_measure hit_rate reciprocal_rank"),
   _form("jaxrank", "NAME [(...)] [@10]", "average_precision fall_out err nerr rbp"),
   _form("jaxrank", "NAME [(...)]", "r_precision auc kendall_tau spearman ordered_pair_accuracy"),
+  _form("jaxrank", "NAME [(...)]", "interpolated_precision eleven_point_average"),
 )
 _HOW = (
   "Names look like nDCG@10 or AP(rel=2)@100 (ir_measures), map or ndcg_cut.5,10 (trec_eval), "

@@ -126,6 +126,8 @@ JAXRANK = [
   ("kendall_tau", "kendall_tau", {}),
   ("spearman", "spearman", {}),
   ("ordered_pair_accuracy", "ordered_pair_accuracy", {}),
+  ("interpolated_precision(level=0.3,rel=2)", "interpolated_precision", {"level": 0.3, "rel": 2}),
+  ("eleven_point_average", "eleven_point_average", {}),
 ]
 KEPT = [(name, name, *meaning) for name, *meaning in TREC_EVAL + RANX + LLAMA_INDEX + JAXRANK]
 SPELLINGS = IR_MEASURES + KEPT

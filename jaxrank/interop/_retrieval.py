@@ -15,7 +15,7 @@ from jaxrank.metrics._metric import metric
 from jaxrank.ragged import Batch, pad_buckets
 
 # Few shapes, so that other data seldom compile anew; at most 3 of 4 cells of a long row are waste.
-_LENGTHS = 16 * 4 ** np.arange(12)
+_LENGTHS = 16 * 4 ** np.arange(14)
 
 _AGGREGATIONS: dict[str, Callable[[np.ndarray], Any]] = {
   "mean": lambda values: np.mean(values, axis=0, dtype=np.float64),
@@ -125,7 +125,7 @@ def _evaluate(kind: Kind, batch: Batch, own: Mapping[str, Any]) -> np.ndarray:
   size = len(batch.query_ids)
   spare = ((0, _roof(size) - size), (0, 0))
   arrays = (np.pad(x, spare) for x in (batch.scores, batch.labels, batch.where))
-  return np.asarray(kind.values(*arrays, **own))[:size]
+  return np.asarray(kind.values(*arrays, **own), np.float32)[:size]
 
 
 def _roof(size: int) -> int:
