@@ -35,6 +35,12 @@ class TargetRanks:
   pessimistic: Array
   candidates: Array
 
+  def __post_init__(self) -> None:
+    for field in dataclasses.fields(self):
+      x = _checks.array(field.name, getattr(self, field.name))
+      object.__setattr__(self, field.name, x)
+      _checks.same_shape(field.name, x, "optimistic", self.optimistic)
+
   @property
   def realistic(self) -> Array:
     """`[...]`, halfway between the two, the mean over all orders of tied items; NaN for no rank."""
