@@ -14,7 +14,7 @@ def slow_ranks(scores, target, where):
   """Optimistic and pessimistic rank and the number of candidates, counted one by one."""
   kept = [s for s, w in zip(scores, where, strict=True) if w and not math.isnan(s)]
   if not where[target] or math.isnan(scores[target]):
-    return 0, 0, len(kept)
+    return 0, 0, max(len(kept), any(where))
   true = scores[target]
   return sum(s > true for s in kept) + 1, sum(s >= true for s in kept), len(kept)
 

@@ -154,7 +154,7 @@ def evaluate(
     given["tail"] = (tail, _weights(tail, tail_weights))
   elif "tail" in sides:
     raise ValueError("these names ask for the tail: pass its ranks, tail=.")
-  values = _evaluate(sides, kinds, [name.metric for name in parsed], given)
+  values = by_side(sides, kinds, [name.metric for name in parsed], given)
   return {
     name: value[..., sides.index(asked.side), kinds.index(asked.kind)]
     for name, asked, value in zip(names, parsed, values, strict=True)
@@ -167,7 +167,7 @@ def _weights(ranks: TargetRanks, weights: ArrayLike | None) -> Array:
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _evaluate(
+def by_side(
   sides: tuple[str, ...],
   kinds: tuple[str, ...],
   metrics: list[RankMetric],

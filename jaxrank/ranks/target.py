@@ -108,4 +108,6 @@ def _rank(scores: Array, target: Array, where: Array) -> TargetRanks:
 
   optimistic = jnp.where(found, 1 + count(valid & (scores > score)), 0)
   pessimistic = jnp.where(found, count(valid & (scores >= score)), 0)
-  return TargetRanks(optimistic, pessimistic, count(valid))
+  # Where all scores are NaN it is no padding yet: it must not vanish, but be NaN.
+  candidates = jnp.maximum(count(valid), jnp.any(where).astype(jnp.int32))
+  return TargetRanks(optimistic, pessimistic, candidates)
