@@ -13,7 +13,6 @@ from jax.typing import ArrayLike
 
 from jaxrank import _checks, masking
 from jaxrank._typing import pytree
-from jaxrank.masking import safe_divide
 from jaxrank.ranks._statistic import Formula, Statistic, Tasks
 from jaxrank.ranks.target import TargetRanks, floating
 
@@ -203,31 +202,41 @@ class RankMetric:
 
 
 def _together(**arrays: Any) -> dict[str, Array]:
-  """The arrays as floats of one dtype and one shape `[..., n]`; None is 1 everywhere."""
+  """The arrays, once their shapes are known to go together; None is 1 everywhere."""
   given = {
     name: _checks.array(name, np.float32(1) if x is None else x) for name, x in arrays.items()
   }
   told = ", ".join(f"{name} {list(x.shape)}" for name, x in given.items())
   try:
-    shape = jnp.broadcast_shapes((1,), *(x.shape for x in given.values()))
+    shape = np.broadcast_shapes((1,), *(x.shape for x in given.values()))
   except ValueError:
     raise ValueError(f"shapes do not go together: {told}; pass [..., n] each.") from None
   if "ranks" in given and given["ranks"].shape != shape:
     raise ValueError(f"ranks must have the shape of all, [..., n] = {list(shape)}, got {told}.")
-  floats = {name: floating(x) for name, x in given.items()}
-  wide = any(x.dtype == jnp.float64 for x in floats.values())
+  return given
+
+
+def _floats(*arrays: Array) -> list[Array]:
+  """The arrays as floats of one dtype and one shape `[..., n]`."""
+  floats = [floating(x) for x in arrays]
+  wide = any(x.dtype == jnp.float64 for x in floats)
+  shape = jnp.broadcast_shapes((1,), *(x.shape for x in floats))
   dtype = jnp.float64 if wide else jnp.float32
-  return {name: jnp.broadcast_to(x.astype(dtype), shape) for name, x in floats.items()}
+  if shape[-1] == 0:
+    # One task of weight 0 stands for none.
+    return [jnp.zeros((*shape[:-1], 1), dtype) for _ in floats]
+  return [jnp.broadcast_to(x.astype(dtype), shape) for x in floats]
 
 
 @jax.jit
 def _value(metric: RankMetric, ranks: Array, candidates: Array, weights: Array) -> Array:
-  return _ask(metric, "value", ranks, candidates, weights)
+  return _ask(metric, "value", *_floats(ranks, candidates, weights))
 
 
 @functools.partial(jax.jit, static_argnums=1)
 def _expected(metric: RankMetric, what: str, candidates: Array, weights: Array) -> Array:
   # No formula of chance asks for ranks; those that are sound where the candidates are do no harm.
+  candidates, weights = _floats(candidates, weights)
   return _ask(metric, what, candidates, candidates, weights)
 
 
@@ -235,6 +244,8 @@ def _expected(metric: RankMetric, what: str, candidates: Array, weights: Array) 
 def _sampled(
   metric: RankMetric, key: Array, candidates: Array, weights: Array, samples: int
 ) -> Array:
+  candidates, weights = _floats(candidates, weights)
+
   def sample(key: Array) -> Array:
     ranks = draw(key, candidates).astype(candidates.dtype)
     return _ask(metric, "value", ranks, candidates, weights)
@@ -253,9 +264,8 @@ def _ask(metric: RankMetric, what: str, ranks: Array, candidates: Array, weights
     kept = (weights != 0) & (candidates != 0)
     sound = kept & (weights > 0) & (candidates >= 1) & (ranks >= 1)
     weights = jnp.where(sound, weights, 0)
-    share = safe_divide(weights, jnp.sum(weights))
     k = None if metric.k is None else jnp.asarray(metric.k).astype(ranks.dtype)
-    tasks = Tasks(jnp.where(sound, ranks, 1), jnp.where(sound, candidates, 1), share, k)
+    tasks = Tasks(jnp.where(sound, ranks, 1), jnp.where(sound, candidates, 1), weights, k)
     value = jnp.where(jnp.any(sound), formula(tasks), 0)
     return jnp.where(jnp.any(kept & ~sound), jnp.nan, value)
 

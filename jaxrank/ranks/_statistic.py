@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from jaxrank.masking import safe_divide
+
 
 class Tasks(NamedTuple):
   """The ranking tasks of one list.
@@ -14,18 +16,23 @@ class Tasks(NamedTuple):
   Attributes:
     ranks: `[n]`, as floats, 1 where a task is left out.
     candidates: `[n]`, how many candidates each has, as floats; 1 where it is left out or unknown.
-    share: `[n]`, weights over their sum, 0 where a task is left out.
+    weights: `[n]`, 0 where a task is left out.
     k: The cut-off of the statistic, if it has one.
   """
 
   ranks: Array
   candidates: Array
-  share: Array
+  weights: Array
   k: Any
 
+  @property
+  def share(self) -> Array:
+    """`[n]`, weights over their sum."""
+    return safe_divide(self.weights, jnp.sum(self.weights))
+
   def mean(self, x: Array) -> Array:
-    """The weighted mean."""
-    return jnp.sum(self.share * x)
+    """The weighted mean; of whole numbers of equal weight, their exact sum is divided once."""
+    return safe_divide(jnp.sum(self.weights * x), jnp.sum(self.weights))
 
   def mean_variance(self, v: Array) -> Array:
     """The variance of the weighted mean of independent numbers of variances `v`."""

@@ -42,7 +42,7 @@ def expectation_normalized(base: RankMetric, **known: Any) -> RankMetric:
   return _adjusted(
     base,
     value=lambda tasks: safe_divide(value(tasks), expected(tasks)),
-    expected=lambda tasks: jnp.ones((), tasks.share.dtype),
+    expected=lambda tasks: jnp.ones((), tasks.weights.dtype),
     variance=variance and (lambda tasks: safe_divide(variance(tasks), expected(tasks) ** 2)),
     increasing=base.increasing,
     **{"name": f"normalized_{base.statistic.name}", "bounds": (0, _INF)} | known,
@@ -77,7 +77,7 @@ def reindexed(base: RankMetric, **known: Any) -> RankMetric:
   return _adjusted(
     base,
     value=value,
-    expected=lambda tasks: jnp.zeros((), tasks.share.dtype),
+    expected=lambda tasks: jnp.zeros((), tasks.weights.dtype),
     variance=variance and (lambda tasks: safe_divide(variance(tasks), expected(tasks) ** 2)),
     increasing=True,
     **{"name": f"adjusted_{base.statistic.name}", "bounds": (-_INF, 1)} | known,
@@ -111,8 +111,8 @@ def z_scored(base: RankMetric, **known: Any) -> RankMetric:
   return _adjusted(
     base,
     value=value,
-    expected=lambda tasks: jnp.zeros((), tasks.share.dtype),
-    variance=lambda tasks: (variance(tasks) > 0).astype(tasks.share.dtype),
+    expected=lambda tasks: jnp.zeros((), tasks.weights.dtype),
+    variance=lambda tasks: (variance(tasks) > 0).astype(tasks.weights.dtype),
     increasing=True,
     **{"name": f"z_{base.statistic.name}", "bounds": (-_INF, _INF)} | known,
   )

@@ -232,7 +232,7 @@ def median_absolute_deviation(tasks: Tasks) -> Array:
 
 
 def _number(tasks: Tasks) -> Array:
-  return jnp.sum(tasks.share > 0, dtype=tasks.share.dtype)
+  return jnp.sum(tasks.weights > 0, dtype=tasks.weights.dtype)
 
 
 @rank_metric(

@@ -163,7 +163,7 @@ def evaluate(
 
 def _weights(ranks: TargetRanks, weights: ArrayLike | None) -> Array:
   weights = _checks.array("weights", np.float32(1) if weights is None else weights)
-  return jnp.broadcast_to(floating(weights), ranks.candidates.shape)
+  return jnp.broadcast_to(weights.astype(ranks.realistic.dtype), ranks.candidates.shape)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -8,7 +8,14 @@ from jaxrank.interop.pykeen._metric import NoClosedFormError as NoClosedFormErro
 from jaxrank.interop.pykeen._metric import NoWeightSupportError as NoWeightSupportError
 from jaxrank.interop.pykeen._metric import RankBasedMetric as RankBasedMetric
 from jaxrank.interop.pykeen._metric import ValueRange as ValueRange
+from jaxrank.interop.pykeen._metric import (
+  generalized_harmonic_numbers as generalized_harmonic_numbers,
+)
+from jaxrank.interop.pykeen._metric import (
+  generate_num_candidates_and_ranks as generate_num_candidates_and_ranks,
+)
 from jaxrank.interop.pykeen._metric import generate_ranks as generate_ranks
+from jaxrank.interop.pykeen._metric import harmonic_variances as harmonic_variances
 from jaxrank.interop.pykeen.evaluation import MacroRankBasedEvaluator as MacroRankBasedEvaluator
 from jaxrank.interop.pykeen.evaluation import RankBasedEvaluator as RankBasedEvaluator
 from jaxrank.interop.pykeen.evaluation import RankBasedMetricKey as RankBasedMetricKey

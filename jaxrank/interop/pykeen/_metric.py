@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from jaxrank.ranks import RankMetric
+from jaxrank.ranks import RankMetric, inverse_harmonic_mean_rank
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic")
 
@@ -316,3 +316,24 @@ class ClassResolver:
     if len(kwargs) != len(queries):
       raise ValueError("Mismatch in number of queries and kwargs")
     return [self.make(query, own) for query, own in zip(queries, kwargs, strict=True)]
+
+
+def generate_num_candidates_and_ranks(
+  num_ranks: int, max_num_candidates: int, seed: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+  """Ranks by chance and the numbers of candidates, drawn from 1 to below `max_num_candidates`."""
+  generator = np.random.default_rng(seed)
+  candidates = generator.integers(1, max_num_candidates, size=num_ranks)
+  return generate_ranks(candidates, seed=generator), candidates
+
+
+def generalized_harmonic_numbers(n: int, p: float = -1.0) -> np.ndarray:
+  """`sum_{i <= m} i^p` for all `m` from 1 to `n`."""
+  return np.cumsum(np.arange(1.0, n + 1) ** p)
+
+
+def harmonic_variances(n: int) -> np.ndarray:
+  """The variance of `1 / r` for a rank `r` uniform on 1 to `m`, for all `m` from 1 to `n`."""
+  with jax.enable_x64(True):
+    lists = np.arange(1, n + 1)[:, None]
+    return np.asarray(inverse_harmonic_mean_rank.variance(lists))
