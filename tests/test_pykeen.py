@@ -152,6 +152,14 @@ def test_half_of_the_weight_is_half_also_when_rounded():
   assert pykeen.MedianRank()([1, 2, 3], weights=[1, 1, 2]) == pytest.approx(2.5)
 
 
+def test_spread_takes_weights():
+  ranks, weights = [1, 1, 4], [1, 1, 2]
+  assert pykeen.Variance()(ranks, weights=weights) == pytest.approx(2.25)
+  assert pykeen.StandardDeviation()(ranks, weights=weights) == pytest.approx(1.5)
+  scaled = pykeen.MedianAbsoluteDeviation()(ranks, weights=weights)
+  assert scaled == pytest.approx(1.5 / 0.6744897501960817)
+
+
 def test_the_variance_of_ranks_has_a_closed_expectation():
   ranks = np.stack(np.meshgrid([1, 2, 3], [1, 2, 3, 4], indexing="ij"), -1).reshape(-1, 2)
   expected = ranks.var(axis=1).mean()
