@@ -16,6 +16,8 @@ from jaxrank._typing import pytree
 from jaxrank.ranks._statistic import Formula, Statistic, Tasks
 from jaxrank.ranks.target import TargetRanks, floating
 
+_MOMENTS = {"expected": "expected value", "variance": "variance"}
+
 # So many ranks are drawn at a time.
 _DRAWN = 1 << 20
 
@@ -193,8 +195,8 @@ class RankMetric:
       if key is None:
         weighted = " of weighted tasks" if self.closed(what) else ""
         raise ValueError(
-          f"{self.name}{weighted} has no closed form of its {what} value or variance by chance: "
-          "pass key= and samples= to estimate it."
+          f"{self.name}{weighted} has no closed form of its {_MOMENTS[what]} by chance: pass key= "
+          "and samples= to estimate it."
         )
       drawn = self.sampled_values(candidates, weights, key=key, samples=samples)
       return estimate(drawn, axis=0)

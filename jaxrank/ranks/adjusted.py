@@ -89,8 +89,8 @@ def z_scored(base: RankMetric, **known: Any) -> RankMetric:
 
   0 where there is nothing to choose from.
 
-  >>> print(f"{z_scored(metrics.median_rank)(jnp.array([1, 1, 2]), candidates=4):.3f}")
-  1.604
+  >>> print(f"{z_scored(metrics.hits_at_k.at(2))(jnp.array([1, 2, 4]), candidates=4):.6f}")
+  0.577350
 
   Args:
     base: A statistic with closed forms of its expected value and variance.
