@@ -12,11 +12,19 @@ import jaxrank
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 SECTIONS = ("Args:", "Returns:")
+MODULES = (
+  jaxrank,
+  jaxrank.discounts,
+  jaxrank.gains,
+  jaxrank.labels,
+  jaxrank.losses,
+  jaxrank.ranks,
+)
 
 
 def public():
   """The public functions and classes by dotted name."""
-  for module in (jaxrank, jaxrank.gains, jaxrank.discounts, jaxrank.losses, jaxrank.labels):
+  for module in MODULES:
     for name, value in vars(module).items():
       home = getattr(value, "__module__", "")
       own = home.startswith("jaxrank") and not home.startswith("jaxrank._")

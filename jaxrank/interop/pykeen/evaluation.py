@@ -1,0 +1,347 @@
+"""PyKEEN's rank-based evaluators over arrays of scores, and their results."""
+
+import importlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxrank.interop.pykeen._metric import (
+  RANK_TYPES,
+  NoWeightSupportError,
+  RankBasedMetric,
+  UnknownMetricError,
+  numpy,
+  padded,
+)
+from jaxrank.interop.pykeen.metrics import HITS_METRICS, rank_based_metric_resolver
+from jaxrank.interop.pykeen.scoring import COLUMNS, Ranks, sample_negatives
+from jaxrank.ranks import TargetRanks
+from jaxrank.ranks.names import SIDES, by_side
+
+RANK_TYPE_SYNONYMS = {
+  "best": "optimistic",
+  "worst": "pessimistic",
+  "avg": "realistic",
+  "average": "realistic",
+}
+_KINDS = {kind: kind for kind in RANK_TYPES} | RANK_TYPE_SYNONYMS
+_KS = (1, 3, 5, 10)
+
+# So many resampled ranks are held at a time.
+_HELD = 1 << 20
+
+
+class RankBasedMetricKey(NamedTuple):
+  """What a value is of."""
+
+  side: str
+  rank_type: str
+  metric: str
+
+
+class RankBasedMetricResults:
+  """Values of metrics by side, type of rank and name."""
+
+  def __init__(self, data: Mapping[Any, float]):
+    self.data = {self.string_or_key_to_key(key): value for key, value in data.items()}
+
+  @classmethod
+  def key_from_string(cls, s: str | None) -> RankBasedMetricKey:
+    """Reads `side.type.metric.k`, of which only the metric must be there.
+
+    >>> print(RankBasedMetricResults.key_from_string("tail.hits@3"))
+    RankBasedMetricKey(side='tail', rank_type='realistic', metric='hits_at_3')
+    """
+    if s is None:
+      return RankBasedMetricKey("both", "realistic", rank_based_metric_resolver.make(None).key)
+    parts = s.split(".")
+    side = parts.pop(0) if parts[0] in SIDES else "both"
+    kind = _KINDS[parts.pop(0)] if parts and parts[0] in _KINDS else "realistic"
+    if not parts or len(parts) > 2 or not all(x.isdecimal() for x in parts[1:]):
+      raise ValueError(f"Invalid metric name: {s}")
+    metric = _metric(*parts)
+    if kind not in metric.supported_rank_types:
+      raise ValueError(
+        f"Invalid rank type for {metric}: {kind}. Allowed type: {metric.supported_rank_types}"
+      )
+    return RankBasedMetricKey(side, kind, metric.key)
+
+  @classmethod
+  def key_to_string(cls, s: Any) -> str:
+    """The name of a key, or the full one of a shorter name."""
+    return ".".join(cls.string_or_key_to_key(s))
+
+  @classmethod
+  def string_or_key_to_key(cls, s: Any) -> RankBasedMetricKey:
+    """The key of a name; a key is passed through."""
+    return cls.key_from_string(s) if s is None or isinstance(s, str) else RankBasedMetricKey(*s)
+
+  def get_metric(self, name: Any) -> float:
+    """The value of a name or key."""
+    return self.data[self.string_or_key_to_key(name)]
+
+  def to_flat_dict(self) -> dict[str, float]:
+    """Values by full name."""
+    return {self.key_to_string(key): value for key, value in self.data.items()}
+
+  def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
+    """Values by side, type and metric, nested."""
+    nested: dict[str, Any] = {}
+    for (side, kind, metric), value in self.data.items():
+      nested.setdefault(side, {}).setdefault(kind, {})[metric] = value
+    return nested
+
+  def to_df(self) -> Any:
+    """A table with one row for each value."""
+    try:
+      pandas = importlib.import_module("pandas")
+    except ImportError:
+      raise ImportError("to_df needs pandas: install it, or use to_flat_dict.") from None
+    rows = [(*key, value) for key, value in self.data.items()]
+    return pandas.DataFrame(rows, columns=["Side", "Rank_type", "Metric", "Value"])
+
+
+def _metric(name: str, k: str | None = None) -> RankBasedMetric:
+  """The metric of a name, whose last digits are its cut-off."""
+  try:
+    found = rank_based_metric_resolver.lookup(name)
+  except UnknownMetricError:
+    family = name.rstrip("0123456789")
+    if k is not None or family == name:
+      raise
+    found, k = rank_based_metric_resolver.lookup(family), name.removeprefix(family)
+  if k is not None and found not in HITS_METRICS:
+    raise UnknownMetricError(f"{name} has no cut-off, got {k}.")
+  return rank_based_metric_resolver.make(found, None if k is None else {"k": int(k)})
+
+
+class _Side(NamedTuple):
+  """All tasks of a side: `[n]` each."""
+
+  optimistic: np.ndarray
+  pessimistic: np.ndarray
+  candidates: np.ndarray
+  weights: np.ndarray
+
+  def take(self, rows: np.ndarray) -> "_Side":
+    return _Side(*(x[rows] for x in self))
+
+  def given(self) -> tuple[TargetRanks, Array]:
+    """As `by_side` takes them, filled up to few lengths."""
+    n = self.candidates.shape[-1]
+    fills = (1, 1, 0, 0)
+    filled = (jnp.asarray(padded(x, n, fill)) for x, fill in zip(self, fills, strict=True))
+    *ranks, weights = filled
+    return TargetRanks(*ranks), weights
+
+
+def _joined(sides: Sequence[_Side]) -> _Side:
+  return _Side(*(np.concatenate(x) for x in zip(*sides, strict=True)))
+
+
+class RankBasedEvaluator:
+  """Collects the ranks of batches of scores, and makes metrics of them at the end."""
+
+  weighted = False
+
+  def __init__(
+    self,
+    filtered: bool = True,
+    metrics: Any = None,
+    metrics_kwargs: Any = None,
+    add_defaults: bool = True,
+    clear_on_finalize: bool = True,
+    **kwargs: Any,
+  ):
+    self.filtered, self.clear_on_finalize = filtered, clear_on_finalize
+    self.metrics: list[RankBasedMetric] = []
+    if metrics is not None and metrics != []:
+      self.metrics += rank_based_metric_resolver.make_many(metrics, metrics_kwargs)
+    if add_defaults or metrics is None:
+      for cls in rank_based_metric_resolver:
+        if cls.supports_weights or not self.weighted:
+          own = [{"k": k} for k in _KS] if cls in HITS_METRICS else [{}]
+          self.metrics += rank_based_metric_resolver.make_many(cls, own)
+    self.num_entities: int | None = None
+    self.batches: defaultdict[str, list[tuple[Ranks, np.ndarray]]] = defaultdict(list)
+
+  def process_scores_(
+    self,
+    hrt_batch: Any,
+    target: str,
+    scores: Any,
+    true_scores: Any = None,
+    dense_positive_mask: Any = None,
+  ) -> None:
+    """Ranks a batch.
+
+    Args:
+      hrt_batch: `[batch, 3]`, head, relation and tail.
+      target: What is asked for, "head" or "tail".
+      scores: `[batch, entities]`, NaN where they are filtered.
+      true_scores: `[batch, 1]`; without a filter they are found among the scores.
+      dense_positive_mask: Ignored.
+    """
+    batch, scores = numpy(hrt_batch), numpy(scores)
+    if true_scores is None:
+      if self.filtered:
+        raise ValueError(f"{type(self).__name__} needs the true scores!")
+      true_scores = scores[np.arange(len(batch)), batch[:, COLUMNS[target]]][:, None]
+    self.num_entities = scores.shape[1]
+    ranks = Ranks.from_scores(true_scores, self._candidates(batch, target, scores, true_scores))
+    key = np.delete(batch, COLUMNS[target], axis=1)
+    self.batches[target].append((ranks, key))
+
+  def _candidates(self, batch: Any, target: str, scores: Any, true_scores: Any) -> np.ndarray:
+    return scores
+
+  def clear(self) -> None:
+    """Forgets all ranks."""
+    self.batches.clear()
+
+  def finalize(self) -> RankBasedMetricResults:
+    """The values of all metrics, for each side and both, and for each type of rank."""
+    sides = self._sides()
+    names = (*sides, "both")
+    with jax.enable_x64(True):
+      given = {name: side.given() for name, side in sides.items()}
+      values = by_side(names, RANK_TYPES, [metric.native for metric in self.metrics], given)
+    if self.clear_on_finalize:
+      self.clear()
+    return RankBasedMetricResults(
+      {
+        RankBasedMetricKey(side, kind, metric.key): float(value[i, j])
+        for metric, value in zip(self.metrics, map(np.asarray, values), strict=True)
+        for i, side in enumerate(names)
+        for j, kind in enumerate(RANK_TYPES)
+      }
+    )
+
+  def _sides(self) -> dict[str, _Side]:
+    if not self.batches:
+      raise ValueError("there are no ranks: process_scores_ comes first.")
+    unweighted = [metric for metric in self.metrics if not metric.supports_weights]
+    if self.weighted and unweighted:
+      raise NoWeightSupportError(f"{unweighted[0]} does not support weights.")
+    return {target: self._side(batches) for target, batches in sorted(self.batches.items())}
+
+  def _side(self, batches: Sequence[tuple[Ranks, np.ndarray]]) -> _Side:
+    ranks, keys = zip(*batches, strict=True)
+    key = np.concatenate(keys)
+    parts = [(x.optimistic, x.pessimistic, x.number_of_options) for x in ranks]
+    best, worst, candidates = (np.concatenate(x) for x in zip(*parts, strict=True))
+    return _Side(best, worst, candidates, self._weigh(key))
+
+  def _weigh(self, key: np.ndarray) -> np.ndarray:
+    return np.ones(len(key))
+
+  def finalize_multi(self, n_boot: int = 1000, seed: int = 42) -> dict[str, list[float]]:
+    """The values of `n_boot` resamples with replacement of the ranks of each side."""
+    sides = self._sides()
+    result: dict[str, list[float]] = {}
+    for name, side in (sides | {"both": _joined(list(sides.values()))}).items():
+      for metric, values in zip(
+        self.metrics, _resampled(self.metrics, side, n_boot, seed), strict=True
+      ):
+        for kind, column in zip(RANK_TYPES, values.T, strict=True):
+          result[f"{name}.{kind}.{metric.key}"] = column.tolist()
+    return result
+
+  def finalize_with_confidence(
+    self,
+    estimator: str | Callable[[Sequence[float]], float] = np.median,
+    ci: float | str | Callable[[Sequence[float]], float] = 90,
+    n_boot: int = 1000,
+    seed: int = 42,
+  ) -> dict[str, tuple[float, float]]:
+    """The centre of the resampled values, and the width of the interval that holds `ci` %."""
+    return {
+      name: summarize_values(values, estimator, ci)
+      for name, values in self.finalize_multi(n_boot, seed).items()
+    }
+
+
+def _resampled(
+  metrics: Sequence[RankBasedMetric], side: _Side, n_boot: int, seed: int
+) -> list[np.ndarray]:
+  """`[n_boot, types]` for each metric."""
+  n = side.candidates.size
+  block = max(1, min(n_boot, _HELD // n))
+  parts = []
+  for start in range(0, n_boot, block):
+    seeds = range(seed + start, seed + start + block)
+    rows = np.stack([np.random.default_rng(x).integers(n, size=n) for x in seeds])
+    with jax.enable_x64(True):
+      given = {"both": side.take(rows).given()}
+      values = by_side(("both",), RANK_TYPES, [metric.native for metric in metrics], given)
+    parts.append([np.asarray(value)[:, 0] for value in values])
+  return [np.concatenate(x)[:n_boot] for x in zip(*parts, strict=True)]
+
+
+def summarize_values(
+  vs: Sequence[float],
+  estimator: str | Callable[[Sequence[float]], float] = np.median,
+  ci: float | str | Callable[[Sequence[float]], float] = 90,
+) -> tuple[float, float]:
+  """A centre and a width; numpy functions by name, and a number `ci` is a percentage."""
+  centre = getattr(np, estimator) if isinstance(estimator, str) else estimator
+  if callable(ci) or isinstance(ci, str):
+    width = getattr(np, ci) if isinstance(ci, str) else ci
+    return float(centre(vs)), float(width(vs))
+  if not 0 <= ci <= 100:
+    raise ValueError(f"Invalid CI value: {ci}. Must be in [0, 100].")
+  low, high = np.percentile(vs, [50 - ci / 2, 50 + ci / 2])
+  return float(centre(vs)), float(high - low)
+
+
+class MacroRankBasedEvaluator(RankBasedEvaluator):
+  """Counts every query once, however many triples answer it."""
+
+  weighted = True
+
+  def _weigh(self, key: np.ndarray) -> np.ndarray:
+    _, inverse, counts = np.unique(key, axis=0, return_inverse=True, return_counts=True)
+    return 1 / counts[inverse.ravel()]
+
+
+class SampledRankBasedEvaluator(RankBasedEvaluator):
+  """Ranks among some negatives of each triple, which makes metrics look better than they are."""
+
+  def __init__(
+    self,
+    evaluation_factory: Any,
+    *,
+    additional_filter_triples: Any = None,
+    num_negatives: int | None = None,
+    head_negatives: Any = None,
+    tail_negatives: Any = None,
+    **kwargs: Any,
+  ):
+    """Takes any `evaluation_factory` that has `mapped_triples`, `[n, 3]`, and `num_entities`."""
+    super().__init__(**kwargs)
+    triples = numpy(evaluation_factory.mapped_triples)
+    entities = evaluation_factory.num_entities
+    if (head_negatives is None) != (tail_negatives is None):
+      raise ValueError("Either both, head and tail negatives must be provided, or none.")
+    if head_negatives is None:
+      number = num_negatives or 50
+      if number > entities:
+        raise ValueError("Cannot use more negative samples than there are entities.")
+      negatives = sample_negatives(triples, additional_filter_triples, number, entities)
+    else:
+      negatives = {"head": numpy(head_negatives), "tail": numpy(tail_negatives)}
+    for side, own in negatives.items():
+      if own.shape[0] != len(triples):
+        raise ValueError(f"Negatives for {side} are in wrong shape: {own.shape}")
+    self.triple_to_index = {tuple(triple): i for i, triple in enumerate(triples.tolist())}
+    self.negative_samples = negatives
+
+  def _candidates(self, batch: Any, target: str, scores: Any, true_scores: Any) -> np.ndarray:
+    rows = [self.triple_to_index[tuple(triple)] for triple in batch.tolist()]
+    sampled = np.take_along_axis(scores, self.negative_samples[target][rows], axis=1)
+    return np.concatenate([numpy(true_scores), sampled], axis=1)

@@ -1,0 +1,147 @@
+"""PyKEEN's ranks of true triples, and the filters and negatives that go before them."""
+
+import dataclasses
+import logging
+import math
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from jaxrank.interop.pykeen._metric import RANK_TYPES, numpy
+
+COLUMNS = {"head": 0, "relation": 1, "tail": 2}
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass
+class Ranks:
+  """Ranks of true triples by type, `[batch]`, and how many options each was ranked among."""
+
+  optimistic: np.ndarray
+  realistic: np.ndarray
+  pessimistic: np.ndarray
+  number_of_options: np.ndarray
+
+  def to_type_dict(self) -> dict[str, np.ndarray]:
+    """Ranks by type."""
+    return {kind: getattr(self, kind) for kind in RANK_TYPES}
+
+  def items(self) -> Iterable[tuple[str, np.ndarray]]:
+    """Pairs of type and ranks."""
+    return self.to_type_dict().items()
+
+  @classmethod
+  def from_scores(cls, true_score: Any, all_scores: Any) -> "Ranks":
+    """Ranks `true_score`, `[batch, 1]`, among `all_scores`, `[batch, n]`, which include it.
+
+    NaN is filtered. A true score that is NaN has no rank: 0, and NaN for the realistic one.
+    """
+    true, scores = numpy(true_score), numpy(all_scores)
+    larger, not_smaller = (scores > true).sum(1), (scores >= true).sum(1)
+    return _ranks(true[:, 0], larger, not_smaller, _options(scores))
+
+
+def _options(scores: np.ndarray) -> np.ndarray:
+  """At least the true one, which may be NaN: a query must not vanish with its scores."""
+  return np.maximum((~np.isnan(scores)).sum(1), 1)
+
+
+def _ranks(true: np.ndarray, larger: Any, not_smaller: Any, options: Any) -> Ranks:
+  scored = ~np.isnan(true)
+  best = np.where(scored, larger + 1, 0)
+  # No less than the best rank, where the true score was left out of all scores.
+  worst = np.maximum(np.where(scored, not_smaller, 0), best)
+  realistic = np.where(scored, (best + worst) / 2, np.nan).astype(np.float32)
+  return Ranks(best, realistic, worst, np.asarray(options))
+
+
+@dataclasses.dataclass
+class RankBuilder:
+  """Ranks `y_true` among scores that come in batches and do not include it."""
+
+  y_true: Any
+  larger: Any = 0
+  not_smaller: Any = 0
+  total: Any = 0
+
+  def update(self, y_pred: Any) -> "RankBuilder":
+    """Another builder that has also counted `y_pred`, `[..., n]`."""
+    true, scores = numpy(self.y_true)[..., None], numpy(y_pred)
+    return RankBuilder(
+      self.y_true,
+      self.larger + (scores > true).sum(-1),
+      self.not_smaller + (scores >= true).sum(-1),
+      self.total + (~np.isnan(scores)).sum(-1),
+    )
+
+  def compute(self) -> Ranks:
+    """The ranks; the true score counts among its options."""
+    return _ranks(numpy(self.y_true), self.larger, self.not_smaller + 1, self.total + 1)
+
+
+def create_sparse_positive_filter_(
+  hrt_batch: Any, all_pos_triples: Any, relation_filter: Any = None, filter_col: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+  """Pairs `[m, 2]` of a row of the batch and a known answer to it, and the filter by relation."""
+  if filter_col not in (0, 2):
+    raise NotImplementedError(f"filter_col must be 0, the head, or 2, the tail, got {filter_col}.")
+  batch, known = numpy(hrt_batch), numpy(all_pos_triples)
+  if relation_filter is None:
+    relation_filter = known[None, :, 1] == batch[:, 1:2]
+  other = 2 - filter_col
+  row, triple = np.nonzero(relation_filter & (known[None, :, other] == batch[:, other, None]))
+  return np.stack([row, known[triple, filter_col]], axis=1), relation_filter
+
+
+def filter_scores_(scores: Any, filter_batch: Any) -> Any:
+  """Sets the scores of known answers to NaN, in place."""
+  rows, answers = numpy(filter_batch).T
+  scores[rows, answers] = math.nan
+  if np.isnan(numpy(scores)).all(axis=1).any():
+    logger.warning("All candidates of a query are known answers, and are filtered.")
+  return scores
+
+
+def known_triples(evaluation: Any, additional: Any) -> np.ndarray:
+  """All triples to filter by, `[m, 3]`, each once."""
+  more = additional if isinstance(additional, list | tuple) else [additional]
+  parts = [numpy(x).reshape(-1, 3) for x in [evaluation, *more] if x is not None]
+  return np.unique(np.concatenate(parts), axis=0)
+
+
+def sample_negatives(
+  evaluation_triples: Any,
+  additional_filter_triples: Any = None,
+  num_samples: int = 50,
+  num_entities: int | None = None,
+) -> dict[str, np.ndarray]:
+  """Entities that are no known answer, `[n, num_samples]`, for the head and for the tail.
+
+  They are drawn without replacement by Python's `random`; a pool that is too small is repeated.
+  """
+  triples = numpy(evaluation_triples)
+  known = known_triples(triples, additional_filter_triples)
+  num_entities = num_entities or int(known[:, [0, 2]].max()) + 1
+  return {
+    side: np.stack(
+      [_negatives(row, known, COLUMNS[side], num_samples, num_entities) for row in triples]
+    )
+    for side in ("head", "tail")
+  }
+
+
+def _negatives(
+  triple: np.ndarray, known: np.ndarray, column: int, num_samples: int, num_entities: int
+) -> np.ndarray:
+  others = [x for x in range(3) if x != column]
+  answers = known[(known[:, others] == triple[others]).all(axis=1), column]
+  pool = np.setdiff1d(np.arange(num_entities), answers).tolist()
+  if not pool:
+    raise ValueError(f"all entities are known answers to {triple.tolist()}: there is no negative.")
+  if len(pool) < num_samples:
+    logger.warning("There are less than %d candidates for %s.", num_samples, triple.tolist())
+    pool *= math.ceil(num_samples / len(pool))
+  return np.array(random.sample(pool, num_samples))
