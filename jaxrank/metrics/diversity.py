@@ -224,12 +224,12 @@ def _greedy(cascades: _Cascades, discount: Discount, k: Cutoff) -> Array:
   worth, stop = (x.T for x in cascades)
   depth = min(k, worth.shape[1]) if isinstance(k, int) else worth.shape[1]
   # The order is that of one point; gradients are those of its value.
-  item, count = _greedy_order(lax.stop_gradient(worth), lax.stop_gradient(stop), depth)
+  item, count = greedy_order(lax.stop_gradient(worth), lax.stop_gradient(stop), depth)
   gained = jnp.sum(take(worth, item) * survival(take(stop, item)), axis=0)
   return at_ranks(jnp.where(slots(item) < count, gained, 0), discount, k)
 
 
-def _greedy_order(worth: Array, stop: Array, depth: int) -> tuple[Array, Array]:
+def greedy_order(worth: Array, stop: Array, depth: int) -> tuple[Array, Array]:
   """The items at the first `depth` ranks, and at how many of them there is something to gain."""
   column = slots(worth[0])
 
