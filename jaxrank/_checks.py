@@ -113,14 +113,3 @@ def share(name: str, value: ArrayLike) -> None:
   """Raises `ValueError` for a number known now that is not from 0 to 1."""
   if isinstance(value, int | float | np.number) and not 0 <= value <= 1:
     raise ValueError(f"{name} must be in [0, 1], got {value}.")
-
-
-def intents(x: Any, labels: Array) -> Array:
-  """Chances of the subtopics of labels `[..., n, s]`, as `[..., s]`."""
-  x = array("intents", x)
-  shape = (*labels.shape[:-2], labels.shape[-1])
-  if x.shape not in (shape, shape[-1:]):
-    raise ValueError(
-      f"intents must have one number a subtopic, shape {shape[-1:]} or {shape}, got {x.shape}."
-    )
-  return jnp.broadcast_to(x, shape)

@@ -124,8 +124,24 @@ def _own(parameters: Mapping[str, Any], scores: Array, labels: Array) -> dict[st
     own["weights"] = _checks.array("weights", parameters["weights"])
     _checks.same_shape("weights", own["weights"], "scores", scores)
   if parameters.get("intents") is not None:
-    own["intents"] = _checks.intents(parameters["intents"], labels)
+    own["intents"] = _intents(parameters["intents"], labels)
   return own
+
+
+def _intents(intents: Any, labels: Array) -> Array:
+  """One number a subtopic of labels `[..., n, s]`, as `[..., s]`."""
+  intents = masking.floating(_checks.array("intents", intents))
+  shape = (*labels.shape[:-2], labels.shape[-1])
+  if intents.shape == shape:
+    return intents
+  if intents.shape != shape[-1:]:
+    raise ValueError(
+      f"intents must have one number a subtopic, shape {shape[-1:]} or {shape}, got "
+      f"{intents.shape}."
+    )
+  # Laid out over devices as the queries are.
+  nothing = jnp.sum(jnp.zeros_like(labels[..., :1, :], intents.dtype), axis=-2)
+  return nothing + intents.reshape((1,) * (nothing.ndim - 1) + shape[-1:])
 
 
 def _never_empty(axis: int, arrays: Any) -> Any:

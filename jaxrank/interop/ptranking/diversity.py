@@ -138,8 +138,7 @@ def get_div_ideal_ranking(
   docs = list(dict.fromkeys(pool_docs))
   worth = _lists.padded(_matrix(docs, q_doc_subtopics))
   item, count = _greedy(worth, np.float32(alpha) * worth)
-  first = [docs[i] for i in item[:count]]
-  return first + [doc for doc in docs if doc not in set(first)]
+  return list(dict.fromkeys([docs[i] for i in item[:count]] + docs))
 
 
 def get_delta_alpha_dcg(
@@ -169,9 +168,8 @@ def get_delta_alpha_dcg(
 
 def _alpha_dcg(matrix: Any, ks: Any, alpha: float) -> np.ndarray:
   _checks.share("alpha", alpha)
-  return _lists.at(metrics.alpha_dcg, _lists.as_lists(matrix).T[None], ks, alpha=np.array([alpha]))[
-    0
-  ]
+  labels = _lists.as_lists(matrix).T[None]
+  return _lists.at(metrics.alpha_dcg, labels, ks, alpha=np.array([alpha]))[0]
 
 
 def _err_ia(matrix: np.ndarray, ks: Any, max_label: Any) -> np.ndarray:
@@ -189,6 +187,5 @@ def _matrix(docs: Sequence[Hashable], q_doc_subtopics: Subtopics) -> np.ndarray:
   """Which subtopic `[subtopics]` each document `[ranks]` covers."""
   covered = [{str(topic) for topic in q_doc_subtopics.get(doc, ())} for doc in docs]
   topics = sorted(set().union(*covered))
-  return np.array([[topic in own for own in covered] for topic in topics], np.float32).reshape(
-    len(topics), len(docs)
-  )
+  cells = [[topic in own for own in covered] for topic in topics]
+  return np.array(cells, np.float32).reshape(len(topics), len(docs))
