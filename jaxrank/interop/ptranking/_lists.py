@@ -36,8 +36,8 @@ def _ranked(
 
 
 def padded(x: np.ndarray) -> np.ndarray:
-  """With zeros up to powers of 2, so that few shapes are compiled."""
-  return np.pad(x, [(0, (1 << max(n - 1, 0).bit_length()) - n) for n in x.shape])
+  """With zeros up to powers of 2, from 8 on, so that few shapes are compiled."""
+  return np.pad(x, [(0, (1 << max(n - 1, 7).bit_length()) - n) for n in x.shape])
 
 
 def array(name: str, x: Any) -> np.ndarray:
