@@ -34,11 +34,14 @@ from jaxrank.measures import parse as parse
 from jaxrank.measures import resolve_metrics as resolve_metrics
 from jaxrank.metrics import Curve as Curve
 from jaxrank.metrics import aggregate_curve as aggregate_curve
+from jaxrank.metrics import alpha_dcg as alpha_dcg
+from jaxrank.metrics import alpha_ndcg as alpha_ndcg
 from jaxrank.metrics import auc as auc
 from jaxrank.metrics import average_precision as average_precision
 from jaxrank.metrics import dcg as dcg
 from jaxrank.metrics import eleven_point_average as eleven_point_average
 from jaxrank.metrics import err as err
+from jaxrank.metrics import err_ia as err_ia
 from jaxrank.metrics import f_measure as f_measure
 from jaxrank.metrics import fall_out as fall_out
 from jaxrank.metrics import hit_rate as hit_rate
@@ -46,6 +49,7 @@ from jaxrank.metrics import interpolated_precision as interpolated_precision
 from jaxrank.metrics import kendall_tau as kendall_tau
 from jaxrank.metrics import ndcg as ndcg
 from jaxrank.metrics import nerr as nerr
+from jaxrank.metrics import nerr_ia as nerr_ia
 from jaxrank.metrics import ordered_pair_accuracy as ordered_pair_accuracy
 from jaxrank.metrics import precision as precision
 from jaxrank.metrics import precision_recall_curve as precision_recall_curve

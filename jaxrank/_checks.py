@@ -10,8 +10,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 
-def lists(scores: Any, labels: Any, where: Any) -> tuple[Array, Array, Array]:
-  """Scores, labels and mask as arrays of one shape `[..., n]`.
+def lists(
+  scores: Any, labels: Any, where: Any, subtopics: bool = False
+) -> tuple[Array, Array, Array]:
+  """Scores, labels and mask as arrays of one shape `[..., n]`; labels `[..., n, s]` of subtopics.
 
   Raises:
     TypeError: if a dtype cannot be ranked, or the mask is not boolean.
@@ -20,7 +22,13 @@ def lists(scores: Any, labels: Any, where: Any) -> tuple[Array, Array, Array]:
   scores, labels = array("scores", scores), array("labels", labels)
   if scores.ndim == 0:
     raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
-  same_shape("scores", scores, "labels", labels)
+  if not subtopics:
+    same_shape("scores", scores, "labels", labels)
+  elif labels.shape[:-1] != scores.shape or labels.ndim == scores.ndim:
+    raise ValueError(
+      f"labels must have shape [..., candidates, subtopics], with scores of shape {scores.shape}, "
+      f"got {labels.shape}; for one subtopic pass labels[..., None]."
+    )
   discrete = not jnp.issubdtype(scores.dtype, jnp.floating)
   if discrete and jnp.issubdtype(labels.dtype, jnp.floating):
     raise TypeError(
@@ -99,3 +107,9 @@ def positive(name: str, value: ArrayLike) -> None:
     return
   if not value > 0:
     raise ValueError(f"{name} must be positive, got {value}.")
+
+
+def share(name: str, value: ArrayLike) -> None:
+  """Raises `ValueError` for a number known now that is not from 0 to 1."""
+  if isinstance(value, int | float | np.number) and not 0 <= value <= 1:
+    raise ValueError(f"{name} must be in [0, 1], got {value}.")

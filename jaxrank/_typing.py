@@ -85,6 +85,10 @@ class Ranked(Protocol):
     """Gains times weights of the valid items, `[n]`."""
     ...
 
+  def own(self, x: Array) -> Array:
+    """What the caller gave for each item, `[n]`, in the order of the query."""
+    ...
+
   def stop(self, max_label: ArrayLike | None) -> Array:
     """The chance of each item to satisfy, `[n]`; None is the best grade of the query."""
     ...
@@ -105,8 +109,14 @@ class Ranked(Protocol):
     """`E sum w_i discount(r_i)` over the items with `r_i <= k`."""
     ...
 
-  def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`E discount(r)` of the item where a user stops, who stops at each with chance `stop`."""
+  def cascade(
+    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
+  ) -> Array:
+    """`E discount(r)` of the item where a user stops, who stops at each with chance `stop`.
+
+    Given a `worth` of each item: `E sum worth_i discount(r_i)` over all items that the user gets
+    to, that of the last included.
+    """
     ...
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:

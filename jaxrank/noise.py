@@ -90,9 +90,14 @@ class NoiseQuery(SmoothQuery):
     """`E sum w_i discount(r_i)` over the items with `r_i <= k`."""
     return self._expect(w, jnp.zeros_like(self.z), discount, k)
 
-  def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`E discount(r)` of the item at which a user stops, with chance `stop` each, if `r <= k`."""
-    return self._expect(stop, self._weight(stop), discount, k)
+  def cascade(
+    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
+  ) -> Array:
+    """`E discount(r)` of the item at which a user stops, with chance `stop` each, if `r <= k`.
+
+    Given a `worth`: `E sum worth_i discount(r_i)` over the items that the user gets to.
+    """
+    return self._expect(stop if worth is None else worth, self._weight(stop), discount, k)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""

@@ -127,16 +127,27 @@ class ExactQuery(Query):
   @shared
   def stops(self, stop: Array) -> Array:
     """The chance to stop at each rank."""
-    stop = jnp.where(self.slots.live, self._ranked(stop.astype(self.dtype)), 0)
-    return ties.stops(stop, *self.tie) if self.average else stop * ties.survival(stop)
+    return self._met(stop, stop)
+
+  def _met(self, worth: Array, stop: Array) -> Array:
+    """The expected worth at each rank, to a user who may not get there."""
+    worth, stop = (
+      jnp.where(self.slots.live, self._ranked(x.astype(self.dtype)), 0) for x in (worth, stop)
+    )
+    return ties.met(worth, stop, *self.tie) if self.average else worth * ties.survival(stop)
 
   def expect(self, w: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E sum w_i discount(r_i)` over the items with `r_i <= k`."""
     return at_ranks(self.mean(w), discount, k)
 
-  def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`E discount(r)` of the item at which a user stops, with chance `stop` each, if `r <= k`."""
-    return at_ranks(self.stops(stop), discount, k)
+  def cascade(
+    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
+  ) -> Array:
+    """`E discount(r)` of the item at which a user stops, with chance `stop` each, if `r <= k`.
+
+    Given a `worth`: `E sum worth_i discount(r_i)` over the items that the user gets to.
+    """
+    return at_ranks(self.stops(stop) if worth is None else self._met(worth, stop), discount, k)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items.

@@ -53,7 +53,9 @@ class SmoothQuery(Query):
     """The expected position of each retrieved item, counted from 0."""
     raise NotImplementedError
 
-  def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+  def cascade(
+    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
+  ) -> Array:
     """`E discount(r)` of the item at which a user stops, with chance `stop` each."""
     raise NotImplementedError
 
@@ -150,10 +152,13 @@ class KernelQuery(SmoothQuery):
     """`sum w_i discount(r_i)` with smooth ranks and cut-off."""
     return jnp.sum(self._weight(w) * discount(self.rank) * self.kept(k))
 
-  def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`sum stop_i discount(r_i)` times the chance to pass all items ahead of `i`."""
+  def cascade(
+    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
+  ) -> Array:
+    """`sum worth_i discount(r_i)`, or of `stop`, times the chance to pass all ahead of `i`."""
     stop = self._weight(stop)
-    return jnp.sum(stop * self._survival(stop) * discount(self.rank) * self.kept(k))
+    worth = stop if worth is None else self._weight(worth)
+    return jnp.sum(worth * self._survival(stop) * discount(self.rank) * self.kept(k))
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """`sum_i b_i (1 + before(b)_i) / r_i` times the smooth cut-off."""

@@ -78,38 +78,42 @@ def _mean(w: Array, start: Array, end: Array) -> Array:
 
 
 @jax.custom_jvp
-def stops(stop: Array, start: Array, end: Array) -> Array:
-  """The chance to stop at each rank of a user who stops at an item with probability `stop`."""
-  return _stops(stop, start, end)
+def met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
+  """The expected worth at each rank to a user who stops at an item with probability `stop`.
+
+  It is 0 to who has stopped above. If the worth of an item is its `stop`, it is the chance to stop
+  at each rank.
+  """
+  return _met(worth, stop, start, end)
 
 
-@stops.defjvp
-def _stops_jvp(primals, tangents):
-  stop, start, end = primals
+@met.defjvp
+def _met_jvp(primals, tangents):
+  worth, stop, start, end = primals
   items = jnp.arange(2, stop.shape[-1] + 1, dtype=jnp.int32)
 
-  def scanned(stop):
+  def scanned(worth, stop):
     def add(state, item):
-      return _add_item(item, state, stop, start, end), None
+      return _add_item(item, state, worth, stop, start, end), None
 
-    (stopped, _), _ = lax.scan(add, _one_item(stop, start), items)
-    return stopped * take(survival(stop), start)
+    (found, _), _ = lax.scan(add, _one_item(worth, stop, start), items)
+    return found * take(survival(stop), start)
 
   # A while loop has no reverse mode: gradients with respect to labels pay the fixed length.
-  return jax.jvp(scanned, (stop,), tangents[:1])
+  return jax.jvp(scanned, (worth, stop), tangents[:2])
 
 
 @sorting.batched
-def _stops(stop: Array, start: Array, end: Array) -> Array:
+def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
   longest = jnp.max(end - start + 1, initial=0)
 
   def add(state):
     item, *state = state
-    return item + 1, *_add_item(item, state, stop, start, end)
+    return item + 1, *_add_item(item, state, worth, stop, start, end)
 
-  state = (jnp.int32(2), *_one_item(stop, start))
-  _, stopped, _ = lax.while_loop(lambda state: state[0] <= longest, add, state)
-  return stopped * take(survival(stop), start)
+  state = (jnp.int32(2), *_one_item(worth, stop, start))
+  _, found, _ = lax.while_loop(lambda state: state[0] <= longest, add, state)
+  return found * take(survival(stop), start)
 
 
 def survival(stop: Array) -> Array:
@@ -133,29 +137,30 @@ def _from(x: Array, away: Array) -> Array:
   return lax.dynamic_slice_in_dim(jnp.concatenate([x, x], axis=-1), start, n, axis=-1)
 
 
-def _one_item(stop: Array, start: Array) -> tuple[Array, Array]:
+def _one_item(worth: Array, stop: Array, start: Array) -> tuple[Array, Array]:
   """The state of `_add_item` when each tie holds its first item alone."""
   ahead = sorting.slots(stop) - start
   alive = jnp.where(ahead == 1, 1 - _above(stop), 0)
-  return jnp.where(ahead == 0, stop, 0), jnp.where(ahead == 0, 1, alive)
+  return jnp.where(ahead == 0, worth, 0), jnp.where(ahead == 0, 1, alive)
 
 
-def _add_item(item: Array, state: Any, stop: Array, start: Array, end: Array) -> Any:
+def _add_item(item: Array, state: Any, worth: Array, stop: Array, start: Array, end: Array) -> Any:
   """Adds to each tie that has it its item number `item`, at a random place among those before.
 
   At a rank with `l` items of the tie ahead, `alive` is the mean chance to pass `l` of the items
-  so far, and `stopped` the mean chance to pass them and stop there.
+  so far, and `found` the mean of that chance times the worth of the item there.
   """
-  stopped, alive = state
+  found, alive = state
   place = start + item - 1
   has = place <= end
-  new = take(stop, jnp.minimum(place, stop.shape[-1] - 1))
+  place = jnp.minimum(place, stop.shape[-1] - 1)
   here = 1 / item.astype(stop.dtype)
   ahead = (sorting.slots(stop) - start).astype(stop.dtype) * here
-  passed = ahead * (1 - new)
-  stopped_then = here * new * alive + (1 - here - ahead) * stopped + passed * _above(stopped)
+  passed = ahead * (1 - take(stop, place))
+  found_then = here * take(worth, place) * alive
+  found_then += (1 - here - ahead) * found + passed * _above(found)
   alive_then = (1 - ahead) * alive + passed * _above(alive)
-  return jnp.where(has, stopped_then, stopped), jnp.where(has, alive_then, alive)
+  return jnp.where(has, found_then, found), jnp.where(has, alive_then, alive)
 
 
 def first(value: Callable[[Array], Array], above: Array, t: Array, m: Array) -> Array:

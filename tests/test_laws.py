@@ -346,6 +346,11 @@ def test_no_queries_and_no_items(name):
   same(METRICS[name](nothing, nothing), np.zeros(3))
 
 
+def test_no_items_to_weigh():
+  nothing = np.zeros((3, 0), np.float32)
+  same(jr.ndcg(nothing, nothing, weights=nothing), np.zeros(3))
+
+
 @every
 def test_not_a_number_poisons_its_own_query(name):
   for field in (0, 1):

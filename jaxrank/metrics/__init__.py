@@ -19,6 +19,10 @@ from jaxrank.metrics.curves import eleven_point_average as eleven_point_average
 from jaxrank.metrics.curves import interpolated_precision as interpolated_precision
 from jaxrank.metrics.curves import precision_recall_curve as precision_recall_curve
 from jaxrank.metrics.curves import recall_at_fixed_precision as recall_at_fixed_precision
+from jaxrank.metrics.diversity import alpha_dcg as alpha_dcg
+from jaxrank.metrics.diversity import alpha_ndcg as alpha_ndcg
+from jaxrank.metrics.diversity import err_ia as err_ia
+from jaxrank.metrics.diversity import nerr_ia as nerr_ia
 from jaxrank.metrics.graded import dcg as dcg
 from jaxrank.metrics.graded import err as err
 from jaxrank.metrics.graded import ndcg as ndcg

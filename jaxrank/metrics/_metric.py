@@ -13,11 +13,12 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking
+from jaxrank import _checks, gains, masking
 from jaxrank._typing import Ranking
 from jaxrank.ranking import Exact
 
-_PER_ITEM = "weights"
+# The parameters with the leading axes of the scores.
+_OF_QUERIES = ("weights", "intents")
 
 # A core's caches hold a few arrays of so many items; half as many make it wait for the others.
 _ITEMS_PER_CORE = 1 << 17
@@ -37,16 +38,21 @@ class Question(NamedTuple):
   depth: int | None
 
 
-def metric(kernel: Callable[..., Any] | None = None, *, sorts: str = "k") -> Any:
+def metric(
+  kernel: Callable[..., Any] | None = None, *, sorts: str = "k", subtopics: bool = False
+) -> Any:
   """Makes a function of arrays `[..., n]` from a kernel of one ranked query.
 
   Args:
     kernel: `kernel(ranked, **parameters)`.
     sorts: How deep the kernel looks: `"k"`, `"all"`, or `"none"` if it only counts.
+    subtopics: Whether labels are `[..., n, s]`. Then it is `kernel(ranked, labels, **parameters)`
+      with labels `[n, s]` in the order of the input, -1 under the mask; the items of the ranking
+      are labelled by their sums.
   """
   if kernel is None:
-    return functools.partial(metric, sorts=sorts)
-  own = list(inspect.signature(kernel).parameters.values())[1:]
+    return functools.partial(metric, sorts=sorts, subtopics=subtopics)
+  own = list(inspect.signature(kernel).parameters.values())[2 if subtopics else 1 :]
   signature = _public_signature(own)
 
   @functools.wraps(kernel)
@@ -56,13 +62,15 @@ def metric(kernel: Callable[..., Any] | None = None, *, sorts: str = "k") -> Any
     scores, labels, where, ranking = map(
       given.arguments.pop, ("scores", "labels", "where", "ranking")
     )
-    return ask([question(given.arguments)], scores, labels, where, ranking)[0]
+    return ask([question(given.arguments)], scores, labels, where, ranking, subtopics)[0]
 
   def question(parameters: Mapping[str, Any]) -> Question:
     parameters = dict(parameters)
     for name in ("k", "max_k"):
       if name in parameters:
         parameters[name] = _checks.cutoff(parameters[name], name)
+    if "alpha" in parameters:
+      _checks.share("alpha", parameters["alpha"])
     k = parameters.get("k")
     depth = {"k": k if isinstance(k, int) else None, "all": None, "none": 0}[sorts]
     return Question(kernel, parameters, depth)
@@ -87,35 +95,67 @@ def _public_signature(own: list[inspect.Parameter]) -> inspect.Signature:
 
 
 def ask(
-  questions: list[Question], scores: Any, labels: Any, where: Any, ranking: Ranking
+  questions: list[Question],
+  scores: Any,
+  labels: Any,
+  where: Any,
+  ranking: Ranking,
+  subtopics: bool = False,
 ) -> list[Any]:
   """Ranks every query once and answers all questions, as arrays `[...]`."""
   with _width(scores) as narrow:
-    scores, labels, where = _checks.lists(scores, labels, where)
-    if scores.shape[-1] == 0:
-      pad = ((0, 0),) * (scores.ndim - 1) + ((0, 1),)
-      scores, labels, where = (jnp.pad(x, pad) for x in (scores, labels, where))
+    scores, labels, where = _checks.lists(scores, labels, where, subtopics)
     arrays, plain, tree = _split([question.parameters for question in questions])
-    weights = [_per_item(question, scores) for question in questions]
+    own = [_own(question.parameters, scores, labels) for question in questions]
+    scores, labels, where, own = _never_empty(scores.ndim - 1, (scores, labels, where, own))
+    if subtopics:
+      labels = _never_empty(scores.ndim, labels)
     kernels = tuple(question.kernel for question in questions)
     depths = [question.depth for question in questions]
     depth = max((d for d in depths if d is not None), default=0) if None not in depths else None
     spec = (kernels, plain, tree, depth)
-    return narrow(_answer(spec, arrays, weights, ranking, scores, labels, where))
+    return narrow(_answer(spec, arrays, own, ranking, scores, labels, where))
 
 
-def _per_item(question: Question, scores: Array) -> Array | None:
-  weights = question.parameters.get(_PER_ITEM)
-  if weights is None:
-    return None
-  weights = _checks.array(_PER_ITEM, weights)
-  _checks.same_shape(_PER_ITEM, weights, "scores", scores)
-  return weights
+def _own(parameters: Mapping[str, Any], scores: Array, labels: Array) -> dict[str, Array]:
+  """What a question says of each item or subtopic of each query."""
+  own = {}
+  if parameters.get("weights") is not None:
+    own["weights"] = _checks.array("weights", parameters["weights"])
+    _checks.same_shape("weights", own["weights"], "scores", scores)
+  if parameters.get("intents") is not None:
+    own["intents"] = _intents(parameters["intents"], labels)
+  return own
+
+
+def _intents(intents: Any, labels: Array) -> Array:
+  """One number a subtopic of labels `[..., n, s]`, as `[..., s]`."""
+  intents = masking.floating(_checks.array("intents", intents))
+  shape = (*labels.shape[:-2], labels.shape[-1])
+  if intents.shape == shape:
+    return intents
+  if intents.shape != shape[-1:]:
+    raise ValueError(
+      f"intents must have one number a subtopic, shape {shape[-1:]} or {shape}, got "
+      f"{intents.shape}."
+    )
+  # Laid out over devices as the queries are.
+  nothing = jnp.sum(jnp.zeros_like(labels[..., :1, :], intents.dtype), axis=-2)
+  return nothing + intents.reshape((1,) * (nothing.ndim - 1) + shape[-1:])
+
+
+def _never_empty(axis: int, arrays: Any) -> Any:
+  """The same arrays with one element along an axis of none."""
+
+  def padded(x):
+    return jnp.pad(x, [(0, i == axis) for i in range(x.ndim)]) if x.shape[axis] == 0 else x
+
+  return jax.tree.map(padded, arrays)
 
 
 def _split(parameters: list[Mapping[str, Any]]) -> tuple[list[Any], tuple[Any, ...], Any]:
   """Separates numbers and arrays, which may be traced, from what must be known now."""
-  parameters = [{k: v for k, v in p.items() if k != _PER_ITEM} for p in parameters]
+  parameters = [{k: v for k, v in p.items() if k not in _OF_QUERIES} for p in parameters]
   leaves, tree = jax.tree.flatten(parameters)
   traced = [isinstance(x, float | Array | np.ndarray | np.number) for x in leaves]
   arrays = [x for x, t in zip(leaves, traced, strict=True) if t]
@@ -128,19 +168,24 @@ class _Traced:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _answer(spec, arrays, weights, ranking, scores, labels, where):
+def _answer(spec, arrays, own, ranking, scores, labels, where):
   kernels, plain, tree, depth = spec
   arrays = iter(arrays)
   parameters = jax.tree.unflatten(tree, [next(arrays) if x is _Traced else x for x in plain])
 
-  def query(scores, labels, where, weights, key):
+  def query(scores, labels, where, own, key):
+    judged = masking.floating(labels) if labels.ndim > 1 else None
+    if judged is not None:
+      labels = jnp.sum(gains.linear(judged), axis=-1)
     spoiled = where & (_isnan(scores) | _isnan(labels))
-    scores, labels = (jnp.where(where & ~spoiled, x, jnp.zeros_like(x)) for x in (scores, labels))
+    kept = where & ~spoiled
+    scores, labels = (jnp.where(kept, x, jnp.zeros_like(x)) for x in (scores, labels))
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=depth)
+    judgements = () if judged is None else (jnp.where(kept[:, None], judged, -1),)
     values = [
-      kernel(ranked, **own, **({} if w is None else {_PER_ITEM: w}))
-      for kernel, own, w in zip(kernels, parameters, weights, strict=True)
+      kernel(ranked, *judgements, **given, **extra)
+      for kernel, given, extra in zip(kernels, parameters, own, strict=True)
     ]
     answers = jnp.stack(values) if together else values
     return jax.tree.map(functools.partial(_spoil, jnp.any(spoiled)), answers)
@@ -151,7 +196,7 @@ def _answer(spec, arrays, weights, ranking, scores, labels, where):
   queries = masking.lift(query, scores.ndim - 1)
   if scores.ndim > 1 and isinstance(ranking, Exact):
     queries = masking.in_blocks(queries, _rows(scores))
-  values = queries(scores, labels, where, weights, keys)
+  values = queries(scores, labels, where, own, keys)
   return [values[..., i] for i in range(len(kernels))] if together else values
 
 

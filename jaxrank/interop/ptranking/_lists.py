@@ -1,0 +1,95 @@
+"""Lists in rank order, as ptranking has them, to and from the metrics of jaxrank."""
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxrank import _checks, discounts
+
+
+def at(metric: Callable[..., Any], lists: np.ndarray, ks: Any, **parameters: Any) -> np.ndarray:
+  """A metric of lists in rank order, `[lists, cutoffs]`, with parameters of each list."""
+  if isinstance(ks, str) or not isinstance(ks, Iterable):
+    raise TypeError(f"ks must be a sequence of cut-offs, got {ks!r}; use the _at_k of one.")
+  cutoffs = [lists.shape[1] or 1 if k is None else _checks.cutoff(k, "a cut-off") for k in ks]
+  k = padded(np.array(cutoffs, np.int32))
+  given = {name: padded(np.asarray(x, np.float32)) for name, x in parameters.items()}
+  values = _ranked(metric, padded(lists), padded(np.ones(lists.shape[:2], bool)), k, given)
+  return np.asarray(values)[: len(lists), : len(cutoffs)]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _ranked(
+  metric: Callable[..., Any], labels: Array, where: Array, ks: Array, parameters: dict[str, Array]
+) -> Array:
+  scores = -jnp.arange(labels.shape[1], dtype=jnp.float32)
+
+  def query(labels, where, parameters):
+    return jax.vmap(lambda k: metric(scores, labels, where=where, k=k, **parameters))(ks)
+
+  return jax.vmap(query)(labels, where, parameters)
+
+
+def padded(x: np.ndarray) -> np.ndarray:
+  """With zeros up to powers of 2, from 8 on, so that few shapes are compiled."""
+  return np.pad(x, [(0, (1 << max(n - 1, 7).bit_length()) - n) for n in x.shape])
+
+
+def array(name: str, x: Any) -> np.ndarray:
+  """Numbers of any library as float32."""
+  if hasattr(x, "detach"):
+    x = x.detach().cpu()
+  try:
+    return np.asarray(x, np.float32)
+  except (TypeError, ValueError) as error:
+    raise TypeError(f"{name} must be numbers, got {type(x).__name__}: {error}") from None
+
+
+def as_lists(x: Any) -> np.ndarray:
+  """`[queries or subtopics, ranks]`."""
+  x = array("rankings", x)
+  if x.ndim != 2:
+    raise ValueError(f"rankings must have two axes, the second of ranks, got shape {x.shape}.")
+  return x
+
+
+def pair(system: Any, ideal: Any) -> tuple[np.ndarray, np.ndarray]:
+  """Rankings of the same queries."""
+  system, ideal = as_lists(system), as_lists(ideal)
+  if len(system) != len(ideal):
+    raise ValueError(f"there are {len(system)} rankings and {len(ideal)} ideal ones.")
+  return system, ideal
+
+
+def best(max_label: Any, lists: np.ndarray) -> np.ndarray:
+  """The best grade of each query."""
+  if max_label is not None:
+    return np.broadcast_to(array("max_label", max_label).reshape(-1), (len(lists),))
+  return lists.max(axis=tuple(range(1, lists.ndim)), initial=0)
+
+
+def up_to(k: Any, lists: np.ndarray) -> range:
+  """All cut-offs as far as `k`, or as the lists."""
+  last = _checks.cutoff(k)
+  return range(1, (lists.shape[1] if last is None else int(last)) + 1)
+
+
+def discount(lists: np.ndarray) -> np.ndarray:
+  """Of every rank, `[1, ranks]`."""
+  rank = jnp.arange(1, lists.shape[1] + 1, dtype=jnp.float32)
+  return np.asarray(discounts.logarithmic(rank))[None]
+
+
+def differences(x: np.ndarray) -> np.ndarray:
+  """`x_i - x_j`, of the last axis."""
+  return x[:, :, None] - x[:, None]
+
+
+def ratio(x: np.ndarray, y: Any) -> np.ndarray:
+  """`x / y`, and 0 where `y` is."""
+  return np.divide(x, y, out=np.zeros_like(x), where=y != 0)
