@@ -3,7 +3,6 @@
 import statistics
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
@@ -62,7 +61,7 @@ def expected(
     TypeError: for parameters next to names, which have their own.
   """
   ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return moments(ask, null, count=1)[0]
+  return ask.named(moments(ask, null, count=1)[0])
 
 
 def std(
@@ -101,7 +100,7 @@ def std(
     TypeError: for parameters next to names, which have their own.
   """
   ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return moments(ask, null)[1]
+  return ask.named(moments(ask, null)[1])
 
 
 def variance(
@@ -137,7 +136,7 @@ def variance(
     TypeError: for parameters next to names, which have their own.
   """
   ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return jax.tree.map(jnp.square, moments(ask, null)[1])
+  return ask.named(map(jnp.square, moments(ask, null)[1]))
 
 
 def adjusted(
@@ -188,7 +187,7 @@ def adjusted(
   ask = asked(measures, parameters)
   values = ask(scores, labels, where=where, ranking=ranking)
   null = null_of(labels, where, retrieved_by(scores), key, samples, values)
-  return jax.tree.map(adjust, values, *moments(ask, null, count=1))
+  return ask.named(map(adjust, values, *moments(ask, null, count=1)))
 
 
 def z_score(
@@ -236,7 +235,7 @@ def z_score(
   ask = asked(measures, parameters)
   values = ask(scores, labels, where=where, ranking=ranking)
   null = null_of(labels, where, retrieved_by(scores), key, samples, values)
-  return jax.tree.map(standardise, values, *moments(ask, null))
+  return ask.named(map(standardise, values, *moments(ask, null)))
 
 
 def sampled(
@@ -252,6 +251,7 @@ def sampled(
 ) -> Any:
   """Mean and variance of a metric over random orders, with what they may be wrong by.
 
+  >>> import jax
   >>> import jaxrank as jr
   >>> found = sampled(jr.spearman, jnp.arange(11), key=jax.random.key(0))
   >>> print(abs(found.expected) < 2 * found.expected_margin)
@@ -288,4 +288,4 @@ def sampled(
     return Sampled(mean, next(margins), variance, next(margins))
 
   ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return jax.tree.map(summarise, draws(ask, null))
+  return ask.named(map(summarise, draws(ask, null)))

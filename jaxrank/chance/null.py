@@ -1,7 +1,6 @@
 """Chance as a question: a metric asked of queries in which all retrieved items tie."""
 
 import functools
-import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -28,20 +27,45 @@ class Null(NamedTuple):
   samples: int
 
 
-def asked(measures: Measures, parameters: dict[str, Any]) -> Callable[..., Any]:
-  """`values(scores, labels, *, where, ranking)`."""
+class Asked(NamedTuple):
+  """What to ask: a metric with its parameters, or measures, in one call."""
+
+  function: Callable[..., Any]
+  measures: tuple[Measure, ...] | None
+
+  def __call__(self, scores: Any, labels: Any, **how: Any) -> list[Array]:
+    """The values `[...]` of each."""
+    found = self.function(scores, labels, **how)
+    values = [found] if self.measures is None else [found[x.name] for x in self.measures]
+    if not all(isinstance(value, Array) for value in values):
+      raise TypeError("chance takes metrics with one value per query, not curves.")
+    return values
+
+  def named(self, values: Iterable[Any]) -> Any:
+    """By name, or the one value of a metric that has none."""
+    if self.measures is None:
+      return next(iter(values))
+    return {measure.name: value for measure, value in zip(self.measures, values, strict=True)}
+
+
+def asked(measures: Measures, parameters: dict[str, Any]) -> Asked:
+  """Reads what the caller wants to know of."""
   if "ranking" in parameters:
     raise TypeError("ranking: chance has its own, the random order; leave it out.")
   if callable(measures) and not isinstance(measures, Measure):
-    return functools.partial(measures, **parameters)
+    return Asked(functools.partial(measures, **parameters), None)
   if parameters:
     raise TypeError(
       f"{', '.join(parameters)}: parameters go with a metric such as jaxrank.ndcg; those of a "
       "name are part of it, as in nDCG@10."
     )
-  if not isinstance(measures, Measure):
-    return functools.partial(evaluate, parse(measures))
-  return lambda *args, **kwargs: evaluate([measures], *args, **kwargs)[measures.name]
+  if isinstance(measures, Measure):
+    return Asked(lambda *lists, **how: evaluate([measures], *lists, **how)[measures.name], None)
+  return _evaluated(parse(measures))
+
+
+def _evaluated(measures: tuple[Measure, ...]) -> Asked:
+  return Asked(functools.partial(evaluate, measures), measures)
 
 
 def null_of(
@@ -66,22 +90,21 @@ def retrieved_by(scores: Any) -> Any:
   return ~np.isneginf(np.asarray(scores))
 
 
-def moments(ask: Callable[..., Any], null: Null, count: int = 2) -> tuple[Any, ...]:
-  """Mean and standard deviation of what is asked, or the mean alone."""
+def moments(ask: Asked, null: Null, count: int = 2) -> tuple[list[Array], ...]:
+  """Mean and standard deviation of each value, or the mean alone."""
   try:
     return _closed_form(ask, null, count)
   except NoClosedFormError:
     if null.key is None:
       raise
-  if isinstance(ask, functools.partial) and ask.func is evaluate and len(ask.args[0]) > 1:
-    each = [moments(functools.partial(evaluate, (x,)), null, count) for x in ask.args[0]]
-    return tuple(functools.reduce(operator.or_, named) for named in zip(*each, strict=True))
-  values = draws(ask, null)
-  taken = (jnp.mean, functools.partial(jnp.std, ddof=1))[:count]
-  return tuple(jax.tree.map(functools.partial(moment, axis=0), values) for moment in taken)
+  if ask.measures and len(ask.measures) > 1:
+    each = [moments(_evaluated((measure,)), null, count) for measure in ask.measures]
+    return tuple([value for (value,) in moment] for moment in zip(*each, strict=True))
+  (values,) = draws(ask, null)
+  return ([jnp.mean(values, axis=0)], [jnp.std(values, axis=0, ddof=1)])[:count]
 
 
-def _closed_form(ask: Callable[..., Any], null: Null, count: int) -> tuple[Any, ...]:
+def _closed_form(ask: Asked, null: Null, count: int) -> tuple[list[Array], ...]:
   def values(spread):
     return ask(null.scores, null.labels, where=null.where, ranking=Shuffled(spread))
 
@@ -89,12 +112,12 @@ def _closed_form(ask: Callable[..., Any], null: Null, count: int) -> tuple[Any, 
     return (values(None),)
   mean, slope = jax.jvp(values, (jnp.float32(0),), (jnp.float32(1),))
   # A NaN has slope 0, and fewer is better where it is negative.
-  deviation = jax.tree.map(lambda m, s: jnp.where(jnp.isnan(m), m, jnp.abs(s)), mean, slope)
-  return mean, deviation
+  pairs = zip(mean, slope, strict=True)
+  return mean, [jnp.where(jnp.isnan(m), m, jnp.abs(s)) for m, s in pairs]
 
 
-def draws(ask: Callable[..., Any], null: Null) -> Any:
-  """The values of random orders, `[samples, ...]`."""
+def draws(ask: Asked, null: Null) -> list[Array]:
+  """The values of random orders, `[samples, ...]` each."""
   column = jnp.zeros_like(null.scores) + sorting.slots(null.scores).astype(null.scores.dtype)
 
   def draw(key):
