@@ -8,7 +8,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._typing import Ranking
-from jaxrank.chance.null import Measures, asked, draws, moments, null_of, retrieved_by
+from jaxrank.chance.null import Measures, asked, draws, moments_of, null_of, retrieved_by
 from jaxrank.masking import safe_sqrt
 from jaxrank.ranking import Exact
 
@@ -61,7 +61,7 @@ def expected(
     TypeError: for parameters next to names, which have their own.
   """
   ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return ask.named(moments(ask, null, count=1)[0])
+  return ask.named(moments_of(ask, null, count=1)[0])
 
 
 def std(
@@ -76,8 +76,8 @@ def std(
 ) -> Any:
   """The standard deviation of a metric over all orders of the retrieved items.
 
-  It takes the time of one sort, but for ERR and nERR: O(k^2) memory, and O(k^2) time for each
-  item that may stop a user, with `k = n` unless it is a Python int.
+  At most O(n log n), but for ERR and nERR: O(k^2) memory, and O(k^2) time for each item that may
+  stop a user, with `k = n` unless it is a Python int.
 
   >>> import jaxrank as jr
   >>> print(f"{std(jr.precision, jnp.array([1, 0, 0, 0]), k=2):.5f}")
@@ -100,7 +100,7 @@ def std(
     TypeError: for parameters next to names, which have their own.
   """
   ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return ask.named(moments(ask, null)[1])
+  return ask.named(moments_of(ask, null)[1])
 
 
 def variance(
@@ -136,7 +136,7 @@ def variance(
     TypeError: for parameters next to names, which have their own.
   """
   ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return ask.named(map(jnp.square, moments(ask, null)[1]))
+  return ask.named(map(jnp.square, moments_of(ask, null)[1]))
 
 
 def adjusted(
@@ -187,7 +187,7 @@ def adjusted(
   ask = asked(measures, parameters)
   values = ask(scores, labels, where=where, ranking=ranking)
   null = null_of(labels, where, retrieved_by(scores), key, samples, values)
-  return ask.named(map(adjust, values, *moments(ask, null, count=1)))
+  return ask.named(map(adjust, values, *moments_of(ask, null, count=1)))
 
 
 def z_score(
@@ -235,7 +235,7 @@ def z_score(
   ask = asked(measures, parameters)
   values = ask(scores, labels, where=where, ranking=ranking)
   null = null_of(labels, where, retrieved_by(scores), key, samples, values)
-  return ask.named(map(standardise, values, *moments(ask, null)))
+  return ask.named(map(standardise, values, *moments_of(ask, null)))
 
 
 def sampled(

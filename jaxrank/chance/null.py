@@ -90,7 +90,7 @@ def retrieved_by(scores: Any) -> Any:
   return ~np.isneginf(np.asarray(scores))
 
 
-def moments(ask: Asked, null: Null, count: int = 2) -> tuple[list[Array], ...]:
+def moments_of(ask: Asked, null: Null, count: int = 2) -> tuple[list[Array], ...]:
   """Mean and standard deviation of each value, or the mean alone."""
   try:
     return _closed_form(ask, null, count)
@@ -98,7 +98,7 @@ def moments(ask: Asked, null: Null, count: int = 2) -> tuple[list[Array], ...]:
     if null.key is None:
       raise
   if ask.measures and len(ask.measures) > 1:
-    each = [moments(_evaluated((measure,)), null, count) for measure in ask.measures]
+    each = [moments_of(_evaluated((measure,)), null, count) for measure in ask.measures]
     return tuple([value for (value,) in moment] for moment in zip(*each, strict=True))
   (values,) = draws(ask, null)
   return ([jnp.mean(values, axis=0)], [jnp.std(values, axis=0, ddof=1)])[:count]
