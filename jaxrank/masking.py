@@ -1,4 +1,4 @@
-"""One query to many, and many values to one: `lift`, `in_blocks`, `aggregate`, safe division."""
+"""One query to many, and many values to one: `lift`, `in_blocks`, `aggregate`, safe arithmetic."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +49,12 @@ def safe_divide(x: Array, y: Array) -> Array:
   """
   zero = y == 0
   return jnp.where(zero, 0, x / jnp.where(zero, 1, y))
+
+
+def safe_sqrt(x: Array) -> Array:
+  """A square root, and 0 with gradient 0 where `x` is not positive."""
+  positive = x > 0
+  return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
 
 
 def relevant(labels: Array, where: Array, rel: ArrayLike | None = None) -> Array:

@@ -14,6 +14,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 SECTIONS = ("Args:", "Returns:")
 MODULES = (
   jaxrank,
+  jaxrank.chance,
   jaxrank.discounts,
   jaxrank.gains,
   jaxrank.labels,

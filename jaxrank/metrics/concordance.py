@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import sorting, ties
 from jaxrank._typing import Ranked
-from jaxrank.masking import safe_divide
+from jaxrank.masking import safe_divide, safe_sqrt
 from jaxrank.metrics._metric import metric
 
 
@@ -120,14 +120,9 @@ def spearman(ranked: Ranked) -> Array:
   key, item = sorting.order(sorting.keys(ranked.labels, ranked.where))
   labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
   x, y = _centred(position, ranked), _centred(labels, ranked)
-  return safe_divide(jnp.sum(x * y), _root(jnp.sum(x * x)) * _root(jnp.sum(y * y)))
+  return safe_divide(jnp.sum(x * y), safe_sqrt(jnp.sum(x * x)) * safe_sqrt(jnp.sum(y * y)))
 
 
 def _centred(position: Array, ranked: Ranked) -> Array:
   mean = safe_divide(jnp.sum(jnp.where(ranked.where, position, 0)), ranked.count(ranked.where))
   return jnp.where(ranked.where, position - mean, 0)
-
-
-def _root(x: Array) -> Array:
-  """A square root whose gradient at 0 is 0."""
-  return jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1)), 0)

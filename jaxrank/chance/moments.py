@@ -1,0 +1,291 @@
+"""Moments of metrics under chance, in closed form or by sampling, and values against them."""
+
+import statistics
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank._typing import Ranking
+from jaxrank.chance.null import Measures, asked, draws, moments_of, null_of, retrieved_by
+from jaxrank.masking import safe_sqrt
+from jaxrank.ranking import Exact
+
+# An expectation so many roundings from 1 leaves no room above chance.
+_ROUNDINGS = 128
+
+
+class Sampled(NamedTuple):
+  """Moments by sampling, each with half the width of its confidence interval, `[...]`."""
+
+  expected: Array
+  expected_margin: Array
+  variance: Array
+  variance_margin: Array
+
+
+def expected(
+  measures: Measures,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  retrieved: ArrayLike | None = None,
+  key: Array | None = None,
+  samples: int = 1000,
+  **parameters: Any,
+) -> Any:
+  """The mean of a metric over all orders of the retrieved items.
+
+  >>> import jaxrank as jr
+  >>> labels = jnp.array([1, 0, 0, 0])
+  >>> print(f"{expected(jr.reciprocal_rank, labels):.5f}")  # (1 + 1/2 + 1/3 + 1/4) / 4
+  0.52083
+  >>> print({name: f"{value:.5f}" for name, value in expected("P@2 AP", labels).items()})
+  {'P@2': '0.25000', 'AP': '0.52083'}
+
+  Args:
+    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
+    key: Samples what has no closed form, and nothing else.
+    samples: How many orders are sampled, at once.
+    **parameters: Those of the metric, such as `k`.
+
+  Returns:
+    `[...]`, one value per query; by name for names.
+
+  Raises:
+    NoClosedFormError: if only samples could tell, and there is no key.
+    TypeError: for parameters next to names, which have their own.
+  """
+  ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
+  return ask.named(moments_of(ask, null, count=1)[0])
+
+
+def std(
+  measures: Measures,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  retrieved: ArrayLike | None = None,
+  key: Array | None = None,
+  samples: int = 1000,
+  **parameters: Any,
+) -> Any:
+  """The standard deviation of a metric over all orders of the retrieved items.
+
+  At most O(n log n), but for ERR and nERR: O(k^2) memory, and O(k^2) time for each item that may
+  stop a user, with `k = n` unless it is a Python int.
+
+  >>> import jaxrank as jr
+  >>> print(f"{std(jr.precision, jnp.array([1, 0, 0, 0]), k=2):.5f}")
+  0.25000
+
+  Args:
+    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
+    key: Samples what has no closed form, and nothing else.
+    samples: How many orders are sampled, at once.
+    **parameters: Those of the metric, such as `k`.
+
+  Returns:
+    `[...]`, one value per query, exactly 0 if no order differs; by name for names.
+
+  Raises:
+    NoClosedFormError: if only samples could tell, and there is no key.
+    TypeError: for parameters next to names, which have their own.
+  """
+  ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
+  return ask.named(moments_of(ask, null)[1])
+
+
+def variance(
+  measures: Measures,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  retrieved: ArrayLike | None = None,
+  key: Array | None = None,
+  samples: int = 1000,
+  **parameters: Any,
+) -> Any:
+  """The variance of a metric over all orders of the retrieved items: the square of `std`.
+
+  >>> import jaxrank as jr
+  >>> print(f"{variance(jr.precision, jnp.array([1, 0, 0, 0]), k=2):.5f}")
+  0.06250
+
+  Args:
+    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
+    key: Samples what has no closed form, and nothing else.
+    samples: How many orders are sampled, at once.
+    **parameters: Those of the metric, such as `k`.
+
+  Returns:
+    `[...]`, one value per query, exactly 0 if no order differs; by name for names.
+
+  Raises:
+    NoClosedFormError: if only samples could tell, and there is no key.
+    TypeError: for parameters next to names, which have their own.
+  """
+  ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
+  return ask.named(map(jnp.square, moments_of(ask, null)[1]))
+
+
+def adjusted(
+  measures: Measures,
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+  key: Array | None = None,
+  samples: int = 1000,
+  **parameters: Any,
+) -> Any:
+  """The value of a metric corrected for chance: 0 for a random order, 1 for a value of 1.
+
+  `(m - E) / (1 - E)` with value `m` and expectation `E` over the orders of the items with a
+  score above -inf. It means something for a metric whose best value is 1.
+
+  >>> import jaxrank as jr
+  >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([0, 1, 0, 0])
+  >>> print(f"{adjusted(jr.reciprocal_rank, scores, labels):.5f}")  # .5 is less than chance gives
+  -0.04348
+
+  Args:
+    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    scores: `[..., n]`.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    ranking: Exact or smooth, for the value; chance is always exact.
+    key: Samples what has no closed form, and nothing else.
+    samples: How many orders are sampled, at once.
+    **parameters: Those of the metric, such as `k`.
+
+  Returns:
+    `[...]`, at most 1 if the metric is; 0 where `E` is 1. By name for names.
+
+  Raises:
+    NoClosedFormError: if only samples could tell, and there is no key.
+    TypeError: for parameters next to names, which have their own.
+  """
+
+  def adjust(value, mean):
+    room = 1 - mean
+    none = jnp.abs(room) <= _ROUNDINGS * float(jnp.finfo(mean.dtype).eps)
+    # Times 0, so that NaN stays.
+    return jnp.where(none, (value - mean) * 0, (value - mean) / jnp.where(none, 1, room))
+
+  ask = asked(measures, parameters)
+  values = ask(scores, labels, where=where, ranking=ranking)
+  null = null_of(labels, where, retrieved_by(scores), key, samples, values)
+  return ask.named(map(adjust, values, *moments_of(ask, null, count=1)))
+
+
+def z_score(
+  measures: Measures,
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+  key: Array | None = None,
+  samples: int = 1000,
+  **parameters: Any,
+) -> Any:
+  """How many standard deviations a metric is from its expectation by chance.
+
+  `(m - E) / std`, over the orders of the items with a score above -inf.
+
+  >>> import jaxrank as jr
+  >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 1, 0, 0])
+  >>> print(f"{z_score(jr.precision, scores, labels, k=2):.5f}")
+  1.73205
+
+  Args:
+    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    scores: `[..., n]`.
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    ranking: Exact or smooth, for the value; chance is always exact.
+    key: Samples what has no closed form, and nothing else.
+    samples: How many orders are sampled, at once.
+    **parameters: Those of the metric, such as `k`.
+
+  Returns:
+    `[...]`, 0 where no order differs; by name for names.
+
+  Raises:
+    NoClosedFormError: if only samples could tell, and there is no key.
+    TypeError: for parameters next to names, which have their own.
+  """
+
+  def standardise(value, mean, deviation):
+    never = deviation == 0
+    return (value - mean) * jnp.where(never, 0, 1 / jnp.where(never, 1, deviation))
+
+  ask = asked(measures, parameters)
+  values = ask(scores, labels, where=where, ranking=ranking)
+  null = null_of(labels, where, retrieved_by(scores), key, samples, values)
+  return ask.named(map(standardise, values, *moments_of(ask, null)))
+
+
+def sampled(
+  measures: Measures,
+  labels: ArrayLike,
+  *,
+  key: Array,
+  samples: int = 1000,
+  confidence: float = 0.95,
+  where: ArrayLike | None = None,
+  retrieved: ArrayLike | None = None,
+  **parameters: Any,
+) -> Any:
+  """Mean and variance of a metric over random orders, with what they may be wrong by.
+
+  >>> import jax
+  >>> import jaxrank as jr
+  >>> found = sampled(jr.spearman, jnp.arange(11), key=jax.random.key(0))
+  >>> print(abs(found.expected) < 2 * found.expected_margin)
+  True
+  >>> print(abs(found.variance - 1 / 10) < 2 * found.variance_margin)
+  True
+
+  Args:
+    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    labels: `[..., n]`.
+    key: A PRNG key; each query has orders of its own.
+    samples: How many orders are sampled, at once.
+    confidence: How often moments shall be within their margins.
+    where: `[..., n]`, False on padding.
+    retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
+    **parameters: Those of the metric, such as `k`.
+
+  Returns:
+    `Sampled` moments and margins, `[...]` each; by name for names.
+
+  Raises:
+    ValueError: unless there are two samples at least, and `confidence` is between 0 and 1.
+  """
+  if not 0 < confidence < 1:
+    raise ValueError(f"confidence must be between 0 and 1, got {confidence}.")
+  errors = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
+
+  def summarise(values):
+    mean, deviation = jnp.mean(values, axis=0), jnp.std(values, axis=0, ddof=1)
+    variance = jnp.square(deviation)
+    fourth = jnp.mean((values - mean[None]) ** 4, axis=0)
+    unsure = fourth - (samples - 3) / (samples - 1) * jnp.square(variance)
+    margins = (errors / samples**0.5 * x for x in (deviation, safe_sqrt(unsure)))
+    return Sampled(mean, next(margins), variance, next(margins))
+
+  ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
+  return ask.named(map(summarise, draws(ask, null)))

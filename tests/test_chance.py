@@ -1,0 +1,348 @@
+"""Chance against all orders of small queries, one by one, and what it promises beyond them."""
+
+import functools
+import math
+
+import cases
+import jax
+import jax.numpy as jnp
+import numpy as np
+import oracles
+import pytest
+
+import jaxrank as jr
+
+QUERIES, N = 20, 6
+
+
+def average_precision(order, items, k=None, rel=None, normalizer="relevant"):
+  """Of one order, which the oracle of ties never sees."""
+  count = oracles.relevant_count(items, rel)
+  if normalizer == "cutoff":
+    count = min(oracles.cutoff(items, k), count)
+  return oracles.ratio(oracles.precision_sum(order, items, k, rel), count)
+
+
+def scored(oracle):
+  """A statistic of scores as one of an order."""
+
+  def value(order, items):
+    lost = [item for item in items if item.score == -math.inf]
+    ranked = [item._replace(score=-float(rank)) for rank, item in enumerate(order)]
+    return oracle(tuple(ranked + lost))
+
+  return value
+
+
+ORACLES = {
+  "average_precision": average_precision,
+  **{name: scored(getattr(oracles, name)) for name in ("auc", "kendall_tau", "spearman")},
+  "ordered_pair_accuracy": scored(oracles.ordered_pair_accuracy),
+}
+ASKED = (
+  ("ndcg", {"k": 3}),
+  ("dcg", {"k": 20}),
+  ("err", {}),
+  ("err", {"k": 3, "max_label": 4.0}),
+  ("nerr", {"k": 1}),
+  ("rbp", {"k": 4, "persistence": 0.5, "rel": 2}),
+  ("precision", {}),
+  ("precision", {"k": 9, "divisor": "retrieved"}),
+  ("recall", {"k": 2}),
+  ("f_measure", {"k": 2, "beta": 2.0}),
+  ("fall_out", {"k": 3}),
+  ("r_precision", {}),
+  ("hit_rate", {"k": 2}),
+  ("reciprocal_rank", {"k": 3, "rel": 2}),
+  ("average_precision", {}),
+  ("average_precision", {"k": 1}),
+  ("average_precision", {"k": 4, "normalizer": "cutoff"}),
+  ("auc", {}),
+  ("kendall_tau", {}),
+  ("ordered_pair_accuracy", {}),
+)
+
+
+def measure(metric, parameters):
+  """A measure by the call it stands for."""
+  parameters = tuple(sorted(parameters.items()))
+  return jr.Measure(f"{metric}{parameters}", metric, parameters)
+
+
+MEASURES = [measure(*asked) for asked in ASKED]
+# One of each kind of answer of a ranking.
+FEW = [MEASURES[i] for i in (0, 3, 12, 14, 17)]
+
+
+class Small:
+  """Queries of up to six items: graded, unjudged, not retrieved, padded; some with one label."""
+
+  def __init__(self):
+    rng = np.random.default_rng(0)
+    drawn = rng.choice(np.float32(cases.LABEL_KINDS[5] + (0.0, 3.0)), (QUERIES, N))
+    drawn[:4] = np.float32([[0], [1], [3], [2]])
+    drawn[4, 1:] = 0
+    drawn[5, 1:] = 1
+    self.where = rng.random((QUERIES, N)) < 0.9
+    self.retrieved = rng.random((QUERIES, N)) < 0.85
+    self.where[2:6] = self.retrieved[2:6] = True
+    self.where[6], self.retrieved[7] = False, False
+    hostile = rng.choice(np.float32(cases.HOSTILE_LABELS), drawn.shape)
+    self.labels = np.where(self.where, drawn, hostile)
+    self.lists = {"where": self.where, "retrieved": self.retrieved}
+    scores = np.where(self.retrieved, 0, -np.inf)
+    rows = zip(scores, self.labels, self.where, strict=True)
+    self.items = [oracles.query(*row) for row in rows]
+    self.orders = [oracles.orders(items) for items in self.items]
+
+  def moments(self, metric, parameters):
+    """Means and standard deviations by enumeration, `[queries]` each."""
+    value = ORACLES.get(metric) or getattr(oracles, metric)
+    found = []
+    for items, orders in zip(self.items, self.orders, strict=True):
+      chances, values = np.array([(p, value(order, items, **parameters)) for p, order in orders]).T
+      mean = np.sum(chances * values)
+      found.append((mean, np.sqrt(np.sum(chances * (values - mean) ** 2))))
+    return np.array(found).T
+
+
+@pytest.fixture(scope="module")
+def small():
+  return Small()
+
+
+@pytest.fixture(scope="module")
+def enumerated(small):
+  return {x.name: small.moments(*asked) for x, asked in zip(MEASURES, ASKED, strict=True)}
+
+
+def test_moments_are_those_of_all_orders(small, enumerated):
+  with jax.enable_x64(True):
+    labels = jnp.asarray(small.labels, float)
+    std = jr.chance.std(MEASURES, labels, **small.lists)
+    variance = jr.chance.variance(MEASURES, labels, **small.lists)
+    expected = jr.chance.expected(FEW, labels, **small.lists)
+  assert list(std) == list(variance) == list(enumerated)
+  for name, (mean, deviation) in enumerated.items():
+    scale = max(1, mean.max())
+    np.testing.assert_allclose(std[name], deviation, atol=1e-12 * scale, err_msg=name)
+    np.testing.assert_allclose(variance[name], deviation**2, atol=1e-12 * scale**2, err_msg=name)
+    if name in expected:
+      np.testing.assert_allclose(expected[name], mean, atol=1e-12, err_msg=name)
+    # Where no order differs, not even a rounding is left.
+    assert not np.any(np.asarray(std[name])[deviation < 1e-12])
+
+
+def test_traced_cutoffs(small):
+  names = ("ndcg", "err", "reciprocal_rank", "average_precision")
+  depths = jnp.array([1, 2, 4, 9], jnp.int32)
+
+  @jax.vmap
+  def deviations(k):
+    measures = [measure(name, {"k": k}) for name in names]
+    values = jr.chance.std(measures, small.labels, **small.lists).values()
+    return jnp.stack(list(values))
+
+  found = deviations(depths)
+  for i, k in enumerate(depths.tolist()):
+    for j, name in enumerate(names):
+      _, deviation = small.moments(name, {"k": k})
+      np.testing.assert_allclose(found[i, j], deviation, atol=2e-6, err_msg=f"{name}@{k}")
+
+
+def test_weights_of_items_and_gains_of_functions():
+  labels, weights = np.float32([2, 0, 1, 3, 0]), np.float32([0.5, 1.0, 3.0, 0.0, 2.0])
+  items = oracles.query(np.zeros(5), labels, weights=weights)
+  oracle = functools.partial(oracles.dcg, gains="linear", discounts=0.7, k=3)
+  values = [oracle(order, items) for _, order in oracles.orders(items)]
+  asked = {"gain": jr.gains.linear, "discount": jr.discounts.geometric(0.7), "weights": weights}
+  mean = jr.chance.expected(jr.dcg, labels, k=3, **asked)
+  np.testing.assert_allclose(mean, np.mean(values), rtol=1e-6)
+  std = jr.chance.std(jr.dcg, labels, k=3, **asked)
+  np.testing.assert_allclose(std, np.std(values), rtol=1e-6)
+
+
+def test_huge_gains_have_a_finite_deviation():
+  labels = jnp.array([100.0, 99.0, 0.0, 1.0])
+  std = jr.chance.std(jr.ndcg, labels)
+  with jax.enable_x64(True):
+    np.testing.assert_allclose(std, jr.chance.std(jr.ndcg, np.float64(labels)), rtol=1e-5)
+
+
+def test_values_against_chance(small, enumerated):
+  scores = np.random.default_rng(1).normal(size=small.labels.shape).astype(np.float32)
+  scores = np.where(small.retrieved, scores, np.float32(-np.inf))
+  lists = (FEW[2:], scores, small.labels)
+  values = jr.evaluate(*lists, where=small.where)
+  adjusted = jr.chance.adjusted(*lists, where=small.where)
+  z = jr.chance.z_score(*lists, where=small.where)
+  assert list(values) == list(adjusted) == list(z)
+  for name, value in values.items():
+    mean, deviation = enumerated[name]
+    some, room = deviation > 1e-12, 1 - mean > 1e-12
+    np.testing.assert_allclose(z[name][some], ((value - mean) / deviation)[some], atol=2e-5)
+    np.testing.assert_allclose(adjusted[name][room], ((value - mean) / (1 - mean))[room], atol=2e-6)
+    assert not np.any(z[name][~some])
+    assert not np.any(adjusted[name][~room])
+
+
+def test_nothing_differs_in_long_queries_of_equal_labels():
+  names = "ndcg_burges AP P@5 Success@3 nerr@5"
+  labels = jnp.array([[0.0], [1.0], [3.0]]) + jnp.zeros((1, 300))
+  std = jr.chance.std(names, labels)
+  assert not any(np.any(x) for x in std.values())
+  # Nothing above chance where both are 1.
+  adjusted = jr.chance.adjusted("RR", -jnp.cumsum(labels, axis=1), labels)
+  assert not np.any(adjusted["RR"])
+
+
+def test_queries_of_no_length_are_0():
+  std = jr.chance.std("nDCG RR", jnp.ones((2, 0)))
+  assert all(value.shape == (2,) and not np.any(value) for value in std.values())
+
+
+def test_nan_stays():
+  scores = jnp.array([[1.0, jnp.nan], [1.0, 0.0], [1.0, 0.0], [jnp.nan, 1.0]])
+  labels = jnp.array([[1.0, 0.0], [jnp.nan, 0.0], [1.0, 0.0], [1.0, 1.0]])
+  for function in (jr.chance.adjusted, jr.chance.z_score):
+    value = function(jr.reciprocal_rank, scores, labels)
+    np.testing.assert_array_equal(np.isnan(value), [True, True, False, True])
+  for function in (jr.chance.expected, jr.chance.std, jr.chance.variance):
+    value = function(jr.reciprocal_rank, labels)
+    np.testing.assert_array_equal(np.isnan(value), [False, True, False, False])
+
+
+@pytest.mark.parametrize(
+  ("names", "n", "tolerance"),
+  [("nDCG AP@100 RR Success@10", 10_000, 1e-4), ("ERR@20", 3000, 1e-3)],
+)
+def test_float32_keeps_its_digits_in_long_queries(names, n, tolerance):
+  rng = np.random.default_rng(2)
+  labels = np.float32([rng.random(n) < share for share in (1e-3, 0.5, 0.999)])
+  labels[1] *= rng.integers(1, 5, n)
+  found = jr.chance.std(names, labels)
+  with jax.enable_x64(True):
+    wide = jr.chance.std(names, labels.astype(float))
+  for name in found:
+    assert wide[name].dtype == np.float64
+    np.testing.assert_allclose(found[name], wide[name], rtol=tolerance, err_msg=name)
+
+
+def test_wide_scores_give_wide_values():
+  labels = [1.0, 0.0, 2.0, 0.0]
+  items = oracles.query([4.0, 3.0, 2.0, 1.0], labels)
+  tied = oracles.query([0.0] * 4, labels)
+  value = oracles.reciprocal_rank(items, items)
+  mean = oracles.expectation(oracles.reciprocal_rank, tied)
+  with jax.enable_x64(True):
+    adjusted = jr.chance.adjusted(jr.reciprocal_rank, -jnp.arange(4.0), np.float32(labels))
+    assert adjusted.dtype == jnp.float64
+  np.testing.assert_allclose(adjusted, (value - mean) / (1 - mean), rtol=1e-12)
+
+
+def test_low_scores_of_numpy_are_retrieved():
+  """No float32 is as low, but nothing makes a float64 of numpy one."""
+  labels = np.array([1.0, 0.0, 0.0])
+  low = jr.chance.adjusted(jr.reciprocal_rank, np.array([-1e300, -1e301, -1e302]), labels)
+  np.testing.assert_allclose(low, 1, rtol=1e-6)
+
+
+def test_samples_agree_with_all_orders(small):
+  name, parameters = ASKED[16]
+  key = jax.random.key(3)
+  found = jr.chance.sampled(
+    jr.average_precision, small.labels, key=key, samples=2000, **parameters, **small.lists
+  )
+  mean, deviation = small.moments(name, parameters)
+  assert np.all(np.abs(found.expected - mean) <= 2.5 * found.expected_margin + 1e-6)
+  assert np.all(np.abs(found.variance - deviation**2) <= 2.5 * found.variance_margin + 1e-6)
+  assert np.all(found.expected_margin <= 3 * deviation / 2000**0.5 + 1e-6)
+
+
+def test_margins_are_as_confident_as_they_say():
+  labels = jnp.zeros((200, 6)).at[:, :2].set(1)
+  found = jr.chance.sampled(
+    jr.reciprocal_rank, labels, key=jax.random.key(0), samples=300, confidence=0.8
+  )
+  mean = jr.chance.expected(jr.reciprocal_rank, labels)
+  variance = jr.chance.variance(jr.reciprocal_rank, labels)
+  right = jnp.mean(jnp.abs(found.expected - mean) <= found.expected_margin)
+  assert 0.7 < right < 0.9
+  right = jnp.mean(jnp.abs(found.variance - variance) <= found.variance_margin)
+  assert 0.7 < right < 0.9
+
+
+def test_a_key_samples_only_what_needs_it():
+  key, labels = jax.random.key(4), jnp.array([[2, 0, 1, 0, 0, 3, 0, 1, 0, 0]])
+  std = jr.chance.std("RR spearman", labels, key=key, samples=2000)
+  assert list(std) == ["RR", "spearman"]
+  np.testing.assert_allclose(std["RR"], jr.chance.std(jr.reciprocal_rank, labels), rtol=1e-6)
+  np.testing.assert_allclose(std["spearman"], 1 / 3, rtol=0.05)
+  with pytest.raises(jr.chance.NoClosedFormError, match="pass key="):
+    jr.chance.std("RR spearman", labels)
+  by_hits = {"normalizer": "retrieved", "k": 2}
+  mean = jr.chance.expected(jr.average_precision, labels, key=key, samples=2000, **by_hits)
+  # 1 for two hits and for one at rank 1, and 1/2 for one at rank 2.
+  np.testing.assert_allclose(mean, 12 / 90 + 24 / 90 + 24 / 90 / 2, atol=0.03)
+
+
+def test_measures_names_and_metrics_say_the_same(small):
+  (parsed,) = jr.parse("RR@3")
+  alone = jr.chance.expected(parsed, small.labels, **small.lists)
+  assert np.any(alone)
+  for asked in ("RR@3", ["RR@3"], iter([parsed])):
+    named = jr.chance.expected(asked, small.labels, **small.lists)
+    np.testing.assert_array_equal(named["RR@3"], alone)
+  value = jr.chance.expected(jr.reciprocal_rank, small.labels, k=3, rel=1, **small.lists)
+  np.testing.assert_array_equal(value, alone)
+
+
+def test_under_jit_vmap_and_grad(small):
+  scores = np.where(small.retrieved, np.arange(N, dtype=np.float32)[None], np.float32(-np.inf))
+
+  @jax.jit
+  @jax.vmap
+  @functools.partial(jax.value_and_grad, has_aux=True)
+  def z(scores, labels, where):
+    asked = {"where": where, "k": 3}
+    return jr.chance.z_score(jr.err, scores, labels, **asked), jr.err(scores, labels, **asked)
+
+  (z, value), slope = z(*map(jnp.asarray, (scores, small.labels, small.where)))
+  mean, deviation = small.moments("err", {"k": 3})
+  some = deviation > 1e-12
+  np.testing.assert_allclose(z[some], ((value - mean) / deviation)[some], atol=1e-4)
+  assert not np.any(z[~some])
+  assert not np.any(slope)
+
+
+def test_smooth_values_have_the_slope_of_their_metric():
+  scores, labels = jnp.array([0.3, 0.1, 0.2]), jnp.array([1, 0, 2])
+  smooth = {"ranking": jr.Laplace(0.5), "discount": jr.discounts.reciprocal}
+  slope = jax.grad(lambda scores: jr.dcg(scores, labels, **smooth))(scores)
+  z = jax.grad(lambda scores: jr.chance.z_score(jr.dcg, scores, labels, **smooth))(scores)
+  std = jr.chance.std(jr.dcg, labels, discount=jr.discounts.reciprocal)
+  np.testing.assert_allclose(z, slope / std, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  ("error", "match", "call"),
+  [
+    (TypeError, "as in nDCG@10", lambda y: jr.chance.std("AP", y, k=3)),
+    (TypeError, "leave it out", lambda y: jr.chance.std(jr.ndcg, y, ranking=jr.Exact())),
+    (TypeError, "retrieved must be boolean", lambda y: jr.chance.std(jr.ndcg, y, retrieved=y)),
+    (TypeError, "not curves", lambda y: _sampled(jr.precision_recall_curve, y)),
+    (TypeError, "PRNG key", lambda y: jr.chance.sampled(jr.ndcg, y, key=None)),
+    (ValueError, "did you mean", lambda y: jr.chance.expected("nDGC@10", y)),
+    (ValueError, "at least 2", lambda y: _sampled(jr.ndcg, y, samples=1)),
+    (ValueError, "between 0 and 1", lambda y: _sampled(jr.ndcg, y, confidence=95)),
+    (ValueError, "no closed form", lambda y: jr.chance.expected(jr.spearman, y)),
+    (ValueError, "no closed form", lambda y: jr.chance.std(jr.precision_recall_curve, y)),
+  ],
+)
+def test_mistakes_are_told(error, match, call):
+  with pytest.raises(error, match=match):
+    call(jnp.array([1, 0, 2]))
+
+
+def _sampled(*asked, **how):
+  return jr.chance.sampled(*asked, key=jax.random.key(0), **how)
