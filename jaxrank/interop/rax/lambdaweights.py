@@ -124,4 +124,4 @@ def _differences(x: Array) -> Array:
 def _within(lists: Lists, weight: Array) -> Array:
   """The weights of pairs of valid items of one segment; 0 elsewhere."""
   both = compute_pairs(lists.valid, jnp.logical_and)
-  return jnp.where(both & compute_pairs(lists.segment_keys, jnp.equal), weight, 0)
+  return jnp.where(both & compute_pairs(lists.segment, jnp.equal), weight, 0)

@@ -71,23 +71,24 @@ class Groups:
     """How many items are chosen, int32."""
     return self.total(chosen.astype(jnp.int32))
 
-  def most(self, x: Array) -> Array:
-    """The largest `x`, as `total`; several of them share the gradient."""
-    value = lax.stop_gradient(x)
+  def top(self, x: Array) -> Array:
+    """The largest `x`, as `total`; no gradient."""
+    x = lax.stop_gradient(x)
     if self.first is None:
-      top = jnp.max(value, axis=-1, keepdims=True)
-    else:
-      top = _collect(lambda x, i: x.at[i].max(x), value, self.first)
-    best = value == top
+      return jnp.max(x, axis=-1, keepdims=True)
+    return _collect(lambda x, i: x.at[i].max(x), x, self.first)
+
+  def most(self, x: Array) -> Array:
+    """The largest `x`; several of them share the gradient."""
+    best = x == self.top(x)
     return self.total(jnp.where(best, x, 0)) / self.count(best).astype(x.dtype)
 
   def log_total(self, z: Array, among: Array) -> Array:
     """`log sum exp z` over the items chosen; 0 if there are none."""
-    floor = jnp.full_like(z, jnp.finfo(z.dtype).min)
     some = self.count(among) > 0
-    shift = jnp.where(some, self.most(lax.stop_gradient(jnp.where(among, z, floor))), 0)
-    total = self.total(jnp.where(among, jnp.exp(jnp.where(among, z - shift, 0)), 0))
-    return jnp.where(some, shift + jnp.log(jnp.where(some, total, 1)), 0)
+    top = jnp.where(some, self.top(jnp.where(among, z, jnp.finfo(z.dtype).min)), 0)
+    total = self.total(jnp.where(among, jnp.exp(jnp.where(among, z - top, 0)), 0))
+    return top + jnp.log(jnp.where(some, total, 1))
 
   def reduce(self, values: Array, reduce_fn: ReduceFn | None) -> Array:
     """Reduces one value of each list, or of each segment: that at its first valid item."""
@@ -96,7 +97,7 @@ class Groups:
       return safe_reduce(values[..., 0], where, reduce_fn)
     slot = jnp.broadcast_to(sorting.slots(values), values.shape)
     where = jnp.ones_like(slot, bool) if self.where is None else self.where
-    leader = -self.most(jnp.where(where, -slot, -slot.shape[-1]).astype(jnp.int32))
+    leader = -self.top(jnp.where(where, -slot, -slot.shape[-1]))
     return safe_reduce(values, where & (slot == leader), reduce_fn)
 
 
@@ -169,11 +170,10 @@ class Lists:
     return jnp.clip(score.astype(self.dtype), -bound, bound)
 
   @property
-  def segment_keys(self) -> Array:
-    """int32 numbers, different where the segments are; lists are one segment."""
-    if self.segments is None:
-      return jnp.zeros_like(self.valid, jnp.int32)
-    return segment_keys(self.segments)
+  def segment(self) -> Array:
+    """A number of each segment, int32 from 0 on; lists are one."""
+    first = self.groups.first
+    return jnp.zeros_like(self.valid, jnp.int32) if first is None else first
 
   def weight(self, weights: ArrayLike | None) -> Array:
     """Weights of the valid items, 1 unless given."""

@@ -117,8 +117,8 @@ def poly1_softmax_loss(
   elsewhere = 1 - groups.total(jnp.where(lists.valid, share * chance, 0))
   some = groups.count(lists.valid) > 0
   loss = _cross_entropy(lists, lambda a, where: a, weights)
-  epsilon = jnp.asarray(epsilon).astype(z.dtype)
-  return lists.reduce(loss + jnp.where(some, epsilon * elsewhere, 0), reduce_fn)
+  loss = loss + jnp.where(some, jnp.asarray(epsilon).astype(z.dtype) * elsewhere, 0)
+  return lists.reduce(loss, reduce_fn)
 
 
 def unique_softmax_loss(
@@ -143,7 +143,7 @@ def unique_softmax_loss(
   if gain_fn is not None:
     worth = worth * gain_fn(lists.labels).astype(worth.dtype)
   key = sorting.keys(lax.stop_gradient(lists.labels), lists.kept)
-  missed = _missed_unique(lists.logits, lists.kept, lists.segment_keys, key)
+  missed = _missed_unique(lists.logits, lists.kept, lists.segment, key)
   return lists.reduce(lists.groups.total(jnp.where(lists.kept, worth * missed, 0)), reduce_fn)
 
 
@@ -166,7 +166,7 @@ def listmle_loss(
   """
   lists = Lists.of(scores, labels, where, segments)
   rank = ranks(lists.labels, where=lists.kept, segments=lists.segments, key=key)
-  missed = _missed_in_order(lists.logits, lists.kept, lists.segment_keys, -rank)
+  missed = _missed_in_order(lists.logits, lists.kept, lists.segment, -rank)
   return lists.reduce(lists.groups.total(jnp.where(lists.kept, missed, 0)), reduce_fn)
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import discounts, gains, masking, sorting
+from jaxrank import gains, masking, sorting
 from jaxrank._typing import Ranked
 from jaxrank.interop.rax.lists import (
   Lists,
@@ -43,7 +43,7 @@ def default_discount_fn(rank: ArrayLike) -> Array:
   >>> print(default_discount_fn(jnp.array([1, 3])))
   [1.  0.5]
   """
-  return discounts.logarithmic(masking.floating(jnp.asarray(rank)))
+  return 1 / jnp.log2(masking.floating(jnp.asarray(rank)) + 1)
 
 
 class Found(NamedTuple):
@@ -292,7 +292,7 @@ def _hits(found: Found) -> Array:
   """How many relevant items have a rank no larger than that of each item, itself included."""
   rank, chosen = lax.stop_gradient(found.ranks), found.relevant.astype(jnp.int32)
   key = -rank if rank.dtype == jnp.int32 else sorting.keys(-rank, found.lists.valid)
-  return _counted(key, chosen, found.lists.segment_keys).astype(found.lists.dtype)
+  return _counted(key, chosen, found.lists.segment).astype(found.lists.dtype)
 
 
 @jax.jit

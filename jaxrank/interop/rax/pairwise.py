@@ -74,7 +74,7 @@ def pairwise_loss(
     lists.logits,
     lists.labels.astype(lists.dtype),
     lists.kept,
-    lists.segment_keys,
+    lists.segment,
     lists.weight(weights),
     lists.spoiled,
   )

@@ -5,13 +5,16 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking, smoothing, sorting
+from jaxrank import _checks, kernels, masking, sorting
 from jaxrank._typing import pytree
 from jaxrank.interop.rax import lists
 from jaxrank.interop.rax.lists import Lists, in_segments, isnan, like, segment_keys
+from jaxrank.query import at_least_tiny
+from jaxrank.sorting import take
 
 StepFn = Callable[[Array], Array]
 
@@ -102,7 +105,7 @@ def approx_ranks(
   >>> print(approx_ranks(jnp.array([1.0, 3.0, 2.0])).round(4))
   [2.6119 1.3881 2.    ]
 
-  O(n log n) for the sigmoid, of `approx_t12n` also, on lists; any other step takes all pairs.
+  O(n log n) for the sigmoid, also that of `approx_t12n`; any other step takes all pairs.
 
   Args:
     scores: `[..., n]`.
@@ -118,34 +121,46 @@ def approx_ranks(
   given = Lists.of(scores, scores, where, segments)
   if step_fn is jax.nn.sigmoid:
     step_fn = Sigmoid()
-  if isinstance(step_fn, Sigmoid) and segments is None:
-    rank = _logistic_ranks(step_fn.temperature, given.scores, given.valid)
+  if isinstance(step_fn, Sigmoid):
+    rank = _sigmoid_ranks(step_fn.temperature, given)
   else:
     rank = _ranks_by_pairs(given, step_fn)
   spoiled = given.groups.count(given.spoiled) > 0
   return jnp.where(given.valid, jnp.where(spoiled, jnp.nan, rank), 1)
 
 
-@jax.jit
-def _logistic_ranks(temperature: ArrayLike, scores: Array, where: Array) -> Array:
-  def one(scores, where):
-    return 1 + smoothing.Logistic(temperature)(scores, scores, where).position()
+def _sigmoid_ranks(temperature: ArrayLike, given: Lists) -> Array:
+  ahead = _sigmoids(temperature, given.logits, given.kept, given.segment)
+  found = given.groups.count(given.kept)
+  unranked = given.groups.count(given.valid & ~given.kept)
+  behind = found.astype(ahead.dtype) + (unranked - 1).astype(ahead.dtype) / 2
+  return 1 + jnp.where(given.kept, ahead, behind)
 
-  return masking.lift(one, scores.ndim - 1)(scores, where)
+
+@jax.jit
+def _sigmoids(temperature: ArrayLike, z: Array, live: Array, segment: Array) -> Array:
+  """`sum_j sigmoid((z_j - z_i) / temperature)` over the other live items of the segment."""
+  tail = kernels.logistic(z.dtype.name).tail
+
+  def one(z, live, segment):
+    # What is not live stands behind, whatever its segment.
+    order = in_segments(jnp.where(live, segment, sorting.MASKED), sorting.keys(z, live))
+    z, live = (take(x, order.item) for x in (z, live))
+    ahead = sorting.slots(order.start) - order.start
+    pair, t = np.stack([-tail, tail]), at_least_tiny(temperature, z.dtype)
+    within = kernels.polynomial_sums(z, t, live.astype(z.dtype), pair, order.start)
+    return sorting.scatter(ahead.astype(z.dtype) + within, order.item)
+
+  return masking.lift(one, z.ndim - 1)(z, live, segment)
 
 
 def _ranks_by_pairs(given: Lists, step_fn: StepFn) -> Array:
-  z = given.logits
+  z, slot = given.logits, sorting.slots(given.scores)
   z = jnp.where(given.kept, z, float(-jnp.finfo(z.dtype).max) * 2.0**-24)
-  other = ~jnp.eye(z.shape[-1], dtype=bool)
-  counts = (
-    given.valid[..., None]
-    & given.valid[..., None, :]
-    & jnp.broadcast_to(other, (*z.shape, z.shape[-1]))
-  )
-  if given.segments is not None:
-    counts &= given.segments[..., None] == given.segments[..., None, :]
-  ahead = step_fn(z[..., None, :] - z[..., None])
+  counts = given.valid[..., :, None] & given.valid[..., None, :]
+  counts &= given.segment[..., :, None] == given.segment[..., None, :]
+  counts &= slot[..., :, None] != slot[..., None, :]
+  ahead = step_fn(z[..., None, :] - z[..., :, None])
   return 1 + jnp.sum(jnp.where(counts, ahead, 0), axis=-1)
 
 
