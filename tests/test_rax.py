@@ -76,69 +76,76 @@ def by_list(oracle, scores, *args):
   return [oracle(*one, *args) if one[0] else 0 for one in lists]
 
 
+REDUCTIONS = {"none": None, "mean": jnp.mean, "sum": jnp.sum}
+
+
+@functools.cache
+def measured(coarse=False, topn=None):
+  """All metrics, or all losses, of the padded lists, with every reduction: one program."""
+
+  @jax.jit
+  def values(scores, labels, where, weights):
+    return {
+      (name, how): getattr(rax, name)(
+        scores, labels, where=where, reduce_fn=reduce_fn, **takes(name, topn=topn, weights=weights)
+      )
+      for name in ([*oracles.METRICS, "opa_metric"] if coarse else LOSSES)
+      for how, reduce_fn in REDUCTIONS.items()
+    }
+
+  return values(*map(hostile, (COARSE if coarse else SCORES, LABELS)), WHERE, hostile(WEIGHTS))
+
+
 @pytest.mark.parametrize("topn", [None, 3])
-@pytest.mark.parametrize("name", oracles.METRICS)
-def test_metrics_mean_what_they_say(name, topn):
-  values = by_list(oracles.METRICS[name], COARSE, topn)
-  own = takes(name, weights=hostile(WEIGHTS))
-  metric = functools.partial(
-    getattr(rax, name), hostile(COARSE), hostile(LABELS), where=WHERE, topn=topn, **own
-  )
-  np.testing.assert_allclose(metric(reduce_fn=None), values, rtol=1e-6)
-  np.testing.assert_allclose(metric(), np.mean(np.array(values)[WHERE.any(-1)]), rtol=1e-6)
-  np.testing.assert_allclose(metric(reduce_fn=jnp.sum), np.sum(values), rtol=1e-6)
-
-
-def test_ordered_pair_accuracy_means_what_it_says():
-  opa = functools.partial(rax.opa_metric, hostile(COARSE), hostile(LABELS), where=WHERE)
-  values = by_list(oracles.opa, COARSE)
-  np.testing.assert_allclose(opa(reduce_fn=None), values, rtol=1e-6)
-  np.testing.assert_allclose(opa(), np.mean(np.array(values)[WHERE.any(-1)]), rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", oracles.LISTWISE)
-def test_losses_of_lists_mean_what_they_say(name):
-  values = by_list(oracles.LISTWISE[name], SCORES)
-  own = takes(name, weights=hostile(WEIGHTS))
-  loss = functools.partial(getattr(rax, name), hostile(SCORES), hostile(LABELS), where=WHERE, **own)
-  np.testing.assert_allclose(loss(reduce_fn=None), values, rtol=1e-5)
-  np.testing.assert_allclose(loss(), np.mean(np.array(values)[WHERE.any(-1)]), rtol=1e-5)
+@pytest.mark.parametrize("name", [*oracles.METRICS, "opa_metric", *oracles.LISTWISE])
+def test_metrics_and_losses_of_lists_mean_what_they_say(name, topn):
+  if name in oracles.METRICS:
+    values, got = by_list(oracles.METRICS[name], COARSE, topn), measured(True, topn)
+  elif name == "opa_metric":
+    values, got = by_list(oracles.opa, COARSE), measured(True)
+  else:
+    values, got = by_list(oracles.LISTWISE[name], SCORES), measured()
+  np.testing.assert_allclose(got[name, "none"], values, rtol=1e-5)
+  np.testing.assert_allclose(got[name, "mean"], np.mean(np.array(values)[WHERE.any(-1)]), rtol=1e-5)
+  np.testing.assert_allclose(got[name, "sum"], np.sum(values), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", oracles.SUMS)
 def test_losses_of_pairs_and_points_are_means_over_the_batch(name):
   sums = [x or (0, 0) for x in by_list(oracles.SUMS[name], SCORES)]
   total, count = np.sum(sums, axis=0)
-  loss = functools.partial(
-    getattr(rax, name),
-    hostile(SCORES),
-    hostile(LABELS),
-    where=WHERE,
-    weights=hostile(WEIGHTS),
-  )
-  np.testing.assert_allclose(loss(), total / count, rtol=1e-5)
-  np.testing.assert_allclose(loss(reduce_fn=jnp.sum), total, rtol=1e-5)
-  one_by_one = loss(reduce_fn=None)
+  got = measured()
+  np.testing.assert_allclose(got[name, "mean"], total / count, rtol=1e-5)
+  np.testing.assert_allclose(got[name, "sum"], total, rtol=1e-5)
+  one_by_one = got[name, "none"]
   assert one_by_one.shape == ((LISTS, ITEMS**2) if name.startswith("pair") else SHAPE)
   np.testing.assert_allclose(one_by_one.sum(-1), [s for s, _ in sums], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [*oracles.METRICS, *LOSSES])
-def test_segments_are_lists_of_their_own(name):
+def test_segments_are_lists_of_their_own():
   """The value of each segment stands at its first valid item, and elsewhere is 0."""
-  scores = COARSE if name in oracles.METRICS else SCORES
-  own = takes(name, topn=2, weights=WEIGHTS)
-  function = functools.partial(getattr(rax, name), reduce_fn=None)
-  got = function(hostile(scores), hostile(LABELS), where=WHERE, segments=SEGMENT, **own)
-  ids = np.arange(-1, SEGMENTS - 1)[:, None, None]
-  member = WHERE & (ids == SEGMENT)
-  repeated = [np.broadcast_to(x, (SEGMENTS, *SHAPE)) for x in (scores, LABELS, WEIGHTS)]
-  own = takes(name, topn=2, weights=repeated[2])
-  apart = function(*repeated[:2], where=member, **own)
-  if apart.shape == (SEGMENTS, LISTS):
-    first = member & (member.cumsum(-1) == 1)
-    apart = np.where(first, apart[..., None], 0)
-  np.testing.assert_allclose(got, np.sum(apart, axis=0), rtol=1e-5, atol=1e-6)
+
+  def values(scores, coarse, labels, weights, **lists):
+    return {
+      name: getattr(rax, name)(
+        coarse if name in oracles.METRICS else scores,
+        labels,
+        reduce_fn=None,
+        **takes(name, topn=2, weights=weights, **lists),
+      )
+      for name in (*oracles.METRICS, *oracles.LISTWISE, "pairwise_hinge_loss", "pointwise_mse_loss")
+    }
+
+  values = jax.jit(values)
+  given = SCORES, COARSE, LABELS, WEIGHTS
+  got = values(*map(hostile, given), where=WHERE, segments=SEGMENT)
+  member = WHERE & (np.arange(-1, SEGMENTS - 1)[:, None, None] == SEGMENT)
+  each = values(*(np.broadcast_to(x, (SEGMENTS, *SHAPE)) for x in given), where=member)
+  for name, apart in each.items():
+    if apart.shape == (SEGMENTS, LISTS):
+      apart = np.where(member & (member.cumsum(-1) == 1), apart[..., None], 0)
+    total = np.sum(apart, axis=0)
+    np.testing.assert_allclose(got[name], total, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def test_segments_of_a_function_that_knows_none():
@@ -176,49 +183,56 @@ def test_no_array_of_all_pairs(name):
   assert (f"{rows},{n}]" in program) == name.startswith("pairwise")
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_gradients_know_no_padding_and_no_nan(name):
-  own = takes(name, weights=WEIGHTS, segments=SEGMENT)
+def test_gradients_of_losses_know_no_padding_and_no_nan():
+  def losses(scores):
+    own = {"where": WHERE, "weights": WEIGHTS, "segments": SEGMENT}
+    return jnp.stack([getattr(rax, name)(scores, LABELS, **takes(name, **own)) for name in LOSSES])
 
-  def loss(scores):
-    return getattr(rax, name)(scores, LABELS, where=WHERE, **own)
-
-  slope = jax.jit(jax.grad(loss))(hostile(np.where(COARSE > -1, SCORES, -np.inf)))
-  assert np.isfinite(slope).all()
-  assert (slope[~WHERE] == 0).all()
-  assert (slope[(COARSE <= -1) & WHERE] == 0).all()
-  assert (slope != 0).any()
+  check_slopes(losses, LOSSES)
 
 
-@pytest.mark.parametrize("transform", [rax.approx_t12n, rax.bound_t12n])
-@pytest.mark.parametrize("name", [*oracles.METRICS])
-def test_smooth_metrics_have_gradients_everywhere(name, transform):
-  loss = transform(getattr(rax, name))
-  unranked = hostile(np.where(COARSE > -1, SCORES, -np.inf))
-  slope = jax.grad(lambda s: loss(s, hostile(LABELS), where=WHERE, topn=3))(unranked)
-  assert np.isfinite(slope).all()
-  assert (slope[~WHERE] == 0).all()
-  assert (slope[np.isneginf(unranked)] == 0).all()
-  assert (slope != 0).any()
+def smooth_metrics(scores, labels, where, reduce_fn=jnp.mean):
+  """All metrics, smooth by both transformations, in one array."""
+  own = {"where": where, "topn": 3, "reduce_fn": reduce_fn}
+  transforms = (rax.approx_t12n, rax.bound_t12n)
+  metrics = [transform(getattr(rax, name)) for transform in transforms for name in oracles.METRICS]
+  return jnp.stack([metric(scores, labels, **own) for metric in metrics])
 
 
-@pytest.mark.parametrize("transform", [rax.approx_t12n, rax.bound_t12n])
-@pytest.mark.parametrize("name", [*oracles.METRICS])
-def test_smooth_metrics_know_no_padding(name, transform):
-  loss = functools.partial(transform(getattr(rax, name)), reduce_fn=None, topn=3)
-  padded = loss(hostile(SCORES), hostile(LABELS), where=WHERE)
-  for row in range(5, 15):
-    alone = loss(SCORES[row][WHERE[row]], LABELS[row][WHERE[row]])
-    np.testing.assert_allclose(padded[row], alone, rtol=1e-5)
+def test_gradients_of_smooth_metrics_know_no_padding_and_no_nan():
+  labels = hostile(LABELS)
+  names = [*oracles.METRICS] * 2
+  check_slopes(lambda scores: smooth_metrics(scores, labels, WHERE), names)
+
+
+def check_slopes(losses, names):
+  scores = hostile(np.where(COARSE > -1, SCORES, -np.inf))
+  for name, slope in zip(names, jax.jit(jax.jacrev(losses))(scores), strict=True):
+    assert np.isfinite(slope).all(), name
+    assert (slope[~WHERE] == 0).all(), name
+    assert (slope[np.isneginf(scores)] == 0).all(), name
+    assert (slope != 0).any(), name
+
+
+def test_smooth_metrics_know_no_padding():
+  smooth = jax.jit(functools.partial(smooth_metrics, reduce_fn=None))
+  alone = smooth(SCORES[:, :6], LABELS[:, :6], np.ones((LISTS, 6), bool))
+  where = np.tile(np.arange(ITEMS) < 6, (LISTS, 1))
+  padded = [np.where(where, x, y) for x, y in ((SCORES, np.float32(9)), (LABELS, np.float32(3)))]
+  np.testing.assert_allclose(smooth(*padded, where), alone, rtol=1e-5, atol=1e-6)
 
 
 def test_approximate_metrics_become_exact():
   scores = RNG.permuted(np.tile(np.arange(ITEMS, dtype=np.float32), (LISTS, 1)), axis=1)
-  for name in oracles.METRICS:
-    own = takes(name, weights=WEIGHTS, topn=3, segments=SEGMENT)
-    metric = functools.partial(getattr(rax, name), where=WHERE, reduce_fn=None, **own)
-    smooth = rax.approx_t12n(metric, temperature=1e-3)(scores, LABELS)
-    np.testing.assert_allclose(-smooth, metric(scores, LABELS), rtol=1e-5, atol=1e-6)
+
+  def pairs(scores):
+    for name in oracles.METRICS:
+      own = takes(name, weights=WEIGHTS, topn=3, segments=SEGMENT)
+      metric = functools.partial(getattr(rax, name), where=WHERE, reduce_fn=None, **own)
+      yield rax.approx_t12n(metric, temperature=1e-3)(scores, LABELS), metric(scores, LABELS)
+
+  for smooth, exact in jax.jit(lambda scores: list(pairs(scores)))(scores):
+    np.testing.assert_allclose(-smooth, exact, rtol=1e-5, atol=1e-6)
 
 
 def test_hinges_bound_metrics():
@@ -320,27 +334,26 @@ def test_smoothing_keeps_unranked_items_unranked():
   assert noisy(scores, labels, key=jax.random.key(0)) == 0.5
 
 
-@pytest.mark.parametrize("name", ["ndcg_metric", "ap_metric", "softmax_loss", "pairwise_mse_loss"])
-def test_transformations_and_dtypes(name):
-  function = functools.partial(getattr(rax, name), segments=SEGMENT[:8])
-  scores, labels = np.round(SCORES[:8]), LABELS[:8]
-  expected = function(scores, labels)
-  assert expected.dtype == jnp.float32
-  np.testing.assert_allclose(jax.jit(function)(scores, labels), expected, rtol=1e-6)
-  mapped = jax.vmap(lambda *x: getattr(rax, name)(*x[:2], segments=x[2]))
-  each = mapped(scores, labels, SEGMENT[:8])
-  alone = [getattr(rax, name)(s, y, segments=g) for s, y, g in zip(scores, labels, SEGMENT)]  # noqa: B905
-  np.testing.assert_allclose(each, alone, rtol=1e-6)
-  for kind in (jnp.bfloat16, jnp.float16, jnp.int32):
-    got = function(jnp.asarray(scores, kind), jnp.asarray(labels, jnp.int32))
-    assert got.dtype == jnp.float32
+def test_transformations_and_dtypes():
+  names = ("ndcg_metric", "ap_metric", "softmax_loss", "pairwise_mse_loss")
+  scores, labels, segments = np.round(SCORES), LABELS, SEGMENT
+
+  def values(scores, labels, segments=segments):
+    return jnp.stack([getattr(rax, name)(scores, labels, segments=segments) for name in names])
+
+  expected = values(scores, labels)
+  np.testing.assert_allclose(jax.jit(values)(scores, labels), expected, rtol=1e-6)
+  for kind in (jnp.bfloat16, jnp.int32):
+    got = jax.jit(values)(jnp.asarray(scores, kind), jnp.asarray(labels, jnp.int32))
+    assert got.dtype == expected.dtype == jnp.float32
     np.testing.assert_allclose(got, expected, rtol=1e-6)
   with jax.enable_x64(True):
-    wide = getattr(rax, name)(
-      scores.astype(float), labels.astype(float), segments=SEGMENT[:8].astype(int)
-    )
+    given = scores.astype(float), labels.astype(float), segments.astype(int)
+    wide = jax.jit(values)(*given)
   assert wide.dtype == jnp.float64
   np.testing.assert_allclose(wide, expected, rtol=1e-6)
+  mapped = jax.vmap(lambda *lists: rax.ndcg_metric(*lists))(scores, labels)
+  np.testing.assert_allclose(mapped, rax.ndcg_metric(scores, labels, reduce_fn=None), rtol=1e-6)
 
 
 def test_traced_cutoffs():
@@ -359,35 +372,46 @@ def test_masks_of_other_dtypes_and_shapes():
   assert row == rax.softmax_loss(SCORES, LABELS, weights=whole[0], where=whole[1])
 
 
-@pytest.mark.parametrize("name", [*oracles.METRICS, *LOSSES])
-def test_nan_spoils_its_segment_alone(name):
-  scores = jnp.array([jnp.nan, 1.0, 2.0, 0.5])
+def test_nan_spoils_its_segment_alone():
+  names = [*oracles.METRICS, *LOSSES]
   labels, segments = jnp.array([1.0, 0.0, 1.0, 0.0]), jnp.array([0, 0, 1, 1])
-  function = functools.partial(getattr(rax, name), segments=segments)
-  assert jnp.isnan(function(scores, labels))
-  each = function(scores, labels, reduce_fn=None)
-  if name in (*oracles.METRICS, *oracles.LISTWISE):
-    assert jnp.isnan(each).tolist() == [True, False, False, False]
-  assert not jnp.isnan(function(scores, labels, where=jnp.array([False, True, True, True])))
-  assert jnp.isnan(function(jnp.arange(4.0), jnp.array([jnp.nan, 0.0, 1.0, 0.0])))
+  scores, without = jnp.array([jnp.nan, 1.0, 2.0, 0.5]), jnp.array([False, True, True, True])
+
+  @jax.jit
+  def spoiled(scores, labels, where, segments):
+    own = {"where": where, "segments": segments}
+    return {
+      name: (function(scores, labels, **own), function(scores, labels, reduce_fn=None, **own))
+      for name, function in ((name, getattr(rax, name)) for name in names)
+    }
+
+  everywhere = jnp.ones(4, bool)
+  for name, (mean, each) in spoiled(scores, labels, everywhere, segments).items():
+    assert np.isnan(mean), name
+    if each.shape == (4,):
+      assert np.isnan(each).tolist() == [True, False, False, False], name
+  for name, (mean, _) in spoiled(scores, labels, without, segments).items():
+    assert np.isfinite(mean), name
+  for name, (mean, _) in spoiled(labels, scores, everywhere, segments).items():
+    assert np.isnan(mean), name
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_nothing_to_learn_has_no_gradient(name):
-  """All labels equal, or no item at all: rax divides by 0."""
+def test_nothing_to_learn_has_no_gradient():
+  """No item at all: rax divides by 0."""
   nothing = jnp.zeros((2, 3), bool)
-  loss = getattr(rax, name)
-  value, slope = jax.value_and_grad(lambda s: loss(s, jnp.zeros((2, 3)), where=nothing))(
-    jnp.ones((2, 3))
-  )
-  assert value == 0
-  assert (slope == 0).all()
+
+  def losses(scores):
+    return jnp.stack([getattr(rax, name)(scores, nothing, where=nothing) for name in LOSSES])
+
+  ones = jnp.ones((2, 3))
+  assert (jax.jit(losses)(ones) == 0).all()
+  assert (jax.jit(jax.jacrev(losses))(ones) == 0).all()
 
 
 def test_no_pairs_no_gradient():
   loss = functools.partial(rax.pairwise_logistic_loss, labels=jnp.ones(3))
-  for weight in (None, rax.dcg_lambdaweight):
-    slope = jax.grad(lambda s, weight=weight: loss(s, lambdaweight_fn=weight))(jnp.arange(3.0))
+  for weight in (None, rax.labeldiff_lambdaweight):
+    slope = jax.jit(jax.grad(functools.partial(loss, lambdaweight_fn=weight)))(jnp.arange(3.0))
     assert slope.tolist() == [0, 0, 0]
 
 
@@ -421,7 +445,7 @@ def test_lambda_weights():
   np.testing.assert_allclose(got, 3 * differ * step, rtol=1e-5, atol=1e-6)
   deep = np.maximum(rank[:, None], rank)
   step = np.where(np.eye(3), 0, 1 / np.log2(apart + 1))
-  step = np.where(deep > 2, step / (1 - 1 / np.log2(deep + 1)), step)
+  step = np.where(deep > 2, step / (1 - 1 / np.log2(np.maximum(deep, 2) + 1)), step)
   got = rax.dcg2_lambdaweight(scores, labels, topn=2, light_discount=True).reshape(3, 3)
   np.testing.assert_allclose(got, 3 * differ * step, rtol=1e-5, atol=1e-6)
 

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxrank import _checks, kernels, masking, sorting
 from jaxrank._typing import pytree
 from jaxrank.interop.rax import lists
-from jaxrank.interop.rax.lists import Lists, in_segments, isnan, like, segment_keys
+from jaxrank.interop.rax.lists import Lists, in_segments, like, segment_keys
 from jaxrank.query import at_least_tiny
 from jaxrank.sorting import take
 
@@ -87,8 +87,10 @@ def _ranks(
     item, start, *_ = in_segments(segment, key)
     return sorting.scatter(sorting.slots(item) - start + 1, item)
 
-  # A model that diverged must not look good.
-  scores = lax.stop_gradient(jnp.where(isnan(scores), jnp.full_like(scores, -jnp.inf), scores))
+  scores = lax.stop_gradient(scores)
+  if jnp.issubdtype(scores.dtype, jnp.floating):
+    # A model that diverged must not look good.
+    scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
   return masking.lift(rank, scores.ndim - 1)(scores, where, segments, noise)
 
 

@@ -112,9 +112,9 @@ def gumbel_t12n(
     labels = _each(repeated, labels, scores)
     if accepts(loss_or_metric_fn, key=key):
       key, kwargs["key"] = jax.random.split(key)
-    shape = (samples, *scores.shape)
-    noise = jax.random.gumbel(key, shape, scores.dtype) * jnp.asarray(beta).astype(scores.dtype)
-    scores = noise + scores
+    scores = repeated(scores)
+    noise = jax.random.gumbel(key, scores.shape, scores.dtype)
+    scores = scores + noise * jnp.asarray(beta).astype(scores.dtype)
     if smoothing_factor is not None:
       scores = _smoothed(scores, kwargs.get("where"), smoothing_factor)
     return loss_or_metric_fn(scores, labels, **kwargs)
