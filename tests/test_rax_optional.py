@@ -21,8 +21,6 @@ SCORES = RNG.normal(size=SHAPE).astype(np.float32)
 COARSE = np.where(RNG.random(SHAPE) < 0.1, -np.inf, np.round(2 * SCORES)).astype(np.float32)
 LABELS = (RNG.integers(4, size=SHAPE) * (RNG.random((LISTS, 1)) < 0.9)).astype(np.float32)
 WEIGHTS = RNG.random(SHAPE).astype(np.float32)
-# The first item of each list is valid, and of the one segment that starts there: rax loses the
-# ListMLE of segments that start with padding.
 WHERE = RNG.random(SHAPE) < 0.75
 WHERE[:9] = False
 SEGMENTS = RNG.integers(3, size=SHAPE).astype(np.int32)
@@ -78,7 +76,6 @@ def check(mine, other, arrays, *, static=None, slopes=True, tolerance=1e-6):
 
 
 CASES = {
-  "lists": {},
   "masked": {"where": WHERE, "weights": WEIGHTS},
   "segments": {"where": WHERE, "segments": SEGMENTS, "weights": WEIGHTS},
 }
@@ -107,9 +104,7 @@ def test_metrics(name, case):
     return check_segmented_opa()
   mine, other = getattr(ours, name), getattr(theirs, name)
   own = taken(mine, scores=COARSE, **CASES[case])
-  if case != "lists" and name != "opa_metric":
-    own["key"] = KEY
-  static = {} if name == "opa_metric" else {"topn": 3 if case != "masked" else None}
+  static = {} if name == "opa_metric" else {"topn": 3, "key": KEY}
   return check(mine, other, own, static=static, slopes=False)
 
 
@@ -127,16 +122,10 @@ def check_segmented_opa():
 def test_losses(name, case):
   mine, other = getattr(ours, name), getattr(theirs, name)
   own = taken(mine, scores=SCORES, **CASES[case])
-  slopes = not (name == "listmle_loss" and "where" in own)
-  if name == "listmle_loss":
-    own["key"] = KEY
-    if case == "segments":
-      # rax loses a segment that starts with padding.
-      own["where"] = np.ones(SHAPE, bool)
-  if name == "poly1_softmax_loss" and case == "segments":
-    # rax fails for a batch with both.
+  if name in ("listmle_loss", "poly1_softmax_loss") and case == "segments":
+    # rax loses a segment that starts with padding, or fails for a batch.
     del own["where"]
-  check(mine, other, own, slopes=slopes, tolerance=2e-6)
+  check(mine, other, own, static=taken(mine, key=KEY), tolerance=2e-6)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -153,8 +142,8 @@ def test_weights_of_pairs(name, case):
   check(*pair, own, tolerance=5e-6)
 
 
-@pytest.mark.parametrize("case", ["lists", "masked", "segments"])
-@pytest.mark.parametrize("name", [name for name in METRICS if name != "opa_metric"])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", ["mrr_metric", "ap_metric", "ndcg_metric"])
 @pytest.mark.parametrize("transform", ["approx_t12n", "bound_t12n"])
 def test_smooth_metrics(name, transform, case, transformations):
   """With `topn` without padding; average precision without padding: rax lets it count."""
@@ -182,7 +171,7 @@ def test_shares(segments):
   got = ours.utils.normalize_probabilities(LABELS, **own)
   with as_rax_likes_it():
     want = theirs.utils.normalize_probabilities(jnp.asarray(LABELS), **own)
-  np.testing.assert_allclose(got, want, rtol=1e-6)
+  np.testing.assert_allclose(got[WHERE], want[WHERE], rtol=1e-6)
 
 
 # Where rax is wrong: each of these has a test of our value in `test_rax.py`.
@@ -204,30 +193,30 @@ def test_padding_changes_smooth_metrics_of_rax(transformations):
 
 
 def test_segments_of_rax_that_go_wrong():
-  scores, labels = jnp.array([5.0, 1.0, 2.0]), jnp.array([0.0, 1.0, 0.0])
-  own = {"where": jnp.array([False, False, True]), "segments": jnp.array([0, 1, 1])}
-  alone = ours.listmle_loss(scores[:2], labels[:2], segments=jnp.array([0, 0]))
+  scores, labels = jnp.array([[5.0, 5, 5, 1, 2]] * 2), jnp.array([[0.0, 0, 0, 1, 0]] * 2)
+  where = jnp.array([[False, False, False, True, True]] * 2)
+  own = {"where": where, "segments": jnp.zeros((2, 5), jnp.int32)}
   with as_rax_likes_it():
-    lost = theirs.listmle_loss(
-      scores, labels, where=jnp.array([False, True, True]), segments=jnp.array([0, 0, 0])
-    )
+    lost = theirs.listmle_loss(scores, labels, **own)
+    slope = jax.grad(theirs.listmle_loss)(scores, labels, **own)
     with pytest.raises(ValueError, match="Incompatible shapes"):
-      theirs.poly1_softmax_loss(scores[None], labels[None], **{k: v[None] for k, v in own.items()})
-  assert alone > 0
+      theirs.poly1_softmax_loss(scores, labels, **own)
   assert lost == 0
-  assert np.isfinite(ours.poly1_softmax_loss(scores[None], labels[None], **own))
+  assert np.isnan(slope).any()
+  for name in ("listmle_loss", "poly1_softmax_loss"):
+    whole = getattr(ours, name)(scores, labels, where=where)
+    np.testing.assert_allclose(getattr(ours, name)(scores, labels, **own), whole, rtol=1e-6)
 
 
-def test_gradients_of_rax_that_are_nan():
-  scores, labels = jnp.array([1.0, -jnp.inf]), jnp.array([1.0, 1.0])
-  unranked = functools.partial(ours.ndcg_metric, rank_fn=ours.utils.approx_ranks)
-  assert np.isfinite(jax.grad(unranked)(scores, labels)).all()
-  tied = jax.grad(ours.pairwise_logistic_loss)(jnp.zeros(2), labels)
-  assert np.isfinite(tied).all()
+def test_unranked_items_of_rax_give_nan():
+  scores, labels = jnp.array([1.0, -jnp.inf]), jnp.array([1.0, 0.0])
   with as_rax_likes_it():
-    unranked = functools.partial(theirs.ndcg_metric, rank_fn=theirs.utils.approx_ranks)
-    assert np.isnan(jax.grad(unranked)(scores, labels)).any()
-    assert np.isnan(jax.grad(theirs.pairwise_logistic_loss)(jnp.zeros(2), labels)).any()
+    assert np.isnan(theirs.softmax_loss(scores, labels))
+    smooth = functools.partial(theirs.ndcg_metric, rank_fn=theirs.utils.approx_ranks)
+    assert np.isnan(jax.grad(smooth)(scores, labels)).any()
+  assert ours.softmax_loss(scores, labels) == 0
+  smooth = functools.partial(ours.ndcg_metric, rank_fn=ours.utils.approx_ranks)
+  assert np.isfinite(jax.grad(smooth)(scores, labels)).all()
 
 
 def test_values_of_rax_that_hide_or_invent():
