@@ -31,8 +31,9 @@ def labeldiff_lambdaweight(
 ) -> Array:
   """`|y_i - y_j|`; `scores` and `weights` do not matter.
 
-  >>> print(labeldiff_lambdaweight(jnp.array([1.0, 2.0]), jnp.array([2, 0])))
-  [0. 2. 2. 0.]
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(labeldiff_lambdaweight(scores, labels))
+  [0. 1. 1. 1. 0. 0. 1. 0. 0.]
   """
   del weights
   lists = Lists.of(scores, labels, where, segments)
@@ -56,8 +57,9 @@ def dcg_lambdaweight(
   The discount is 0 below `topn`, `normalize` divides gains by the ideal DCG, and `n` is the padded
   length of the list.
 
-  >>> print(f"{dcg_lambdaweight(jnp.array([1.0, 2.0]), jnp.array([1, 0]))[1]:.5f}")
-  0.73814
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{dcg_lambdaweight(scores, labels)[1]:.5f}")
+  0.39279
   """
   lists = Lists.of(scores, labels, where, segments)
   rank = ranks(lists.scores, where=lists.where, segments=lists.segments)
@@ -86,8 +88,9 @@ def dcg2_lambdaweight(
   `light_discount` leaves the second discount out; pairs with a rank below `topn` are divided by
   `1 - discount(max(r_i, r_j))`; `normalize` and `n` are those of `dcg_lambdaweight`.
 
-  >>> print(f"{dcg2_lambdaweight(jnp.array([1.0, 2.0]), jnp.array([1, 0]))[1]:.5f}")
-  0.73814
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{dcg2_lambdaweight(scores, labels)[1]:.5f}")
+  1.10721
   """
   lists = Lists.of(scores, labels, where, segments)
   rank = ranks(lists.scores, where=lists.where, segments=lists.segments)

@@ -35,8 +35,8 @@ def normalize_probabilities(
 ) -> Array:
   """Shares of the total of the valid items; where that is 0, equal shares.
 
-  >>> print(normalize_probabilities(jnp.array([1.0, 3.0])))
-  [0.25 0.75]
+  >>> print(normalize_probabilities(jnp.array([1.0, 3.0, 4.0])))
+  [0.125 0.375 0.5  ]
 
   Args:
     unscaled_probabilities: `[..., n]`, at least 0.
@@ -161,8 +161,9 @@ def listmle_loss(
   `-sum_i log(exp(s_i) / sum_{r_j >= r_i} exp(s_j))`, with `r` the rank of the labels; tied ones
   keep the order of the input, or have a random one if there is a key.
 
-  >>> print(f"{listmle_loss(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 2.0])):.5f}")
-  0.72087
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{listmle_loss(scores, labels):.5f}")
+  3.53453
   """
   lists = Lists.of(scores, labels, where, segments)
   rank = ranks(lists.labels, where=lists.kept, segments=lists.segments, key=key)
@@ -223,8 +224,9 @@ def pointwise_sigmoid_loss(
 ) -> Array:
   """The cross entropy of each label, clipped to [0, 1], and `sigmoid(s_i)`.
 
-  >>> print(f"{pointwise_sigmoid_loss(jnp.array([2.0, 1.0]), jnp.array([1.0, 0.0])):.5f}")
-  0.72009
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pointwise_sigmoid_loss(scores, labels):.5f}")
+  1.49626
   """
   link = lambda z, y: jax.nn.softplus(z) - z * jnp.clip(y, 0, 1)  # noqa: E731
   return _pointwise(link, Lists.of(scores, labels, where), weights, reduce_fn)
@@ -241,8 +243,9 @@ def pointwise_mse_loss(
 ) -> Array:
   """`(y_i - s_i)^2` of each item.
 
-  >>> print(pointwise_mse_loss(jnp.array([2.0, 1.0]), jnp.array([1.0, 1.0])))
-  0.5
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pointwise_mse_loss(scores, labels):.5f}")
+  3.66667
   """
   link = lambda z, y: jnp.square(z - y)  # noqa: E731
   return _pointwise(link, Lists.of(scores, labels, where), weights, reduce_fn)

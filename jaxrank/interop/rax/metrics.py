@@ -117,7 +117,7 @@ def mrr_metric(
 ) -> Array:
   """Mean reciprocal rank: `max_i b_i / r_i`, where `b_i` is 1 for labels from 1 on.
 
-  >>> print(mrr_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1, 0, 0])))
+  >>> print(mrr_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])))
   0.5
   """
   found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
@@ -139,7 +139,7 @@ def recall_metric(
 ) -> Array:
   """Recall: the share of the items with labels from 1 on that is retrieved.
 
-  >>> print(recall_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1, 1, 0]), topn=2))
+  >>> print(recall_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 1.0, 0.0]), topn=2))
   0.5
   """
   found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
@@ -161,7 +161,7 @@ def precision_metric(
 ) -> Array:
   """Precision: the share of labels from 1 on among what is retrieved.
 
-  >>> print(precision_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1, 1, 0]), topn=2))
+  >>> print(precision_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 1.0, 0.0]), topn=2))
   0.5
   """
   found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
@@ -183,7 +183,7 @@ def ap_metric(
 ) -> Array:
   """Average precision: `sum b_i P@r_i / sum b_i`, the first sum over what is retrieved.
 
-  >>> print(f"{ap_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.4f}")
+  >>> print(f"{ap_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([1.0, 0.0, 1.0])):.4f}")
   0.8333
   """
   found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
@@ -201,7 +201,7 @@ def opa_metric(
 ) -> Array:
   """Ordered pair accuracy: the share of pairs with `y_i > y_j` that have `s_i > s_j`.
 
-  >>> print(opa_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1, 0, 0])))
+  >>> print(opa_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])))
   0.5
   """
   scores, labels = jnp.asarray(scores), jnp.asarray(labels)
@@ -235,7 +235,7 @@ def dcg_metric(
 ) -> Array:
   """Discounted cumulative gain: `sum w_i gain(y_i) discount(r_i)` over what is retrieved.
 
-  >>> print(dcg_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])))
+  >>> print(dcg_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([2.0, 0.0, 1.0])))
   3.5
   """
   lists = Lists.of(scores, labels, where, segments)
@@ -261,7 +261,7 @@ def ndcg_metric(
 ) -> Array:
   """Normalised DCG: that of the scores over that of the weighted gains.
 
-  >>> print(f"{ndcg_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([2, 0, 1])):.5f}")
+  >>> print(f"{ndcg_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([2.0, 0.0, 1.0])):.5f}")
   0.79671
   """
   lists = Lists.of(scores, labels, where, segments)

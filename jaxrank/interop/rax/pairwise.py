@@ -49,10 +49,11 @@ def pairwise_loss(
 ) -> Array:
   """The loss of all pairs of each list.
 
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> def missed(scores_diff, labels_diff):
   ...   return (scores_diff <= 0).astype(float), labels_diff > 0
-  >>> print(pairwise_loss(jnp.array([2.0, 1.0]), jnp.array([0, 1]), pair_loss_fn=missed))
-  1.0
+  >>> print(pairwise_loss(scores, labels, pair_loss_fn=missed))
+  0.5
 
   Args:
     scores: `[..., n]`.
@@ -127,8 +128,9 @@ def pairwise_hinge_loss(
 ) -> Array:
   """`max(0, 1 - (s_i - s_j))` of the pairs with `y_i > y_j`.
 
-  >>> print(pairwise_hinge_loss(jnp.array([2.0, 1.5]), jnp.array([1, 0])))
-  0.5
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_hinge_loss(scores, labels):.5f}")
+  1.00000
   """
 
   def hinge(scores_diff, labels_diff):
@@ -158,8 +160,9 @@ def pairwise_logistic_loss(
 ) -> Array:
   """RankNet: `log(1 + exp(-(s_i - s_j)))` of the pairs with `y_i > y_j`.
 
-  >>> print(f"{pairwise_logistic_loss(jnp.array([2.0, 1.5]), jnp.array([1, 0])):.5f}")
-  0.47408
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_logistic_loss(scores, labels):.5f}")
+  0.81326
   """
 
   def logistic(scores_diff, labels_diff):
@@ -189,8 +192,9 @@ def pairwise_soft_zero_one_loss(
 ) -> Array:
   """`sigmoid(-(s_i - s_j))` of the pairs with `y_i > y_j`.
 
-  >>> print(f"{pairwise_soft_zero_one_loss(jnp.array([2.0, 1.5]), jnp.array([1, 0])):.5f}")
-  0.37754
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_soft_zero_one_loss(scores, labels):.5f}")
+  0.50000
   """
 
   def soft_zero_one(scores_diff, labels_diff):
@@ -220,8 +224,9 @@ def pairwise_mse_loss(
 ) -> Array:
   """`((y_i - y_j) - (s_i - s_j))^2` of all pairs, those of an item with itself included.
 
-  >>> print(pairwise_mse_loss(jnp.array([2.0, 1.0]), jnp.array([3, 0])))
-  2.0
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_mse_loss(scores, labels):.5f}")
+  1.77778
   """
 
   def squared(scores_diff, labels_diff):
@@ -256,8 +261,9 @@ def pairwise_qr_loss(
   `tau max(0, d) + (1 - tau) max(0, -d)`, with `d = (y_i - y_j) - (s_i - s_j)`; each of the two
   squared if `squared`.
 
-  >>> print(pairwise_qr_loss(jnp.array([2.0, 1.0]), jnp.array([3, 0])))
-  1.0
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_qr_loss(scores, labels):.5f}")
+  0.50000
 
   Raises:
     ValueError: if `tau` is not in (0, 1].

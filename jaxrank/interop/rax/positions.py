@@ -43,8 +43,8 @@ def ranks(
 
   >>> print(ranks(jnp.array([1.0, 3.0, 2.0])))
   [3 1 2]
-  >>> print(ranks(jnp.array([1.0, 3.0, 2.0, 0.0]), segments=jnp.array([0, 1, 0, 1])))
-  [2 1 1 2]
+  >>> print(ranks(jnp.array([1.0, 3.0, 2.0]), segments=jnp.array([0, 0, 1])))
+  [2 1 1]
 
   Args:
     scores: `[..., n]`.

@@ -23,10 +23,9 @@ def approx_t12n(metric_fn: Fn, temperature: ArrayLike = 1.0) -> Fn:
   """The negative of a metric, smooth by `sigmoid(x / temperature)` in ranks and cut-offs.
 
   >>> from jaxrank.interop import rax
-  >>> approx_mrr = approx_t12n(rax.mrr_metric)
-  >>> scores, labels = jnp.array([0.0, 1.0, 3.0, 2.0]), jnp.array([0.0, 0.0, 1.0, 2.0])
-  >>> print(f"{approx_mrr(scores, labels):.5f}")
-  -0.69659
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{approx_t12n(rax.ndcg_metric)(scores, labels):.5f}")
+  -0.63093
 
   Args:
     metric_fn: A metric with arguments `rank_fn` and `cutoff_fn`.
@@ -43,10 +42,9 @@ def bound_t12n(metric_fn: Fn) -> Fn:
   """The negative of a metric, bounded by hinges in ranks and cut-offs.
 
   >>> from jaxrank.interop import rax
-  >>> bound_mrr = bound_t12n(rax.mrr_metric)
-  >>> scores, labels = jnp.array([0.0, 1.0, 3.0, 2.0]), jnp.array([0.0, 1.0, 0.0, 1.0])
-  >>> print(f"{bound_mrr(scores, labels):.5f}")
-  -0.33333
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{bound_t12n(rax.ndcg_metric)(scores, labels):.5f}")
+  -0.50000
 
   Args:
     metric_fn: A metric with arguments `rank_fn` and `cutoff_fn`.
@@ -89,9 +87,10 @@ def gumbel_t12n(
   """A loss or metric of scores with Gumbel noise, over a new leading axis of samples.
 
   >>> from jaxrank.interop import rax
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> noisy = gumbel_t12n(rax.softmax_loss, beta=0.0)
-  >>> print(f"{noisy(jnp.array([2.0, 1.0]), jnp.array([1.0, 0.0]), key=jax.random.key(0)):.5f}")
-  0.31326
+  >>> print(f"{noisy(scores, labels, key=jax.random.key(0)):.5f}")
+  1.40761
 
   Args:
     loss_or_metric_fn: A function of scores and labels.
@@ -138,8 +137,8 @@ def segment_t12n(loss_or_metric_fn: Fn) -> Fn:
   Any other function gets each segment as a list of its own in arrays `[..., n, n]`.
 
   >>> from jaxrank.interop import rax
-  >>> scores, labels = jnp.array([2.0, 1.0, 1.0, 2.0]), jnp.array([1, 0, 1, 0])
-  >>> print(segment_t12n(rax.opa_metric)(scores, labels, segments=jnp.array([0, 0, 1, 1])))
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(segment_t12n(rax.opa_metric)(scores, labels, segments=jnp.array([0, 0, 1])))
   0.5
 
   Args:
