@@ -330,7 +330,9 @@ def test_gumbel_is_the_mean_over_its_samples():
 def test_smoothing_keeps_unranked_items_unranked():
   noisy = rax.gumbel_t12n(rax.recall_metric, smoothing_factor=1e-20)
   scores, labels = jnp.array([0.0, -jnp.inf]), jnp.array([1, 1])
-  assert jax.jit(noisy)(scores, labels, key=jax.random.key(0)) == 0.5
+  noisy = jax.jit(noisy)
+  assert noisy(scores, labels, key=jax.random.key(0)) == 0.5
+  assert np.isnan(noisy(scores.at[1].set(jnp.nan), labels, key=jax.random.key(0)))
 
 
 def test_transformations_and_dtypes():
@@ -506,7 +508,9 @@ def test_mistakes_have_names():
     rax.ndcg_metric(scores, jnp.zeros(4))
   with pytest.raises(ValueError, match=r"segments must have the shape of the scores, \(3,\)"):
     rax.softmax_loss(scores, labels, segments=jnp.zeros(2))
-  with pytest.raises(ValueError, match="got a scalar"):
+  with pytest.raises(ValueError, match=r"with an item at least, got \(\)"):
     rax.softmax_loss(1.0, 1.0)
+  with pytest.raises(ValueError, match=r"with an item at least, got \(2, 0\)"):
+    rax.ndcg_metric(jnp.zeros((2, 0)), jnp.zeros((2, 0)))
   with pytest.raises(TypeError, match="weights must be a numeric array"):
     rax.softmax_loss(scores, labels, weights="heavy")

@@ -125,7 +125,7 @@ def test_losses(name, case):
   if name in ("listmle_loss", "poly1_softmax_loss") and case == "segments":
     # rax loses a segment that starts with padding, or fails for a batch.
     del own["where"]
-  check(mine, other, own, static=taken(mine, key=KEY), tolerance=2e-6)
+  check(mine, other, own, static=taken(mine, key=KEY))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -139,7 +139,7 @@ def test_weights_of_pairs(name, case):
     weigh = getattr(module, name)
     weigh = functools.partial(weigh, **taken(weigh, **options))
     pair.append(functools.partial(module.pairwise_logistic_loss, lambdaweight_fn=weigh))
-  check(*pair, own, tolerance=5e-6)
+  check(*pair, own)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -153,7 +153,7 @@ def test_smooth_metrics(name, transform, case, transformations):
   if name == "ap_metric" or case == "segments":
     own.pop("where", None)
   static = {} if "where" in own else {"topn": 2}
-  check(mine, other, own, static=static, tolerance=2e-6)
+  check(mine, other, own, static=static)
 
 
 @pytest.mark.parametrize("smoothing", [None, 1e-20])
@@ -162,7 +162,7 @@ def test_gumbel(name, smoothing, transformations):
   options = {"samples": 2, "beta": 0.5, "smoothing_factor": smoothing}
   mine, other = (x.gumbel_t12n(getattr(x, name), **options) for x in (ours, theirs))
   own = {"scores": SCORES, "where": WHERE, "weights": WEIGHTS}
-  check(mine, other, own, static={"key": KEY}, slopes=False, tolerance=2e-6)
+  check(mine, other, own, static={"key": KEY}, slopes=False)
 
 
 @pytest.mark.parametrize("segments", [None, SEGMENTS])

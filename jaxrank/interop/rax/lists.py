@@ -139,8 +139,11 @@ class Lists:
   ) -> "Lists":
     """Checks and prepares what the caller gave."""
     scores, labels = _checks.array("scores", scores), _checks.array("labels", labels)
-    if scores.ndim == 0:
-      raise ValueError("scores must have shape [..., list_size], got a scalar; pass a list.")
+    if scores.ndim == 0 or scores.shape[-1] == 0:
+      raise ValueError(
+        f"scores must have shape [..., list_size] with an item at least, got {scores.shape}; "
+        "pad empty lists and mask the padding by `where`."
+      )
     _checks.same_shape("scores", scores, "labels", labels)
     mask = None if where is None else valid(where, scores)
     segments = None if segments is None else like("segments", segments, scores)

@@ -122,7 +122,7 @@ def gumbel_t12n(
 
 
 def _smoothed(scores: Array, where: ArrayLike | None, factor: ArrayLike) -> Array:
-  kept = scores > -jnp.inf
+  kept = scores != -jnp.inf
   if where is not None:
     kept &= valid(where, scores)
   none = ~jnp.any(kept, axis=-1, keepdims=True)
