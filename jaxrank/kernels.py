@@ -26,6 +26,10 @@ _FEW, _MANY = 2, 8
 _FAR = 1000.0
 
 
+# Scores, and the numbers of their groups if there are any.
+Place = Sequence[Array]
+
+
 class Kernel(NamedTuple):
   """A symmetric distribution function `F` as polynomials in `x = exp(-z)`, `z >= 0`.
 
@@ -89,8 +93,14 @@ def distance(upper: Array, lower: Array, temperature: Array, most: float = _FAR)
   return jnp.minimum(upper - lower, most * temperature) / temperature
 
 
-def _near(upper: Array, lower: Array, temperature: Array) -> Array:
-  return jnp.exp(-distance(upper, lower, temperature))
+def _near(upper: Place, lower: Place, temperature: Array) -> Array:
+  """`exp(-|z|)` of the distance of two scores; 0 between groups."""
+  (upper_score, *group), (lower_score, *other) = upper, lower
+  if not group:
+    return jnp.exp(-distance(upper_score, lower_score, temperature))
+  same = group[0] == other[0]
+  lower_score = jnp.where(same, lower_score, upper_score)
+  return jnp.where(same, jnp.exp(-distance(upper_score, lower_score, temperature)), 0)
 
 
 def _polynomial(coefficients: Sequence[Array] | Array, x: Array) -> Array:
@@ -101,14 +111,17 @@ def _polynomial(coefficients: Sequence[Array] | Array, x: Array) -> Array:
   return value
 
 
-def polynomial_sums(score: Array, temperature: Array, w: Array, pair: np.ndarray) -> Array:
+def polynomial_sums(
+  score: Array, temperature: Array, w: Array, pair: np.ndarray, group: Array | None = None
+) -> Array:
   """`sum_j w_j sum_p c_p exp(-p |score_i - score_j| / temperature)` for every `i`.
 
   Args:
-    score: `[n]`, descending.
+    score: `[n]`, descending, within each group if there are any.
     temperature: A positive scalar.
     w: `[n]`.
     pair: `[2, powers]`, the coefficients `c` for `j < i`, and for `j > i`.
+    group: `[n]`, numbers in runs: items of different groups do not meet. None if all do.
 
   Returns:
     `[n]`.
@@ -120,36 +133,42 @@ def polynomial_sums(score: Array, temperature: Array, w: Array, pair: np.ndarray
   def columns(x, mode):
     return jnp.pad(x, (0, blocks * width - n), mode=mode).reshape(blocks, width).T
 
-  score, w = columns(score, "edge"), columns(w, "constant")
+  place, w = [columns(score, "edge")], columns(w, "constant")
+  if group is not None:
+    place.append(columns(group, "edge"))
   near = jax.checkpoint(functools.partial(_within_blocks, pair))
   far = jax.checkpoint(_across_blocks)
   ahead, behind = jnp.asarray(pair, w.dtype)
-  ahead = far(ahead, score, temperature, w)
+  ahead = far(ahead, place, temperature, w)
   # Seen from the other end, what is behind is ahead.
-  behind = far(behind, -score[::-1, ::-1], temperature, w[::-1, ::-1])
-  out = near(score, temperature, w) + ahead + behind[::-1, ::-1]
+  mirrored = [-x[::-1, ::-1] for x in place]
+  behind = far(behind, mirrored, temperature, w[::-1, ::-1])
+  out = near(place, temperature, w) + ahead + behind[::-1, ::-1]
   return out.T.reshape(-1)[:n]
 
 
-def _within_blocks(pair: np.ndarray, score: Array, temperature: Array, w: Array) -> Array:
+def _within_blocks(pair: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
   """The sums over the pairs of every block; a block is a column of `[width, blocks]`."""
+  score, *group = place
   index = np.arange(len(score))[:, None]
   total = jnp.zeros_like(w)
   # Not all pairs in one array: jax 0.10 crashes on CPU where it sums an axis of seven.
   for j in range(len(score)):
     rise = score[j : j + 1] - score
-    x = _near(jnp.where(j < index, rise, -rise), jnp.zeros_like(rise), temperature)
+    ahead = [jnp.where(j < index, rise, -rise), *(x[j : j + 1] for x in group)]
+    x = _near(ahead, [jnp.zeros_like(rise), *group], temperature)
     signed = [jnp.asarray(np.where(j < index, *c) * (j != index), w.dtype) for c in pair.T]
     total += w[j : j + 1] * _polynomial(signed, x)
   return total
 
 
-def _across_blocks(coefficients: Array, score: Array, temperature: Array, w: Array) -> Array:
+def _across_blocks(coefficients: Array, place: Place, temperature: Array, w: Array) -> Array:
   """The sums over the blocks ahead of every item's own."""
   # No sum depends on where a block is said to end: a gradient by it would be noise around 0.
-  last = lax.stop_gradient(score[-1:])
-  before = jnp.concatenate([lax.stop_gradient(score[:1, :1]), last[:, :-1]], axis=1)
-  x, decay = _near(score, last, temperature), _near(before, last, temperature)
+  last = [lax.stop_gradient(x[-1:]) for x in place]
+  first = [lax.stop_gradient(x[:1, :1]) for x in place]
+  before = [jnp.concatenate([x, y[:, :-1]], axis=1) for x, y in zip(first, last, strict=True)]
+  x, decay = _near(place, last, temperature), _near(before, last, temperature)
   moments, decays = [], [jnp.ones_like(decay)]
   for _ in coefficients:
     w = w * x
@@ -158,7 +177,7 @@ def _across_blocks(coefficients: Array, score: Array, temperature: Array, w: Arr
   entering = decayed_sums(jnp.concatenate(decays[1:]), jnp.stack(moments))
   entering = jnp.pad(entering[:, :-1], ((0, 0), (1, 0)))
   terms = coefficients[:, None, None] * entering[:, None]
-  return _polynomial(terms, _near(before, score, temperature))
+  return _polynomial(terms, _near(before, place, temperature))
 
 
 def decayed_sums(decay: Array, new: Array) -> Array:

@@ -1,0 +1,308 @@
+"""The metrics of rax, by the ranks and the cut-offs that `rank_fn` and `cutoff_fn` say."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank import gains, masking, sorting
+from jaxrank._typing import Ranked
+from jaxrank.interop.rax.lists import (
+  Lists,
+  ReduceFn,
+  in_segments,
+  safe_reduce,
+  valid,
+)
+from jaxrank.interop.rax.positions import cutoff, ranks
+from jaxrank.masking import safe_divide
+from jaxrank.metrics._metric import metric
+from jaxrank.sorting import take
+
+Cutoff = int | Array | None
+Fn = Callable[..., Array]
+
+
+def default_gain_fn(label: ArrayLike) -> Array:
+  """`2 ** y - 1`; 0 for a negative label, and labels above 100 count as 100.
+
+  >>> print(default_gain_fn(jnp.array([0, 1, 3])))
+  [0. 1. 7.]
+  """
+  return gains.exponential(masking.floating(jnp.asarray(label)))
+
+
+def default_discount_fn(rank: ArrayLike) -> Array:
+  """`1 / log2(r + 1)`.
+
+  >>> print(default_discount_fn(jnp.array([1, 3])))
+  [1.  0.5]
+  """
+  return 1 / jnp.log2(masking.floating(jnp.asarray(rank)) + 1)
+
+
+class Found(NamedTuple):
+  """Lists after ranking.
+
+  Attributes:
+    lists: The items.
+    ranks: `[..., n]`, of the valid items; of no meaning elsewhere.
+    retrieved: `[..., n]`, how much of each item is retrieved, 0 where `lists.kept` is False.
+  """
+
+  lists: Lists
+  ranks: Array
+  retrieved: Array
+
+  @property
+  def relevant(self) -> Array:
+    """1 for valid items with a label of at least 1."""
+    return (self.lists.valid & (self.lists.labels >= 1)).astype(self.lists.dtype)
+
+  @property
+  def total(self) -> Callable[[Array], Array]:
+    """The sum over each list, or segment."""
+    return self.lists.groups.total
+
+  def discounted(self, worth: Array, discount_fn: Fn) -> Array:
+    """The sum of `worth` times the discounts of its ranks, over what is retrieved."""
+    discount = discount_fn(jnp.where(self.lists.valid, self.ranks, jnp.ones_like(self.ranks)))
+    return self.total(self.retrieved * worth * discount.astype(worth.dtype))
+
+
+def find(
+  lists: Lists,
+  topn: Cutoff,
+  key: Array | None = None,
+  rank_fn: Fn = ranks,
+  cutoff_fn: Fn = cutoff,
+) -> Found:
+  """Ranks items and cuts them off."""
+  where, segments = lists.where, lists.segments
+  rank = rank_fn(lists.scores, where=where, segments=segments, key=key)
+  if topn is not None and rank_fn is ranks and cutoff_fn is cutoff:
+    inside = rank <= topn
+  else:
+    # Without the mask, padding would be among the first of approximate ranks.
+    mask = {"where": where} if accepts(cutoff_fn, where=where) else {}
+    inside = cutoff_fn(-rank, segments=segments, n=topn, **mask)
+  return Found(lists, rank, jnp.where(lists.kept, inside.astype(lists.dtype), 0))
+
+
+def accepts(function: Callable[..., Any], **named: Any) -> bool:
+  """Whether a function takes these arguments by name."""
+  try:
+    inspect.signature(function).bind_partial(**named)
+  except TypeError:
+    return False
+  return True
+
+
+def mrr_metric(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  topn: Cutoff = None,
+  key: Array | None = None,
+  rank_fn: Fn = ranks,
+  cutoff_fn: Fn = cutoff,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """Mean reciprocal rank: `max_i b_i / r_i`, where `b_i` is 1 for labels from 1 on.
+
+  >>> print(mrr_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])))
+  0.5
+  """
+  found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
+  value = found.relevant * found.retrieved * _reciprocal(found)
+  return found.lists.reduce(found.lists.groups.most(value), reduce_fn)
+
+
+def recall_metric(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  topn: Cutoff = None,
+  key: Array | None = None,
+  rank_fn: Fn = ranks,
+  cutoff_fn: Fn = cutoff,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """Recall: the share of the items with labels from 1 on that is retrieved.
+
+  >>> print(recall_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 1.0, 0.0]), topn=2))
+  0.5
+  """
+  found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
+  hits = found.total(found.relevant * found.retrieved)
+  return found.lists.reduce(safe_divide(hits, found.total(found.relevant)), reduce_fn)
+
+
+def precision_metric(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  topn: Cutoff = None,
+  key: Array | None = None,
+  rank_fn: Fn = ranks,
+  cutoff_fn: Fn = cutoff,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """Precision: the share of labels from 1 on among what is retrieved.
+
+  >>> print(precision_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 1.0, 0.0]), topn=2))
+  0.5
+  """
+  found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
+  hits = found.total(found.relevant * found.retrieved)
+  return found.lists.reduce(safe_divide(hits, found.total(found.retrieved)), reduce_fn)
+
+
+def ap_metric(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  topn: Cutoff = None,
+  key: Array | None = None,
+  rank_fn: Fn = ranks,
+  cutoff_fn: Fn = cutoff,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """Average precision: `sum b_i P@r_i / sum b_i`, the first sum over what is retrieved.
+
+  >>> print(f"{ap_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([1.0, 0.0, 1.0])):.4f}")
+  0.8333
+  """
+  found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
+  precision = _hits(found) * _reciprocal(found)
+  value = found.total(found.relevant * found.retrieved * precision)
+  return found.lists.reduce(safe_divide(value, found.total(found.relevant)), reduce_fn)
+
+
+def opa_metric(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """Ordered pair accuracy: the share of pairs with `y_i > y_j` that have `s_i > s_j`.
+
+  >>> print(opa_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])))
+  0.5
+  """
+  scores, labels = jnp.asarray(scores), jnp.asarray(labels)
+  mask = None if where is None else valid(where, scores)
+  values = _ordered_pairs(masking.floating(scores), labels, where=mask)
+  return safe_reduce(values, None if mask is None else jnp.any(mask, axis=-1), reduce_fn)
+
+
+@metric(sorts="all")
+def _ordered_pairs(ranked: Ranked) -> Array:
+  """Concordant pairs over all with different labels: those with tied scores are wrong."""
+  pairs = ranked.exact("opa_metric").pairs()
+  differ = pairs.concordant + pairs.discordant + pairs.tied_scores
+  return safe_divide(pairs.concordant, differ)
+
+
+def dcg_metric(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  topn: Cutoff = None,
+  weights: ArrayLike | None = None,
+  key: Array | None = None,
+  gain_fn: Fn = default_gain_fn,
+  discount_fn: Fn = default_discount_fn,
+  rank_fn: Fn = ranks,
+  cutoff_fn: Fn = cutoff,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """Discounted cumulative gain: `sum w_i gain(y_i) discount(r_i)` over what is retrieved.
+
+  >>> print(dcg_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([2.0, 0.0, 1.0])))
+  3.5
+  """
+  lists = Lists.of(scores, labels, where, segments)
+  found = find(lists, topn, key, rank_fn, cutoff_fn)
+  dcg = found.discounted(worth(lists, gain_fn, weights), discount_fn)
+  return lists.reduce(dcg, reduce_fn)
+
+
+def ndcg_metric(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  topn: Cutoff = None,
+  weights: ArrayLike | None = None,
+  key: Array | None = None,
+  gain_fn: Fn = default_gain_fn,
+  discount_fn: Fn = default_discount_fn,
+  rank_fn: Fn = ranks,
+  cutoff_fn: Fn = cutoff,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """Normalised DCG: that of the scores over that of the weighted gains.
+
+  >>> print(f"{ndcg_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([2.0, 0.0, 1.0])):.5f}")
+  0.79671
+  """
+  lists = Lists.of(scores, labels, where, segments)
+  found = find(lists, topn, key, rank_fn, cutoff_fn)
+  gain = worth(lists, gain_fn, weights)
+  dcg = found.discounted(gain, discount_fn)
+  return lists.reduce(safe_divide(dcg, ideal_dcg(lists, gain, topn, discount_fn)), reduce_fn)
+
+
+def worth(lists: Lists, gain_fn: Fn, weights: ArrayLike | None) -> Array:
+  """Weighted gains of the valid items."""
+  return gain_fn(lists.labels).astype(lists.dtype) * lists.weight(weights)
+
+
+def ideal_dcg(lists: Lists, gain: Array, topn: Cutoff, discount_fn: Fn) -> Array:
+  """The DCG of the order of the gains, `[..., 1]`, or `[..., n]` with segments."""
+  best = dataclasses.replace(lists, scores=gain, kept=lists.valid)
+  return find(best, topn).discounted(gain, discount_fn)
+
+
+def _reciprocal(found: Found) -> Array:
+  one = jnp.ones_like(found.ranks)
+  positive = found.lists.valid & (found.ranks != 0)
+  return 1 / jnp.where(positive, found.ranks, one).astype(found.lists.dtype)
+
+
+def _hits(found: Found) -> Array:
+  """How many relevant items have a rank no larger than that of each item, itself included."""
+  rank, chosen = lax.stop_gradient(found.ranks), found.relevant.astype(jnp.int32)
+  key = -rank if rank.dtype == jnp.int32 else sorting.keys(-rank, found.lists.valid)
+  return _counted(key, chosen, found.lists.segment).astype(found.lists.dtype)
+
+
+@jax.jit
+def _counted(key: Array, chosen: Array, segment: Array) -> Array:
+  """The sum of `chosen` over the items of each segment with a key as large or larger."""
+
+  def one(key, chosen, segment):
+    order = in_segments(segment, key)
+    chosen = take(chosen, order.item)
+    count = jnp.cumsum(chosen, dtype=jnp.int32)
+    return sorting.scatter(take(count, order.end) - take(count - chosen, order.start), order.item)
+
+  return masking.lift(one, key.ndim - 1)(key, chosen, segment)

@@ -1,0 +1,290 @@
+"""The losses of rax of pairs.
+
+All pairs are in memory together only where the caller wants them: for a `lambdaweight_fn`, or a
+`reduce_fn` other than the mean and the sum. Otherwise they come in blocks of rows.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import masking
+from jaxrank.interop.rax.lists import Lists, ReduceFn, safe_reduce
+from jaxrank.losses.pairwise import rows_of, total
+from jaxrank.masking import safe_divide
+
+PairLossFn = Callable[[Array, Array], tuple[Array, Array]]
+LambdaweightFn = Callable[..., Array]
+
+
+def compute_pairs(a: ArrayLike, op: Callable[[Array, Array], Array]) -> Array:
+  """`op(a_i, a_j)` of all pairs of the last axis, `[..., n * n]`.
+
+  >>> print(compute_pairs(jnp.array([1, 2]), jnp.subtract))
+  [ 0 -1  1  0]
+  """
+  a = jnp.asarray(a)
+  pairs = op(a[..., :, None], a[..., None, :])
+  return flat(jnp.broadcast_to(pairs, (*a.shape, a.shape[-1])))
+
+
+def flat(pairs: Array) -> Array:
+  """`[..., n, n]` as `[..., n * n]`."""
+  return pairs.reshape(*pairs.shape[:-2], pairs.shape[-2] * pairs.shape[-1])
+
+
+def pairwise_loss(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  pair_loss_fn: PairLossFn,
+  lambdaweight_fn: LambdaweightFn | None = None,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """The loss of all pairs of each list.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> def missed(scores_diff, labels_diff):
+  ...   return (scores_diff <= 0).astype(float), labels_diff > 0
+  >>> print(pairwise_loss(scores, labels, pair_loss_fn=missed))
+  0.5
+
+  Args:
+    scores: `[..., n]`.
+    labels: `[..., n]`.
+    pair_loss_fn: Elementwise: from `s_i - s_j` and `y_i - y_j` the loss of a pair, and whether the
+      pair counts.
+    lambdaweight_fn: From `(scores, labels, where=, segments=, weights=)` the weight of each pair,
+      `[..., n * n]`.
+    where: `[..., n]`, False on padding.
+    segments: `[..., n]`, only pairs within one count.
+    weights: `[..., n]`, of the pairs `(i, j)` by item `i`.
+    reduce_fn: Reduces all pairs of the batch `[..., n * n]` with the mask of those that count.
+
+  Returns:
+    What `reduce_fn` returns; `[..., n * n]` without one.
+  """
+  lists = Lists.of(scores, labels, where, segments)
+  items = (
+    lists.logits,
+    lists.labels.astype(lists.dtype),
+    lists.kept,
+    lists.segment,
+    lists.weight(weights),
+    lists.spoiled,
+  )
+
+  def pair(upper, lower):
+    (z, y, live, segment, w, nan), (other_z, other_y, *others) = upper, lower
+    loss, counts = pair_loss_fn(z - other_z, y - other_y)
+    both = live & others[0] & (segment == others[1])
+    spoiled = both & (nan | others[3])
+    loss = jnp.where(both & counts, w * loss.astype(z.dtype), 0)
+    return jnp.where(spoiled, jnp.nan, loss), both & counts | spoiled
+
+  if lambdaweight_fn is None and reduce_fn in (jnp.mean, jnp.sum):
+    return _in_blocks(pair, items, mean=reduce_fn is jnp.mean)
+  loss, counts = map(flat, pair([x[..., :, None] for x in items], [x[..., None, :] for x in items]))
+  if lambdaweight_fn is not None:
+    given = None if weights is None else lists.weight(weights)
+    weight = lambdaweight_fn(
+      lists.scores, lists.labels, where=lists.where, segments=lists.segments, weights=given
+    )
+    loss = jnp.where(counts, loss * weight.astype(loss.dtype), 0)
+  return safe_reduce(loss, counts, reduce_fn)
+
+
+def _in_blocks(
+  pair: Callable[..., tuple[Array, Array]], items: tuple[Array, ...], *, mean: bool
+) -> Array:
+  rows = rows_of(items[0])
+
+  def one(*items):
+    def numbers(upper, lower):
+      loss, counts = pair(upper, lower)
+      return loss, counts.astype(loss.dtype)
+
+    return total(numbers, items, rows)
+
+  loss, count = map(jnp.sum, masking.lift(one, items[0].ndim - 1)(*items))
+  return safe_divide(loss, count) if mean else loss
+
+
+def pairwise_hinge_loss(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  lambdaweight_fn: LambdaweightFn | None = None,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """`max(0, 1 - (s_i - s_j))` of the pairs with `y_i > y_j`.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_hinge_loss(scores, labels):.5f}")
+  1.00000
+  """
+
+  def hinge(scores_diff, labels_diff):
+    return jax.nn.relu(1 - scores_diff), labels_diff > 0
+
+  return pairwise_loss(
+    scores,
+    labels,
+    pair_loss_fn=hinge,
+    where=where,
+    segments=segments,
+    weights=weights,
+    lambdaweight_fn=lambdaweight_fn,
+    reduce_fn=reduce_fn,
+  )
+
+
+def pairwise_logistic_loss(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  lambdaweight_fn: LambdaweightFn | None = None,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """RankNet: `log(1 + exp(-(s_i - s_j)))` of the pairs with `y_i > y_j`.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_logistic_loss(scores, labels):.5f}")
+  0.81326
+  """
+
+  def logistic(scores_diff, labels_diff):
+    return jax.nn.softplus(-scores_diff), labels_diff > 0
+
+  return pairwise_loss(
+    scores,
+    labels,
+    pair_loss_fn=logistic,
+    where=where,
+    segments=segments,
+    weights=weights,
+    lambdaweight_fn=lambdaweight_fn,
+    reduce_fn=reduce_fn,
+  )
+
+
+def pairwise_soft_zero_one_loss(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  lambdaweight_fn: LambdaweightFn | None = None,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """`sigmoid(-(s_i - s_j))` of the pairs with `y_i > y_j`.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_soft_zero_one_loss(scores, labels):.5f}")
+  0.50000
+  """
+
+  def soft_zero_one(scores_diff, labels_diff):
+    return jax.nn.sigmoid(-scores_diff), labels_diff > 0
+
+  return pairwise_loss(
+    scores,
+    labels,
+    pair_loss_fn=soft_zero_one,
+    where=where,
+    segments=segments,
+    weights=weights,
+    lambdaweight_fn=lambdaweight_fn,
+    reduce_fn=reduce_fn,
+  )
+
+
+def pairwise_mse_loss(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  lambdaweight_fn: LambdaweightFn | None = None,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """`((y_i - y_j) - (s_i - s_j))^2` of all pairs, those of an item with itself included.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_mse_loss(scores, labels):.5f}")
+  1.77778
+  """
+
+  def squared(scores_diff, labels_diff):
+    return jnp.square(scores_diff - labels_diff), jnp.ones_like(labels_diff, bool)
+
+  return pairwise_loss(
+    scores,
+    labels,
+    pair_loss_fn=squared,
+    where=where,
+    segments=segments,
+    weights=weights,
+    lambdaweight_fn=lambdaweight_fn,
+    reduce_fn=reduce_fn,
+  )
+
+
+def pairwise_qr_loss(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  tau: float = 0.5,
+  squared: bool = False,
+  lambdaweight_fn: LambdaweightFn | None = None,
+  reduce_fn: ReduceFn | None = jnp.mean,
+) -> Array:
+  """Quantile regression of the differences, of the pairs with `y_i > y_j`.
+
+  `tau max(0, d) + (1 - tau) max(0, -d)`, with `d = (y_i - y_j) - (s_i - s_j)`; each of the two
+  squared if `squared`.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
+  >>> print(f"{pairwise_qr_loss(scores, labels):.5f}")
+  0.50000
+
+  Raises:
+    ValueError: if `tau` is not in (0, 1].
+  """
+  if not (tau > 0.0 and tau <= 1.0):
+    raise ValueError(f"tau should be in the range of (0.0, 1.0], but {tau} is given.")
+
+  def quantile(scores_diff, labels_diff):
+    above = jax.nn.relu(labels_diff - scores_diff)
+    below = jax.nn.relu(scores_diff - labels_diff)
+    if squared:
+      above, below = jnp.square(above), jnp.square(below)
+    return tau * above + (1 - tau) * below, labels_diff > 0
+
+  return pairwise_loss(
+    scores,
+    labels,
+    pair_loss_fn=quantile,
+    where=where,
+    segments=segments,
+    weights=weights,
+    lambdaweight_fn=lambdaweight_fn,
+    reduce_fn=reduce_fn,
+  )

@@ -1,0 +1,229 @@
+"""Ranks and cut-offs, exact and approximate: what `rank_fn` and `cutoff_fn` may be."""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank import _checks, kernels, masking, sorting
+from jaxrank._typing import pytree
+from jaxrank.interop.rax import lists
+from jaxrank.interop.rax.lists import Lists, in_segments, like, segment_keys
+from jaxrank.query import at_least_tiny
+from jaxrank.sorting import take
+
+StepFn = Callable[[Array], Array]
+
+
+@pytree("temperature")
+@dataclasses.dataclass(frozen=True)
+class Sigmoid:
+  """The step `sigmoid(x / temperature)`, whose sums over pairs take O(n log n)."""
+
+  temperature: ArrayLike = 1.0
+
+  def __call__(self, x: Array) -> Array:
+    """`sigmoid(x / temperature)`."""
+    return jax.nn.sigmoid(x / jnp.asarray(self.temperature).astype(x.dtype))
+
+
+def ranks(
+  scores: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  axis: int = -1,
+  key: Array | None = None,
+) -> Array:
+  """The 1-based rank of each item, int32; no gradient.
+
+  >>> print(ranks(jnp.array([1.0, 3.0, 2.0])))
+  [3 1 2]
+  >>> print(ranks(jnp.array([1.0, 3.0, 2.0]), segments=jnp.array([0, 0, 1])))
+  [2 1 1]
+
+  Args:
+    scores: `[..., n]`.
+    where: `[..., n]`, False on padding, which ranks last.
+    segments: `[..., n]`, items are ranked among those of the same segment.
+    axis: The axis to rank along.
+    key: A PRNG key to break ties; without one they keep the order of the input.
+
+  Returns:
+    An array of the shape of `scores`.
+
+  Raises:
+    ValueError: if segments are to be ranked along another axis than the last.
+  """
+  scores = _checks.array("scores", scores)
+  if segments is not None and axis != -1:
+    raise ValueError(f"only axis=-1 is supported when segments are set, but given axis={axis}.")
+  if where is not None:
+    where = lists.valid(where, scores)
+  if segments is not None:
+    segments = segment_keys(like("segments", segments, scores))
+  noise = None if key is None else jax.random.uniform(key, scores.shape)
+  given = jax.tree.map(lambda x: jnp.moveaxis(x, axis, -1), (scores, where, segments, noise))
+  return jnp.moveaxis(_ranks(*given), -1, axis)
+
+
+@jax.jit
+def _ranks(
+  scores: Array, where: Array | None, segments: Array | None, noise: Array | None
+) -> Array:
+  def rank(scores, where, segment, noise):
+    everywhere = jnp.ones_like(scores, bool)
+    key = sorting.keys(scores, everywhere if where is None else where)
+    if noise is not None:
+      _, item = sorting.order(key, sorting.keys(-noise, everywhere))
+      key = -sorting.scatter(sorting.slots(item), item)
+    if segment is None:
+      _, item = sorting.order(key)
+      return sorting.scatter(sorting.slots(item) + 1, item)
+    item, start, *_ = in_segments(segment, key)
+    return sorting.scatter(sorting.slots(item) - start + 1, item)
+
+  scores = lax.stop_gradient(scores)
+  if jnp.issubdtype(scores.dtype, jnp.floating):
+    # A model that diverged must not look good.
+    scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
+  return masking.lift(rank, scores.ndim - 1)(scores, where, segments, noise)
+
+
+def approx_ranks(
+  scores: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  key: Array | None = None,
+  step_fn: StepFn = jax.nn.sigmoid,
+) -> Array:
+  """Differentiable ranks: `1 + sum_j step(s_j - s_i)` over the other items.
+
+  >>> print(" ".join(f"{r:.4f}" for r in approx_ranks(jnp.array([1.0, 3.0, 2.0]))))
+  2.6119 1.3881 2.0000
+
+  O(n log n) for the sigmoid, also that of `approx_t12n`; any other step takes all pairs.
+
+  Args:
+    scores: `[..., n]`.
+    where: `[..., n]`, False on padding, whose rank is 1.
+    segments: `[..., n]`, items are ranked among those of the same segment.
+    key: Unused.
+    step_fn: Approximates `x >= 0`.
+
+  Returns:
+    `[..., n]`; an item at -inf ranks behind all others, and ties with its like.
+  """
+  del key
+  given = Lists.of(scores, scores, where, segments)
+  if step_fn is jax.nn.sigmoid:
+    step_fn = Sigmoid()
+  if isinstance(step_fn, Sigmoid):
+    rank = _sigmoid_ranks(step_fn.temperature, given)
+  else:
+    rank = _ranks_by_pairs(given, step_fn)
+  spoiled = given.groups.count(given.spoiled) > 0
+  return jnp.where(given.valid, jnp.where(spoiled, jnp.nan, rank), 1)
+
+
+def _sigmoid_ranks(temperature: ArrayLike, given: Lists) -> Array:
+  ahead = _sigmoids(temperature, given.logits, given.kept, given.segment)
+  found = given.groups.count(given.kept)
+  unranked = given.groups.count(given.valid & ~given.kept)
+  behind = found.astype(ahead.dtype) + (unranked - 1).astype(ahead.dtype) / 2
+  return 1 + jnp.where(given.kept, ahead, behind)
+
+
+@jax.jit
+def _sigmoids(temperature: ArrayLike, z: Array, live: Array, segment: Array) -> Array:
+  """`sum_j sigmoid((z_j - z_i) / temperature)` over the other live items of the segment."""
+  tail = kernels.logistic(z.dtype.name).tail
+
+  def one(z, live, segment):
+    # What is not live stands behind, whatever its segment.
+    order = in_segments(jnp.where(live, segment, sorting.MASKED), sorting.keys(z, live))
+    z, live = (take(x, order.item) for x in (z, live))
+    ahead = sorting.slots(order.start) - order.start
+    pair, t = np.stack([-tail, tail]), at_least_tiny(temperature, z.dtype)
+    within = kernels.polynomial_sums(z, t, live.astype(z.dtype), pair, order.start)
+    return sorting.scatter(ahead.astype(z.dtype) + within, order.item)
+
+  return masking.lift(one, z.ndim - 1)(z, live, segment)
+
+
+def _ranks_by_pairs(given: Lists, step_fn: StepFn) -> Array:
+  z, slot = given.logits, sorting.slots(given.scores)
+  z = jnp.where(given.kept, z, float(-jnp.finfo(z.dtype).max) * 2.0**-24)
+  counts = given.valid[..., :, None] & given.valid[..., None, :]
+  counts &= given.segment[..., :, None] == given.segment[..., None, :]
+  counts &= slot[..., :, None] != slot[..., None, :]
+  ahead = step_fn(z[..., None, :] - z[..., :, None])
+  return 1 + jnp.sum(jnp.where(counts, ahead, 0), axis=-1)
+
+
+def cutoff(
+  a: ArrayLike,
+  n: int | Array | None = None,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+) -> Array:
+  """1 for the `n` largest values, else 0.
+
+  >>> print(cutoff(jnp.array([1.0, 3.0, 2.0]), 2))
+  [0. 1. 1.]
+
+  Args:
+    a: `[..., n]`.
+    n: How many; None for all.
+    where: `[..., n]`, what may be among them.
+    segments: `[..., n]`, to choose from each segment.
+
+  Returns:
+    An array of the shape of `a`.
+  """
+  a = _checks.array("a", a)
+  if n is None:
+    return jnp.ones_like(a)
+  inside = ranks(a, where=where, segments=segments) <= n
+  if where is not None:
+    inside &= lists.valid(where, a)
+  return inside.astype(jnp.float32)
+
+
+def approx_cutoff(
+  a: ArrayLike,
+  n: int | Array | None = None,
+  *,
+  where: ArrayLike | None = None,
+  segments: ArrayLike | None = None,
+  step_fn: StepFn = jax.nn.sigmoid,
+) -> Array:
+  """The step of each value from halfway between the `n` largest and the next one.
+
+  >>> print(" ".join(f"{x:.4f}" for x in approx_cutoff(jnp.array([1.0, 3.0, 2.0]), 2)))
+  0.3775 0.8176 0.6225
+
+  Args:
+    a: `[..., n]`.
+    n: How many; None for all.
+    where: `[..., n]`, what may be among them.
+    segments: `[..., n]`, to choose from each segment.
+    step_fn: Approximates `x >= 0`.
+
+  Returns:
+    `[..., n]`; 1 where there are no more than `n`, 0 under the mask.
+  """
+  a = masking.floating(_checks.array("a", a))
+  if n is None:
+    return jnp.ones_like(a)
+  given = Lists.of(a, a, where, segments)
+  position = ranks(given.scores, where=where, segments=segments)
+  last = given.valid & ((position == n) | (position == n + 1))
+  edge = lax.stop_gradient(given.groups.total(jnp.where(last, given.scores, 0)) / 2)
+  inside = jnp.where(given.groups.count(given.valid) > n, step_fn(given.scores - edge), 1)
+  return jnp.where(given.valid & (jnp.asarray(n) > 0), inside, 0)
