@@ -23,6 +23,7 @@ from jaxrank import gains as gains
 from jaxrank import letor as letor
 from jaxrank import losses as losses
 from jaxrank import metrics as metrics
+from jaxrank import ranks as ranks
 from jaxrank.masking import aggregate as aggregate
 from jaxrank.masking import has_relevant as has_relevant
 from jaxrank.measures import Measure as Measure

@@ -1,0 +1,200 @@
+"""The median of ranks: weighted, and what it is by chance, exactly."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxrank import sorting
+
+# Counts at so many ranks are found side by side.
+_BLOCK = 128
+
+# What no float32 of the sums can feel.
+_NOTHING = 1e-12
+
+
+def weighted_median(x: Array, share: Array) -> Array:
+  """The `x` with half of the weight on either side; halfway between two of them where both have.
+
+  Args:
+    x: `[n]`.
+    share: `[n]`, at least 0, of sum 1.
+
+  Returns:
+    A scalar.
+  """
+  weighty = share > 0
+  _, order = sorting.order(sorting.keys(x, weighty))
+  x, share = sorting.take(x, order), sorting.take(share, order)
+  # Sums of shares are rounded: what is half to the last digits is half.
+  half = 0.5 - 8 * jnp.finfo(x.dtype).eps
+  present = share > 0
+  upper = jnp.where(jnp.cumsum(share) >= half, x, -jnp.inf)
+  lower = jnp.where(jnp.cumsum(share[::-1])[::-1] >= half, x, jnp.inf)
+  high = jnp.max(jnp.where(present, upper, -jnp.inf))
+  low = jnp.min(jnp.where(present, lower, jnp.inf))
+  return 0.5 * (low + high)
+
+
+def expected(candidates: Array, share: Array) -> Array:
+  """The expected median of ranks that are uniform on 1 to their numbers of candidates.
+
+  Of an even number of tasks, halfway between the middle two. Exact; it takes as many steps as the
+  product of the most candidates and the square of the number of tasks, divided by two.
+
+  Args:
+    candidates: `[n]`, as floats.
+    share: `[n]`, 0 for a task that is left out; the others count alike.
+
+  Returns:
+    A scalar.
+  """
+  middle = _middle(candidates, share)
+
+  def term(x: Array) -> Array:
+    counts = _at_most(middle, x)
+    return jnp.mean(jnp.where(x >= middle.anchor, counts.fewer, -counts.enough))
+
+  return middle.anchor + _sum(middle, term)
+
+
+def variance(candidates: Array, share: Array) -> Array:
+  """The variance of the median by chance; arguments as in `expected`.
+
+  With the middle ranks `X <= Y`, `((X + Y) / 2)^2 = (2 X^2 + 2 Y^2 - (Y - X)^2) / 4`, and the
+  first two need the law of one of them alone. Moments are taken about a number close to the
+  median, so that nothing large cancels.
+  """
+  middle = _middle(candidates, share)
+
+  def term(x: Array) -> Array:
+    counts = _at_most(middle, x)
+    d = x - middle.anchor
+    mean = jnp.where(d >= 0, counts.fewer, -counts.enough)
+    square = jnp.abs(2 * d + 1) * jnp.abs(mean)
+    gap = counts.half * (1 + 2 * _before(middle, x, counts.half))
+    return jnp.stack([jnp.mean(mean), jnp.mean(square) - gap / 4])
+
+  mean, square = _sum(middle, term)
+  return jnp.maximum(square - mean**2, 0)
+
+
+class _Middle(NamedTuple):
+  """The tasks that count, and where their middle is.
+
+  Attributes:
+    candidates: `[n]`.
+    kept: `[n]`, False for a task that is left out.
+    places: `[2]`, of the two middle ranks; one place twice for an odd number of tasks.
+    even: Whether they are two.
+    most: The most candidates.
+    anchor: A whole number close to the median.
+  """
+
+  candidates: Array
+  kept: Array
+  places: Array
+  even: Array
+  most: Array
+  anchor: Array
+
+
+class _Counts(NamedTuple):
+  """How many ranks are at most `x`, by chance.
+
+  Attributes:
+    fewer: `[2]`, the chances that they are less than each middle place.
+    enough: `[2]`, the chances that they are not.
+    half: The chance that they are half of an even number.
+  """
+
+  fewer: Array
+  enough: Array
+  half: Array
+
+
+def _middle(candidates: Array, share: Array) -> _Middle:
+  kept = share > 0
+  n = jnp.sum(kept, dtype=jnp.int32)
+  most = jnp.max(jnp.where(kept, candidates, 0))
+
+  def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    low, high = ends
+    mid = jnp.floor((low + high) / 2)
+    enough = 2 * jnp.sum(_chances(candidates, kept, mid)) >= n.astype(candidates.dtype)
+    return jnp.where(enough, low, mid), jnp.where(enough, mid, high)
+
+  _, anchor = lax.fori_loop(0, 32, halve, (jnp.zeros_like(most), most))
+  return _Middle(candidates, kept, jnp.stack([(n + 1) // 2, n // 2 + 1]), n % 2 == 0, most, anchor)
+
+
+def _chances(candidates: Array, kept: Array, x: Array) -> Array:
+  """`[n]`, that each rank is at most `x`."""
+  return jnp.where(kept, jnp.minimum(x / candidates, 1), 0)
+
+
+def _at_most(middle: _Middle, x: Array) -> _Counts:
+  """By the recursion of the Poisson-binomial distribution.
+
+  The last count stands for itself and all above, so that neither tail is 1 minus the other.
+  """
+  size = middle.kept.size // 2 + 2
+
+  def add(chance: Array, p: Array) -> tuple[Array, None]:
+    stay = (chance * (1 - p)).at[-1].set(chance[-1])
+    return stay.at[1:].add(p * chance[:-1]), None
+
+  start = jnp.zeros(size, x.dtype).at[0].set(1)
+  chance, _ = lax.scan(add, start, _chances(middle.candidates, middle.kept, x))
+  count = jnp.arange(size, dtype=jnp.int32)
+
+  def total(which: Array) -> Array:
+    return jnp.sum(jnp.where(which, chance, 0))
+
+  fewer = jnp.stack([total(count < place) for place in middle.places])
+  enough = jnp.stack([total(count >= place) for place in middle.places])
+  return _Counts(fewer, enough, total((count == middle.places[0]) & middle.even))
+
+
+def _before(middle: _Middle, y: Array, chance: Array) -> Array:
+  """`sum_{x < y}` of the chance that the half of the ranks that are at most `y` are at most `x`.
+
+  Whichever they are: those with no more than `y` candidates are among them, and each of the others
+  is uniform on 1 to `y`. Terms fall with `x`; it ends where they are nothing.
+  """
+  small = middle.kept & (middle.candidates <= y)
+  others = jnp.maximum(middle.places[0] - jnp.sum(small, dtype=jnp.int32), 0).astype(y.dtype)
+
+  def at(x: Array) -> Array:
+    each = jnp.where(small, jnp.log(jnp.minimum(x / middle.candidates, 1)), 0)
+    return jnp.exp(others * jnp.log(x / y) + jnp.sum(each))
+
+  def go_on(state: tuple[Array, Array, Array]) -> Array:
+    x, term, _ = state
+    return (x >= 1) & (chance * term > _NOTHING)
+
+  def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    x, _, total = state
+    term = at(x)
+    return x - 1, term, total + term
+
+  return lax.while_loop(go_on, step, (y - 1, jnp.ones_like(y), jnp.zeros_like(y)))[2]
+
+
+def _sum(middle: _Middle, term: Callable[[Array], Array]) -> Array:
+  """`sum_x term(x)` over `0 <= x < most`, a block at a time."""
+
+  def shown(x: Array) -> Array:
+    return jnp.where(x < middle.most, term(x), 0)
+
+  def add(state: tuple[Array, Array]) -> tuple[Array, Array]:
+    start, total = state
+    x = start + jnp.arange(_BLOCK, dtype=start.dtype)
+    return start + _BLOCK, total + jnp.sum(jax.vmap(shown)(x), axis=0)
+
+  like = jax.eval_shape(term, middle.most)
+  start = (jnp.zeros_like(middle.most), jnp.zeros(like.shape, like.dtype))
+  return lax.while_loop(lambda state: state[0] < middle.most, add, start)[1]

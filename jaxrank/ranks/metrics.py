@@ -1,0 +1,255 @@
+"""The statistics of ranks: means and their inverses, hits, spread, and the counts.
+
+Each is called with ranks `[..., n]`, weights and candidates; see `RankMetric`.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxrank.ranks import medians
+from jaxrank.ranks._metric import RankMetric, averaged, rank_metric
+from jaxrank.ranks._statistic import Tasks
+from jaxrank.ranks.powers import Power, harmonic, harmonic_squares, power
+
+_INF = math.inf
+
+# The third quartile of the standard normal distribution: makes a median deviation a standard one.
+_QUARTILE = 0.6744897501960817
+
+
+@averaged(
+  increasing=False,
+  bounds=(1, _INF),
+  synonyms=("mean_rank", "mr"),
+  mean=lambda tasks: (tasks.candidates + 1) / 2,
+  spread=lambda tasks: (tasks.candidates - 1) * (tasks.candidates + 1) / 12,
+)
+def arithmetic_mean_rank(tasks: Tasks) -> Array:
+  """Mean rank, `MR = sum_i p_i r_i`, with the weights `p`, of sum 1, and the ranks `r`.
+
+  By chance `E = sum p (C + 1) / 2` and `V = sum p^2 (C^2 - 1) / 12`, with `C` candidates.
+
+  >>> print(f"{arithmetic_mean_rank(jnp.array([1, 2, 4])):.6f}")
+  2.333333
+  """
+  return tasks.ranks
+
+
+@rank_metric(increasing=True, bounds=(0, 1), synonyms=("iamr",))
+def inverse_arithmetic_mean_rank(tasks: Tasks) -> Array:
+  """One over the mean rank.
+
+  >>> print(f"{inverse_arithmetic_mean_rank(jnp.array([1, 2, 4])):.6f}")
+  0.428571
+  """
+  return 1 / tasks.mean(tasks.ranks)
+
+
+@averaged(
+  increasing=True,
+  bounds=(0, 1),
+  synonyms=("mean_reciprocal_rank", "mrr"),
+  mean=lambda tasks: harmonic(tasks.candidates) / tasks.candidates,
+  spread=lambda tasks: jnp.maximum(
+    harmonic_squares(tasks.candidates) / tasks.candidates
+    - (harmonic(tasks.candidates) / tasks.candidates) ** 2,
+    0,
+  ),
+)
+def inverse_harmonic_mean_rank(tasks: Tasks) -> Array:
+  """Mean reciprocal rank, `MRR = sum_i p_i / r_i`.
+
+  By chance `E = sum p H_1(C) / C` and `V = sum p^2 (H_2(C) / C - (H_1(C) / C)^2)`, with `C`
+  candidates and the harmonic numbers `H_m(C) = sum_{j <= C} j^-m`.
+
+  >>> print(f"{inverse_harmonic_mean_rank(jnp.array([1, 2, 4])):.6f}")
+  0.583333
+  >>> print(f"{inverse_harmonic_mean_rank.expected_value(jnp.array([4, 4, 4])):.6f}")
+  0.520833
+  """
+  return 1 / tasks.ranks
+
+
+@rank_metric(increasing=False, bounds=(1, _INF), synonyms=("hmr",))
+def harmonic_mean_rank(tasks: Tasks) -> Array:
+  """One over the mean reciprocal rank.
+
+  >>> print(f"{harmonic_mean_rank(jnp.array([1, 2, 4])):.6f}")
+  1.714286
+  """
+  return 1 / tasks.mean(1 / tasks.ranks)
+
+
+def _powers(tasks: Tasks) -> Power:
+  return jax.vmap(power)(tasks.candidates, tasks.share)
+
+
+def _log_expected_gmr(tasks: Tasks) -> Array:
+  return jnp.sum(_powers(tasks).log_mean)
+
+
+def _gmr_variance(tasks: Tasks) -> Array:
+  moments = _powers(tasks)
+  relative = jnp.expm1(jnp.sum(jnp.log1p(moments.variance)))
+  return jnp.exp(2 * jnp.sum(moments.log_mean)) * relative
+
+
+@rank_metric(
+  increasing=False,
+  bounds=(1, _INF),
+  synonyms=("gmr",),
+  surplus=lambda tasks: jnp.expm1(tasks.mean(jnp.log(tasks.ranks))),
+  expected=lambda tasks: jnp.exp(_log_expected_gmr(tasks)),
+  expected_surplus=lambda tasks: jnp.expm1(_log_expected_gmr(tasks)),
+  variance=_gmr_variance,
+)
+def geometric_mean_rank(tasks: Tasks) -> Array:
+  """Geometric mean rank, `GMR = prod_i r_i^{p_i}`.
+
+  By chance `E = prod E r^p` and `V = prod E r^{2 p} - E^2`, with `E r^p = sum_{j <= C} j^p / C`.
+
+  >>> print(f"{geometric_mean_rank(jnp.array([1, 2, 4])):.6f}")
+  2.000000
+  """
+  return jnp.exp(tasks.mean(jnp.log(tasks.ranks)))
+
+
+@rank_metric(increasing=True, bounds=(0, 1), synonyms=("igmr",))
+def inverse_geometric_mean_rank(tasks: Tasks) -> Array:
+  """One over the geometric mean rank.
+
+  >>> print(f"{inverse_geometric_mean_rank(jnp.array([1, 2, 4])):.6f}")
+  0.500000
+  """
+  return jnp.exp(-tasks.mean(jnp.log(tasks.ranks)))
+
+
+@rank_metric(
+  increasing=False,
+  bounds=(1, _INF),
+  expected=lambda tasks: medians.expected(tasks.candidates, tasks.share),
+  variance=lambda tasks: medians.variance(tasks.candidates, tasks.share),
+  weighted=False,
+)
+def median_rank(tasks: Tasks) -> Array:
+  """Median rank: of an even number, halfway between the middle two.
+
+  Its law by chance is exact for tasks of equal weight, and takes long for very many of them: as
+  many steps as the most candidates times the square of the number of tasks, over two.
+
+  >>> print(f"{median_rank(jnp.array([1, 2, 4])):.1f} {median_rank(jnp.array([1, 2, 4, 5])):.1f}")
+  2.0 3.0
+  >>> print(f"{median_rank.expected_value(jnp.array([3, 4])):.2f}")
+  2.25
+  """
+  return medians.weighted_median(tasks.ranks, tasks.share)
+
+
+@rank_metric(increasing=True, bounds=(0, 1))
+def inverse_median_rank(tasks: Tasks) -> Array:
+  """One over the median rank.
+
+  >>> print(f"{inverse_median_rank(jnp.array([1, 2, 4])):.6f}")
+  0.500000
+  """
+  return 1 / medians.weighted_median(tasks.ranks, tasks.share)
+
+
+def _chance_of_hit(tasks: Tasks) -> Array:
+  return jnp.minimum(tasks.k / tasks.candidates, 1)
+
+
+@averaged(
+  increasing=True,
+  bounds=(0, 1),
+  synonyms=("h@k", "hits@k", "h@", "hits@", "hits_at_", "h_at_"),
+  mean=_chance_of_hit,
+  spread=lambda tasks: _chance_of_hit(tasks) * (1 - _chance_of_hit(tasks)),
+  k=10,
+)
+def hits_at_k(tasks: Tasks) -> Array:
+  """Hits at k, `sum_i p_i [r_i <= k]`; `k` is 10, or another by `hits_at_k.at(k)`.
+
+  By chance `E = sum p q` and `V = sum p^2 q (1 - q)`, with `q = min(k / C, 1)`.
+
+  >>> print(f"{hits_at_k.at(2)(jnp.array([1, 2, 4])):.6f}")
+  0.666667
+  """
+  return (tasks.ranks <= tasks.k).astype(tasks.ranks.dtype)
+
+
+def _variance_of_ranks(tasks: Tasks) -> Array:
+  return tasks.mean((tasks.ranks - tasks.mean(tasks.ranks)) ** 2)
+
+
+def _expected_variance(tasks: Tasks) -> Array:
+  expected = (tasks.candidates + 1) / 2
+  own = (tasks.candidates - 1) * (tasks.candidates + 1) / 12
+  return tasks.mean((1 - tasks.share) * own + (expected - tasks.mean(expected)) ** 2)
+
+
+@rank_metric(
+  increasing=False,
+  bounds=(0, _INF),
+  synonyms=("rank_var", "var"),
+  expected=_expected_variance,
+)
+def variance(tasks: Tasks) -> Array:
+  """The variance of the ranks, `sum_i p_i (r_i - MR)^2`.
+
+  By chance `E = sum p ((1 - p) (C^2 - 1) / 12 + (c - sum p c)^2)`, with `c = (C + 1) / 2`.
+
+  >>> print(f"{variance(jnp.array([1, 2, 4])):.6f}")
+  1.555556
+  """
+  return _variance_of_ranks(tasks)
+
+
+@rank_metric(increasing=False, bounds=(0, _INF), synonyms=("rank_std", "std"))
+def standard_deviation(tasks: Tasks) -> Array:
+  """The standard deviation of the ranks, the root of their variance.
+
+  >>> print(f"{standard_deviation(jnp.array([1, 2, 4])):.6f}")
+  1.247219
+  """
+  # The root has no gradient at 0.
+  var = _variance_of_ranks(tasks)
+  return jnp.where(var > 0, jnp.sqrt(jnp.where(var > 0, var, 1)), 0)
+
+
+@rank_metric(increasing=False, bounds=(0, _INF), synonyms=("rank_mad", "mad"))
+def median_absolute_deviation(tasks: Tasks) -> Array:
+  """The median distance to the median rank, over 0.67449, which makes it a standard deviation.
+
+  >>> print(f"{median_absolute_deviation(jnp.array([1, 2, 4])):.6f}")
+  1.482602
+  """
+  distance = jnp.abs(tasks.ranks - medians.weighted_median(tasks.ranks, tasks.share))
+  return medians.weighted_median(distance, tasks.share) / _QUARTILE
+
+
+def _number(tasks: Tasks) -> Array:
+  return jnp.sum(tasks.share > 0, dtype=tasks.share.dtype)
+
+
+@rank_metric(
+  increasing=True,
+  bounds=(0, _INF),
+  synonyms=("rank_count",),
+  expected=_number,
+  variance=lambda tasks: jnp.zeros_like(_number(tasks)),
+)
+def count(tasks: Tasks) -> Array:
+  """The number of ranks that count, those of weight 0 left out.
+
+  >>> print(f"{count(jnp.array([1, 2, 4]), jnp.array([1, 1, 0])):.0f}")
+  2
+  """
+  return _number(tasks)
+
+
+# The collector of doctests looks for functions and classes only.
+__test__ = {x.name: x.__doc__ for x in list(globals().values()) if isinstance(x, RankMetric)}

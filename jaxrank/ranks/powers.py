@@ -1,0 +1,81 @@
+"""Sums of powers of 1 to n: exact for small n, a series beyond, and never a table of n numbers."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+_HEAD = 16
+_EULER = 0.5772156649015329
+
+
+def harmonic(n: Array) -> Array:
+  """`sum 1 / j` over `j <= n`, for whole numbers `n >= 1`.
+
+  >>> print(harmonic(jnp.array([1.0, 2.0, 1e8])))
+  [ 1.        1.5      18.997896]
+  """
+  x = 1 / n
+  series = jnp.log(n) + _EULER + x / 2 - x**2 / 12 + x**4 / 120
+  return jnp.where(n > _HEAD, series, _few(n, 1))
+
+
+def harmonic_squares(n: Array) -> Array:
+  """`sum 1 / j^2` over `j <= n`, for whole numbers `n >= 1`.
+
+  >>> print(harmonic_squares(jnp.array([1.0, 2.0, 1e8])))
+  [1.       1.25     1.644934]
+  """
+  x = 1 / n
+  series = np.pi**2 / 6 - x + x**2 / 2 - x**3 / 6 + x**5 / 30
+  return jnp.where(n > _HEAD, series, _few(n, 2))
+
+
+def _few(n: Array, order: int) -> Array:
+  table = jnp.asarray(np.cumsum(np.arange(1.0, _HEAD + 1) ** -order), n.dtype)
+  return table[jnp.clip(n, 1, _HEAD).astype(jnp.int32) - 1]
+
+
+class Power(NamedTuple):
+  """Moments of `r^p` for a rank `r` that is uniform on 1 to n, each exact to its own size.
+
+  Attributes:
+    log_mean: `log E r^p`.
+    variance: `V[r^p] / E[r^p]^2`.
+  """
+
+  log_mean: Array
+  variance: Array
+
+
+def power(n: Array, p: Array) -> Power:
+  """The moments of `r^p` for one number of candidates and one `0 <= p <= 1`.
+
+  With many tasks `p` is small and all powers are near 1, so that their sums would lose everything
+  in rounding: what is summed is `v = (j / n)^p - 1` and its square, from `j = 17` on by the
+  Euler-Maclaurin formula.
+
+  >>> import jax
+  >>> moments = jax.jit(power)(jnp.array(3.0), jnp.array(1.0))
+  >>> print(f"{jnp.exp(moments.log_mean):.6f} {moments.variance:.6f}")  # of 1, 2, 3
+  2.000000 0.166667
+  """
+  j = jnp.arange(1, _HEAD + 1, dtype=n.dtype)
+  v = jnp.where(j <= n, jnp.expm1(p * jnp.log(j / n)), 0)
+  # At the last term of the head, and the factors of the primitives of v and its square.
+  m, e = _HEAD, v[-1]
+  once, twice = 1 / (p + 1), 1 / ((p + 1) * (2 * p + 1))
+  slope = p * (1 + e) / m
+  tail = -once * (n * p + m * (e - p)) - e / 2 + (p / n - slope) / 12
+  squares = 2 * n * p**2 - m * ((e - p) ** 2 + p**2 + p * e**2)
+  tail_squares = twice * squares - e**2 / 2 - e * slope / 6
+
+  def mean(head: Array, tail: Array) -> Array:
+    return (jnp.sum(head) + jnp.where(n > m, tail, 0)) / n
+
+  first = mean(v, tail)
+  second = mean(v**2, tail_squares)
+  # Never negative but by rounding.
+  spread = jnp.maximum(second - first**2, 0)
+  return Power(p * jnp.log(n) + jnp.log1p(first), spread / (1 + first) ** 2)
