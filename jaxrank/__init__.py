@@ -18,6 +18,7 @@ one value per query, never reduced. What holds for every metric is said here onc
 `docs/conventions.md` works through them.
 """
 
+from jaxrank import corpus as corpus
 from jaxrank import discounts as discounts
 from jaxrank import gains as gains
 from jaxrank import letor as letor
