@@ -86,7 +86,7 @@ def test_other_similarities(similarity):
   assert (found[0] >= 1 + (score > own + near).sum(axis=1))[some].all()
   assert (found[1] <= (score >= own - near).sum(axis=1))[some].all()
   if similarity == "l2":
-    np.testing.assert_array_equal(told(found), counted(score, TARGETS, nothing))
+    np.testing.assert_array_equal(found, counted(score, TARGETS, nothing))
   values, ids = corpus.top_items(queries, items, K, similarity=similarity, chunk=64)
   expected = np.sort(score, axis=1)[:, : -K - 1 : -1]
   np.testing.assert_allclose(values, expected, atol=1e-5)
