@@ -52,6 +52,7 @@ from jaxrank.metrics import spearman as spearman
 from jaxrank.noise import Gaussian as Gaussian
 from jaxrank.noise import Gumbel as Gumbel
 from jaxrank.ragged import Batch as Batch
+from jaxrank.ragged import batches as batches
 from jaxrank.ragged import pad as pad
 from jaxrank.ragged import pad_buckets as pad_buckets
 from jaxrank.ragged import unpad as unpad
