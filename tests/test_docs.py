@@ -16,7 +16,7 @@ SECTIONS = ("Args:", "Returns:")
 
 def public():
   """The public functions and classes by dotted name."""
-  for module in (jaxrank, jaxrank.gains, jaxrank.discounts, jaxrank.losses):
+  for module in (jaxrank, jaxrank.corpus, jaxrank.gains, jaxrank.discounts, jaxrank.losses):
     for name, value in vars(module).items():
       home = getattr(value, "__module__", "")
       own = home.startswith("jaxrank") and not home.startswith("jaxrank._")

@@ -6,7 +6,6 @@ same queries and chunks in the same loop; its scores are written, and a column o
 
 import functools
 import pathlib
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,9 +21,7 @@ from . import report
 from .report import Row, at_most, megabytes, milliseconds, ratio_row
 from .timing import Contender, jitted, planned_bytes, race
 
-_PAGE = pathlib.Path(__file__).parents[2] / "docs" / "scale.md"
-_BEGIN, _END = "<!-- corpus: begin -->\n", "<!-- corpus: end -->\n"
-_COMMAND = "python -m tests.benchmarks.corpus"
+_ROOT = pathlib.Path(__file__).parents[2]
 
 QUERIES, SIZE, EXCLUDED, CHUNK, ROUNDS = 1000, 64, 100, 8192, 7
 ITEMS = (100_000, 1_000_000)
@@ -93,23 +90,22 @@ def _first(call: Callable[[], object]) -> Array:
 def peak(name: str, items: int) -> int:
   """How far a call raises the memory of a fresh process above that of its arguments."""
   command = [sys.executable, "-m", "tests.benchmarks.corpus", "--peak", name, str(items)]
-  root = pathlib.Path(__file__).parents[2]
-  return int(subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout)
+  return int(subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout)
 
 
 def _peak(name: str, items: int) -> int:
-  given = data(items)
+  given = jax.block_until_ready(data(items))
   call = jax.jit(calls()[name]).lower(*given).compile()
-  # Those that made the arguments are gone: what a tenth of the items takes is there again.
-  jax.block_until_ready(given)
-  before = _resident()
+  # Forgets the peak of making the arguments (Linux).
+  pathlib.Path("/proc/self/clear_refs").write_text("5")
+  before = _status("VmRSS")
   jax.block_until_ready(call(*given))
-  return max(0, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+  return _status("VmHWM") - before
 
 
-def _resident() -> int:
-  pages = pathlib.Path("/proc/self/statm").read_text().split()[1]
-  return int(pages) * resource.getpagesize()
+def _status(field: str) -> int:
+  text = pathlib.Path("/proc/self/status").read_text()
+  return 1024 * int(text.split(f"{field}:")[1].split()[0])
 
 
 def check_whole() -> None:
@@ -126,14 +122,11 @@ def main() -> None:
   if sys.argv[1:2] == ["--peak"]:
     print(_peak(sys.argv[2], int(sys.argv[3])))
     return
+  facts = report.machine()
   check_whole()
   table = report.table([row for items in ITEMS for row in rows(items)])
   print(table)
-  text = _PAGE.read_text(encoding="utf-8")
-  before, rest = text.split(_BEGIN)
-  after = rest.split(_END)[1]
-  told = f"{report.machine()}\n\n{table}\n"
-  _PAGE.write_text(f"{before}{_BEGIN}{told}{_END}{after}", encoding="utf-8")
+  report.write("corpus", f"{facts}\n\n{table}")
 
 
 if __name__ == "__main__":
