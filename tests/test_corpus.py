@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxrank import corpus, ranks
 
-Q, N, D, K = 12, 200, 4, 6
+Q, N, D, K = 12, 700, 4, 6
 FIELDS = ("optimistic", "pessimistic", "candidates")
 
 
@@ -64,7 +64,7 @@ def told(found):
   return np.stack([getattr(found, field) for field in FIELDS])
 
 
-@pytest.mark.parametrize("chunk", [7, 64, N, 8192])
+@pytest.mark.parametrize("chunk", [7, 256, 8192])
 def test_counts_are_those_of_a_loop(chunk):
   found = corpus.target_ranks(
     jnp.asarray(QUERIES), jnp.asarray(ITEMS), TARGETS, exclude=EXCLUDED, chunk=chunk
@@ -93,7 +93,7 @@ def test_other_similarities(similarity):
   np.testing.assert_allclose(np.take_along_axis(score, np.asarray(ids), 1), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("chunk", [7, 64, N])
+@pytest.mark.parametrize("chunk", [7, 256, N])
 def test_the_best_are_those_of_a_sort(chunk):
   values, ids = corpus.top_items(
     jnp.asarray(QUERIES), jnp.asarray(ITEMS), K, exclude=EXCLUDED, chunk=chunk
@@ -104,15 +104,15 @@ def test_the_best_are_those_of_a_sort(chunk):
 
 
 def test_ranks_are_those_of_all_scores_at_once():
-  """With scores that round: the whole product, and the counts of `ranks.from_scores`."""
+  """With scores that round: the counts of `ranks.from_scores` in the whole product."""
   rng = np.random.default_rng(4)
-  queries, items = rng.standard_normal((Q, 33)), rng.standard_normal((N, 33))
-  items[150:] = items[:50]
-  queries, items = jnp.asarray(queries, jnp.float32), jnp.asarray(items, jnp.float32)
+  queries = jnp.asarray(rng.standard_normal((Q, 33)), jnp.float32)
+  items = rng.standard_normal((768, 33)).astype(np.float32)
+  items[500:] = items[:268]
   targets = jnp.arange(Q, dtype=jnp.int32)
-  whole = ranks.from_scores(queries @ items.T, targets)
-  for chunk in (40, N):
-    found = corpus.target_ranks(queries, items, targets, chunk=chunk)
+  whole = ranks.from_scores(jnp.matmul(queries, items.T, precision="highest"), targets)
+  for chunk in (128, 256, 640, 768):
+    found = corpus.target_ranks(queries, jnp.asarray(items), targets, chunk=chunk)
     np.testing.assert_array_equal(told(found), told(whole))
   assert (whole.pessimistic > whole.optimistic).all()
 
@@ -122,19 +122,19 @@ def test_ranks_are_those_of_all_scores_at_once():
 def test_copies_of_an_item_tie_wherever_they_stand(rows, similarity):
   rng = np.random.default_rng(5)
   queries = jnp.asarray(rng.standard_normal((rows, 19)), jnp.float32)
-  items = jnp.broadcast_to(jnp.asarray(rng.standard_normal(19), jnp.float32), (77, 19))
+  items = jnp.broadcast_to(jnp.asarray(rng.standard_normal(19), jnp.float32), (300, 19))
   targets = jnp.full(rows, 30)
-  found = corpus.target_ranks(queries, items, targets, similarity=similarity, chunk=19)
-  np.testing.assert_array_equal(told(found), [[1] * rows, [77] * rows, [77] * rows])
+  found = corpus.target_ranks(queries, items, targets, similarity=similarity, chunk=128)
+  np.testing.assert_array_equal(told(found), [[1] * rows, [300] * rows, [300] * rows])
 
 
 def test_items_from_the_host_give_the_same_and_tell_of_progress():
   told_of = []
   found = corpus.target_ranks(
-    QUERIES, ITEMS, TARGETS, exclude=EXCLUDED, chunk=64, progress=lambda *x: told_of.append(x)
+    QUERIES, ITEMS, TARGETS, exclude=EXCLUDED, chunk=256, progress=lambda *x: told_of.append(x)
   )
   np.testing.assert_array_equal(told(found), counted(SCORES["dot"], TARGETS, EXCLUDED))
-  assert told_of == [(64, N), (128, N), (192, N), (N, N)]
+  assert told_of == [(256, N), (512, N), (N, N)]
   _, ids = corpus.top_items(QUERIES, ITEMS, K, exclude=EXCLUDED, chunk=64)
   np.testing.assert_array_equal(ids, best(SCORES["dot"], EXCLUDED, K))
 

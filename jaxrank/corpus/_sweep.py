@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +10,38 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from jaxrank import sorting
 from jaxrank.corpus._asked import NONE, Asked, Progress, size
 
-Id = Array | np.int32
+# What is asked, the state, a chunk of items and its place, to the next state.
+Step = Callable[[Asked, Any, Any, "Place"], Any]
 
-# A step takes what is asked, the state, a chunk of items, the id of the first of them, and the
-# first id that no chunk before held.
-Step = Callable[[Asked, Any, Any, Id, Id], Any]
+# A chunk has a multiple of this many items. Products of other shapes may round otherwise, and the
+# ranks would depend on the chunk.
+_MULTIPLE = 128
+
+
+class Place(NamedTuple):
+  """Where a chunk stands: it counts from `fresh`, which no chunk before held, to before `stop`.
+
+  Attributes:
+    start: The id of its first item; negative for one that gives way to the targets' own items.
+    fresh: The first id that counts.
+    stop: The number of items; behind the last, it is repeated.
+  """
+
+  start: Array | np.int32
+  fresh: Array | np.int32
+  stop: Array | np.int32
+
+  def ids(self, block: Array) -> Array:
+    """The id of each column, `[1, c]`."""
+    return self.start + sorting.slots(block)
+
+  def counts(self, block: Array) -> Array:
+    """Whether a column counts, `[1, c]`."""
+    ids = self.ids(block)
+    return (ids >= self.fresh) & (ids < self.stop)
 
 
 def on_device(step: Step, asked: Asked, state: Any, items: Any, chunk: int, first: int = 0) -> Any:
@@ -24,17 +49,16 @@ def on_device(step: Step, asked: Asked, state: Any, items: Any, chunk: int, firs
 
   From `first = -1` on, a step with negative ids comes before.
   """
-  n = size(items)
-  chunk = min(chunk, n)
+  items, n, chunk = _whole(items, chunk, jnp)
   # In `shard_map` the state must differ from device to device as what it will meet.
   met = [jnp.any(x[:1] != x[:1]) for x in jax.tree.leaves((asked, items)) if x.ndim]
   never = functools.reduce(jnp.logical_or, met) & False
   state = jax.tree.map(lambda x: jnp.where(never, x, x), state)
 
   def body(i: Array, state: Any) -> Any:
-    start, fresh = jnp.minimum(i * chunk, n - chunk), jnp.maximum(i * chunk, 0)
+    start = jnp.minimum(i * chunk, size(items) - chunk)
     part = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, chunk), items)
-    return step(asked, state, part, start, fresh)
+    return step(asked, state, part, Place(start, jnp.maximum(i * chunk, 0), jnp.int32(n)))
 
   return lax.fori_loop(jnp.int32(first), jnp.int32(-(-n // chunk)), body, state)
 
@@ -49,15 +73,14 @@ def from_host(
   first: int = 0,
 ) -> Any:
   """The same in a loop of Python, which sends the next chunk while the device works on one."""
-  n = size(items)
-  chunk = min(chunk, n)
+  items, n, chunk = _whole(items, chunk, np)
   chunks = -(-n // chunk)
 
-  def send(i: int) -> tuple[Any, np.int32, np.int32]:
-    start = min(i * chunk, n - chunk)
+  def send(i: int) -> tuple[Any, Place]:
+    start = min(i * chunk, size(items) - chunk)
     cut = slice(max(start, 0), max(start, 0) + chunk)
     part = jax.tree.map(lambda x: jnp.asarray(x[cut]), items)
-    return part, np.int32(start), np.int32(max(i * chunk, 0))
+    return part, Place(*map(np.int32, (start, max(i * chunk, 0), n)))
 
   sent = send(first)
   for i in range(first, chunks):
@@ -75,9 +98,14 @@ def _compiled(step: Step) -> Step:
   return jax.jit(step)
 
 
-def head(items: Any, chunk: int) -> Any:
-  """The first items, as many as come at a time."""
-  return jax.tree.map(lambda x: x[: min(chunk, size(items))], items)
+def _whole(items: Any, chunk: int, numpy: Any) -> tuple[Any, int, int]:
+  """The items, at least a chunk of them, how many they were, and how many come at a time."""
+  n = size(items)
+  chunk = min(-(-chunk // _MULTIPLE), -(-n // _MULTIPLE)) * _MULTIPLE
+  if n >= chunk:
+    return items, n, chunk
+  last = numpy.minimum(numpy.arange(chunk), n - 1)
+  return jax.tree.map(lambda x: x[last], items), n, chunk
 
 
 Axis = str | tuple[str, ...] | None

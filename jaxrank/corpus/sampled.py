@@ -86,12 +86,13 @@ def unsampled_metric(
   values = np.asarray(metric(ranks), np.float64)
   if values.shape != ranks.shape:
     raise ValueError(f"metric must give one value a rank, {ranks.shape}, got {values.shape}.")
-  products, share, target = np.zeros((sampled + 1,) * 2), 0.0, 0.0
+  size = sampled + 1
+  products, share, target = np.zeros((size, size)), np.zeros(size), np.zeros(size)
   for start in range(0, items, _BLOCK):
     chance = _binomial(sampled, (ranks[start : start + _BLOCK] - 1) / max(items - 1, 1))
     products += chance.T @ chance
-    share = share + chance.sum(axis=0)
-    target = target + chance.T @ values[start : start + _BLOCK]
+    share += chance.sum(axis=0)
+    target += chance.T @ values[start : start + _BLOCK]
   return np.linalg.lstsq((1 - tradeoff) * products + tradeoff * np.diag(share), target)[0]
 
 

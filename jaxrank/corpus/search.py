@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxrank import masking, sorting
 from jaxrank.corpus import _asked, _sweep
 from jaxrank.corpus._asked import NONE, Asked, Progress
-from jaxrank.corpus._sweep import Id
+from jaxrank.corpus._sweep import Place
 from jaxrank.corpus.similarity import Similarity, scorer, scores
 from jaxrank.ranks import TargetRanks
 
@@ -66,7 +66,7 @@ def target_ranks(
       with -1. A target among them has no rank: `jnp.where(known == targets[:, None], -1, known)`
       takes it out.
     similarity: "dot", "cosine", "l2" or a function.
-    chunk: How many items are scored at a time.
+    chunk: How many items are scored at a time, in round numbers: multiples of 128.
     axis_name: Inside `shard_map`, the axis over which the items are split. Ids are those of the
       whole corpus.
     progress: Called as `progress(done, items)` after each chunk, outside `jit` only.
@@ -86,7 +86,7 @@ def target_ranks(
     return _rank(asked, items, targets, chunk, axis_name)
   rows = np.maximum(np.asarray(targets), 0)
   own = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
-  counted, tally = _start(asked, own, targets, _sweep.head(items, chunk))
+  counted, tally = _start(asked, own, targets)
   tally = _sweep.from_host(_count, counted, tally, items, chunk, progress, first=-1)
   return _ranks(tally, targets, targets, asked.removed, None)
 
@@ -115,7 +115,7 @@ def top_items(
     k: How many; may exceed the number of items.
     exclude: `[q, e]`, ids that are no candidates, in any order, padded with -1.
     similarity: "dot", "cosine", "l2" or a function.
-    chunk: How many items are scored at a time.
+    chunk: How many items are scored at a time, in round numbers: multiples of 128.
     axis_name: Inside `shard_map`, the axis over which the items are split. Ids are those of the
       whole corpus.
     progress: Called as `progress(done, items)` after each chunk, outside `jit` only.
@@ -131,7 +131,7 @@ def top_items(
   k, chunk = _asked.positive("k", k), _asked.positive("chunk", chunk)
   if not _asked.streams(progress, items, asked):
     return tuple(_top(asked, items, k, chunk, axis_name))
-  best = _none_yet(asked, _sweep.head(items, chunk), k)
+  best = _none_yet(asked, items, k)
   return tuple(_sweep.from_host(_keep, asked, best, items, chunk, progress))
 
 
@@ -161,7 +161,7 @@ def _rank(
     mine = _sweep.local(targets, items, axis)
     asked = asked._replace(removed=_sweep.local(asked.removed, items, axis))
     own = _sweep.gather(items, mine, axis)
-    counted, tally = _start(asked, own, mine, _sweep.head(items, chunk))
+    counted, tally = _start(asked, own, mine)
     tally = _sweep.on_device(_count, counted, tally, items, chunk, first=-1)
     return _ranks(tally, targets, mine, asked.removed, axis)
 
@@ -169,16 +169,16 @@ def _rank(
 
 
 @jax.jit
-def _start(asked: Asked, own: Any, targets: Array, part: Any) -> tuple[Asked, Tally]:
+def _start(asked: Asked, own: Any, targets: Array) -> tuple[Asked, Tally]:
   """What is asked with the targets removed, whose own items need no counting, and no tally yet."""
   removed = _asked.once(jnp.concatenate([asked.removed, targets[:, None]], axis=1))
   asked = asked._replace(removed=removed, own=own)
-  score = jax.eval_shape(scores, asked.similarity, asked.queries, part)
+  score = jax.eval_shape(scores, asked.similarity, asked.queries, own)
   nothing = jnp.zeros(targets.shape, jnp.int32)
   return asked, Tally(jnp.zeros(targets.shape, score.dtype), nothing, nothing, nothing)
 
 
-def _count(asked: Asked, tally: Tally, part: Any, start: Id, fresh: Id) -> Tally:
+def _count(asked: Asked, tally: Tally, part: Any, place: Place) -> Tally:
   """Counts a chunk; one with negative ids gives way to the targets' own items.
 
   The score of a target is the product of the same program as those of the others, in the same
@@ -188,15 +188,14 @@ def _count(asked: Asked, tally: Tally, part: Any, start: Id, fresh: Id) -> Tally
 
   def count(queries: Any, own: Any, removed: Array, tally: Tally) -> Tally:
     def rows(own: Array, x: Array) -> Array:
-      first = jnp.where(start < 0, own, x[: own.shape[0]])
+      first = jnp.where(place.start < 0, own, x[: own.shape[0]])
       return jnp.concatenate([first, x[own.shape[0] :]])
 
     block = scores(asked.similarity, queries, jax.tree.map(rows, own, part))
-    score = jnp.where(start < 0, jnp.diagonal(block), tally.score)
-    ids = start + sorting.slots(block)
-    added = _against(score, jnp.where(ids >= fresh, block, jnp.nan))
-    inside = (removed >= fresh) & (removed < start + chunk)
-    taken = sorting.take(block, jnp.where(inside, removed - start, 0))
+    score = jnp.where(place.start < 0, jnp.diagonal(block), tally.score)
+    added = _against(score, jnp.where(place.counts(block), block, jnp.nan))
+    inside = (removed >= place.fresh) & (removed < place.start + chunk)
+    taken = sorting.take(block, jnp.where(inside, removed - place.start, 0))
     dropped = _against(score, jnp.where(inside, taken, jnp.nan))
     counts = (x + y - z for x, y, z in zip(tally[1:], added, dropped, strict=True))
     return Tally(score, *counts)
@@ -237,7 +236,7 @@ def _ranks(
 def _top(asked: Asked, items: Any, k: int, chunk: int, axis_name: str | None) -> Best:
   def top(asked: Asked, items: Any, axis: _sweep.Axis) -> Best:
     asked = asked._replace(removed=_sweep.local(asked.removed, items, axis))
-    best = _none_yet(asked, _sweep.head(items, chunk), k)
+    best = _none_yet(asked, items, k)
     best = _sweep.on_device(_keep, asked, best, items, chunk)
     if axis is None:
       return best
@@ -248,29 +247,27 @@ def _top(asked: Asked, items: Any, k: int, chunk: int, axis_name: str | None) ->
   return _sweep.over_devices(top, asked, items, axis_name)
 
 
-@functools.partial(jax.jit, static_argnums=2)
-def _none_yet(asked: Asked, part: Any, k: int) -> Best:
-  score = jax.eval_shape(scores, asked.similarity, asked.queries, part)
+def _none_yet(asked: Asked, items: Any, k: int) -> Best:
+  score = jax.eval_shape(scores, asked.similarity, asked.queries, items)
   shape = (score.shape[0], k)
   return Best(jnp.full(shape, -jnp.inf, score.dtype), jnp.full(shape, NONE, jnp.int32))
 
 
-def _keep(asked: Asked, best: Best, part: Any, start: Id, fresh: Id) -> Best:
+def _keep(asked: Asked, best: Best, part: Any, place: Place) -> Best:
   """The best of those kept and those of a chunk."""
   chunk = _asked.size(part)
 
   def keep(queries: Any, removed: Array, best: Best) -> Best:
     block = scores(asked.similarity, queries, part)
-    ids = start + sorting.slots(block)
     # One 0 for both: top_k puts 0.0 before -0.0.
     block = jnp.where(block == 0, 0, block)
-    block = jnp.where((ids >= fresh) & (block == block), block, -jnp.inf)
-    inside = (removed >= fresh) & (removed < start + chunk)
-    place = jnp.where(inside, removed - start, chunk)
-    block = jax.vmap(lambda x, at: x.at[at].set(-jnp.inf, mode="drop"))(block, place)
+    block = jnp.where(place.counts(block) & (block == block), block, -jnp.inf)
+    inside = (removed >= place.fresh) & (removed < place.start + chunk)
+    column = jnp.where(inside, removed - place.start, chunk)
+    block = jax.vmap(lambda x, at: x.at[at].set(-jnp.inf, mode="drop"))(block, column)
     found = sorting.top(block, min(best.ids.shape[1], chunk))
     value = sorting.take(block, found)
-    found = jnp.where(value > -jnp.inf, start + found, NONE)
+    found = jnp.where(value > -jnp.inf, place.start + found, NONE)
     kept = (jnp.concatenate(x, axis=1) for x in zip(best, (value, found), strict=True))
     return _best(Best(*kept), best.ids.shape[1])
 
