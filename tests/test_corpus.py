@@ -300,6 +300,7 @@ def test_no_queries():
     ({"similarity": "euclid"}, "similarity must be one of"),
     ({"similarity": lambda queries, items: queries}, "similarity must return"),
     ({"chunk": 0}, "chunk must be at least 1"),
+    ({"axis_name": "item"}, "axis_name='item' is no axis here"),
   ],
 )
 def test_what_does_not_go_together_is_told(change, message):

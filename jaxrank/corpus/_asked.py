@@ -69,7 +69,9 @@ def vectors(queries: Any, items: Any) -> None:
 
 def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) -> Array:
   """int32 ids with one row a query; those known now must be of the items, or -1."""
-  known = not isinstance(x, jax.core.Tracer)
+  traced = isinstance(x, jax.core.Tracer)
+  # Those of many processes are in reach of none.
+  known = not traced and getattr(x, "is_fully_addressable", True)
   found: Any = np.asarray(x) if known else x
   if not jnp.issubdtype(found.dtype, jnp.integer):
     raise TypeError(f"{name} must be integer ids of items, got {found.dtype}.")

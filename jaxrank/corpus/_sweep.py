@@ -137,6 +137,16 @@ def over_devices(call: Callable[..., Any], asked: Asked, items: Any, axis: Axis,
   return jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=queries)(*given)
 
 
+def check(axis: str) -> None:
+  """Raises `ValueError` outside of a `shard_map` over the axis."""
+  try:
+    lax.axis_size(axis)
+  except NameError:
+    raise ValueError(
+      f"axis_name={axis!r} is no axis here: call inside shard_map over it, or drop axis_name."
+    ) from None
+
+
 def offset(items: Any, axis: Axis) -> Any:
   """The id of the first item of this device."""
   return jnp.int32(0) if axis is None else lax.axis_index(axis) * size(items)

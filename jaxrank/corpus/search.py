@@ -145,6 +145,8 @@ def _prepare(
     _asked.vectors(queries, items)
   if n == 0:
     raise ValueError("items must hold at least one item, got an empty corpus.")
+  if axis_name is not None:
+    _sweep.check(axis_name)
   known = n if axis_name is None else None
   if exclude is None:
     removed = jnp.full((q, 0), NONE, np.int32)
