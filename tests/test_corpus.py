@@ -151,7 +151,7 @@ def test_a_function_scores_pytrees():
     head, relation = queries
     return -jnp.abs(head[:, None] + relation[:, None] - entities["at"][None]).sum(-1)
 
-  head, relation = jnp.asarray(QUERIES), jnp.ones((Q, D))
+  head, relation = jnp.asarray(QUERIES), jnp.ones((Q, D), jnp.float32)
   scores = -np.abs(QUERIES[:, None] + 1 - ITEMS).sum(-1)
   found = corpus.target_ranks(
     (head, relation), {"at": jnp.asarray(ITEMS)}, TARGETS, similarity=translated, chunk=64

@@ -34,13 +34,9 @@ class Place(NamedTuple):
   fresh: Array | np.int32
   stop: Array | np.int32
 
-  def ids(self, block: Array) -> Array:
-    """The id of each column, `[1, c]`."""
-    return self.start + sorting.slots(block)
-
   def counts(self, block: Array) -> Array:
     """Whether a column counts, `[1, c]`."""
-    ids = self.ids(block)
+    ids = self.start + sorting.slots(block)
     return (ids >= self.fresh) & (ids < self.stop)
 
 

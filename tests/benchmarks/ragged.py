@@ -39,7 +39,7 @@ def compare(name: str, ids: np.ndarray) -> Row:
     "sort": Contender(functools.partial(_sort, ids), ROUNDS),
   })  # fmt: skip
   pad, sort = seconds["pad"].seconds, seconds["sort"].seconds
-  target = at_most(3) if name.endswith("any order") and not name.startswith("uint16") else None
+  target = at_most(3) if name.endswith("any order") and ids.itemsize > 2 else None
   what = f"pad, {ids.size:,} rows, {name}"
   return ratio_row(
     what, milliseconds(pad), "numpy.argsort, stable", milliseconds(sort), pad / sort, target
