@@ -19,6 +19,7 @@ one value per query, never reduced. What holds for every metric is said here onc
 """
 
 from jaxrank import chance as chance
+from jaxrank import corpus as corpus
 from jaxrank import discounts as discounts
 from jaxrank import gains as gains
 from jaxrank import labels as labels
@@ -63,6 +64,7 @@ from jaxrank.metrics import spearman as spearman
 from jaxrank.noise import Gaussian as Gaussian
 from jaxrank.noise import Gumbel as Gumbel
 from jaxrank.ragged import Batch as Batch
+from jaxrank.ragged import batches as batches
 from jaxrank.ragged import pad as pad
 from jaxrank.ragged import pad_buckets as pad_buckets
 from jaxrank.ragged import unpad as unpad

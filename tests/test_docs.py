@@ -15,6 +15,7 @@ SECTIONS = ("Args:", "Returns:")
 MODULES = (
   jaxrank,
   jaxrank.chance,
+  jaxrank.corpus,
   jaxrank.discounts,
   jaxrank.gains,
   jaxrank.labels,

@@ -59,3 +59,20 @@ def test_sweep_draws_and_tells(tmp_path):
   assert "times faster at once" in told
   assert "nDCG@10" in told
   assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_recommend_learns_from_the_correction(tmp_path):
+  small = ["--users", 300, "--items", 400, "--each", 20, "--steps", 400]
+  told = run("recommend.py", *small, cwd=tmp_path)
+  mrr = {line[:16].strip(): float(line[16:].split()[2]) for line in told.splitlines()[2:]}
+  assert mrr["factors, log_q"] > mrr["factors"]
+  assert mrr["factors, log_q"] > mrr["popularity"]
+
+
+def test_link_prediction_learns_and_filters(tmp_path):
+  small = ["--entities", 100, "--relations", 4, "--epochs", 100]
+  told = run("link_prediction.py", *small, cwd=tmp_path)
+  rows = [line.split() for line in told.splitlines()[2:]]
+  values = {name: (float(raw), float(filtered)) for name, raw, filtered in rows}
+  assert values["adjusted_arithmetic_mean_rank_index"][1] > 0.3
+  assert values["mrr"][1] > values["mrr"][0]

@@ -1,5 +1,7 @@
 """Flat rows to padded arrays and back."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -205,3 +207,82 @@ def test_unpad_names_values_that_do_not_fit():
     ragged.unpad(batches[1:], [batches[1].scores])
   with pytest.raises(ValueError, match="each row of the flat input once"):
     ragged.unpad([batch, batch], [batch.scores, batch.scores])
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=60), st.integers(1, 5))
+@settings(max_examples=100, deadline=None)
+def test_buckets_leave_the_least_padding(query_ids, buckets):
+  batches = ragged.pad_buckets(query_ids, *columns(query_ids), buckets=buckets)
+  sizes = np.unique(query_ids, return_counts=True)[1]
+  lengths = np.unique(sizes)
+  least = min(
+    np.take(chosen, np.searchsorted(chosen, sizes)).sum()
+    for chosen in itertools.combinations(lengths, min(buckets, lengths.size))
+    if chosen[-1] == lengths[-1]
+  )
+  assert len(batches) <= buckets
+  assert sum(batch.where.size for batch in batches) == least
+
+
+def test_many_sizes_are_rounded_up():
+  sizes = np.arange(1, 3000)
+  query_ids = np.repeat(sizes, sizes)
+  batches = ragged.pad_buckets(query_ids, query_ids, query_ids, buckets=16)
+  cells = sum(batch.where.size for batch in batches)
+  assert len(batches) <= 16
+  assert sizes.sum() <= cells <= 1.07 * sizes.sum()
+
+
+@pytest.mark.parametrize("change", [{"buckets": 0}, {"buckets": 2, "lengths": [4]}])
+def test_buckets_replace_lengths(change):
+  with pytest.raises(ValueError, match="buckets must be a positive number"):
+    ragged.pad_buckets([0], [0.0], [0], **change)
+
+
+@pytest.mark.parametrize("buckets", [None, 2])
+@pytest.mark.parametrize("cells", [1, 12, 1000])
+def test_batches_have_one_shape_a_length_and_hold_all(cells, buckets):
+  query_ids = np.repeat(np.arange(9), [1, 1, 4, 3, 4, 2, 4, 8, 1])
+  scores, labels = columns(query_ids)
+  padded = ragged.pad_buckets(query_ids, scores, labels, buckets=buckets)
+  told = []
+  found = list(ragged.batches(padded, cells=cells, progress=lambda *x: told.append(x)))
+  shapes = {batch.scores.shape for batch in found}
+  assert len(shapes) == len(padded)
+  assert all(length >= cells or rows * length <= cells for rows, length in shapes)
+  np.testing.assert_array_equal(ragged.unpad(found, [batch.scores for batch in found]), scores)
+  assert told[-1] == (9, 9)
+  assert [done for done, _ in told] == sorted({done for done, _ in told})
+  for batch in found:
+    assert batch.query_ids.shape == batch.where.shape[:1]
+    assert isinstance(batch.scores, jax.Array)
+
+
+def test_batches_are_sent_ahead(monkeypatch):
+  sent = []
+  put = jax.device_put
+  monkeypatch.setattr(jax, "device_put", lambda *x: sent.append(1) or put(*x))
+  padded = ragged.pad(np.arange(6), *columns(np.arange(6)))
+  counts = [len(sent) for _ in ragged.batches(padded, cells=1, ahead=2)]
+  assert counts == [3, 4, 5, 6, 6, 6]
+
+
+def test_batches_divide_over_devices():
+  mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+  place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+  padded = ragged.pad(["a", "b", "c", "d", "e"], *columns(range(5)))
+  found = list(ragged.batches(padded, cells=7, sharding=place))
+  assert [batch.query_ids.tolist() for batch in found] == [list("abcd"), list("eeee")]
+  assert found[0].scores.sharding == place
+  np.testing.assert_array_equal(found[1].where, [[True], [False], [False], [False]])
+
+
+def test_nothing_gives_no_batches():
+  assert list(ragged.batches(ragged.pad([], [], []))) == []
+  assert list(ragged.batches(ragged.pad_buckets([], [], [], buckets=3))) == []
+
+
+@pytest.mark.parametrize("change", [{"cells": 0}, {"ahead": 0}])
+def test_batches_need_room(change):
+  with pytest.raises(ValueError, match="must be at least 1, got 0"):
+    ragged.batches(ragged.pad([0], [0.0], [0]), **change)

@@ -122,6 +122,15 @@ def versions() -> Mapping[str, str]:
   return found
 
 
+def write(name: str, text: str) -> None:
+  """Puts what was measured between the two comments of that name of `docs/scale.md`."""
+  path = pathlib.Path(__file__).parents[2] / "docs" / "scale.md"
+  begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+  before, rest = path.read_text(encoding="utf-8").split(begin)
+  after = rest.split(end)[1]
+  path.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")
+
+
 def page(sections: Sequence[Section], facts: str, command: str) -> str:
   """The text of `docs/benchmarks.md`."""
   parts = [_INTRODUCTION.format(command=command, facts=facts)]

@@ -1,9 +1,4 @@
-"""Flat rows with query ids, to and from padded arrays with a mask.
-
-Files and data frames hold one row per item and an id that says which query the row belongs to. The
-metrics take arrays `[queries, length]` and a mask. The functions here go from one to the other on
-the host, in numpy: shapes depend on the data, so this is work for before `jit`.
-"""
+"""`pad`, `pad_buckets` and `unpad`: flat rows to padded arrays and back."""
 
 import operator
 from collections.abc import Sequence
@@ -11,6 +6,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from jaxrank.ragged import _lengths
 
 
 class Batch(NamedTuple):
@@ -79,12 +76,14 @@ def pad_buckets(
   labels: ArrayLike,
   *,
   lengths: Sequence[int] | np.ndarray | None = None,
+  buckets: int | None = None,
 ) -> list[Batch]:
   """Pads each query to the shortest of a few lengths that holds it.
 
   With the default, powers of two, more than half of all cells hold an item, and a jitted function
-  compiles at most `1 + log2` of the longest query times. Values per query line up with the ids of
-  the batches, joined: `np.concatenate([batch.query_ids for batch in batches])`.
+  compiles at most `1 + log2` of the longest query times; `buckets=` bounds the times, and finds the
+  lengths that then leave the least padding. Values per query line up with the ids of the batches,
+  joined: `np.concatenate([batch.query_ids for batch in batches])`.
 
   >>> batches = pad_buckets([7, 8, 8, 8, 9], [0.1, 0.2, 0.3, 0.4, 0.5], [1, 0, 0, 1, 1])
   >>> [(batch.query_ids.tolist(), batch.scores.shape) for batch in batches]
@@ -95,6 +94,7 @@ def pad_buckets(
     scores: `[rows]`.
     labels: `[rows]`.
     lengths: the lengths to choose from, in any order; None takes the powers of two.
+    buckets: in place of lengths, how many of them there may be.
 
   Returns:
     One `Batch`, as of `pad`, for each length that some query needs, the shortest first; no rows
@@ -102,12 +102,12 @@ def pad_buckets(
 
   Raises:
     ValueError: the inputs are not one-dimensional of one length, an id is NaN, a length is not a
-      positive integer, or a query has more items than the largest of `lengths`.
+      positive integer, `buckets` is less than 1 or given with `lengths`, or a query has more items
+      than the largest of `lengths`.
   """
   flat_ids, flat_scores, flat_labels = _rows(query_ids, scores, labels)
   ids, sizes, order = _group(flat_ids)
-  longest = int(sizes.max(initial=0))
-  choices = 2 ** np.arange(longest.bit_length() + 1) if lengths is None else _lengths(lengths)
+  choices = _lengths.choices(lengths, buckets, sizes)
   _check_fits("lengths, whose largest", int(choices.max(initial=0)), ids, sizes)
   bucket = np.searchsorted(choices, sizes)
   batches = []
@@ -205,13 +205,6 @@ def _fill(
     return cells
 
   return Batch(place(scores[order], 0), place(labels[order], 0), where, query_ids, place(order, -1))
-
-
-def _lengths(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-  choices = np.unique(np.asarray(lengths))
-  if choices.size and (choices.dtype.kind not in "iu" or choices[0] < 1):
-    raise ValueError(f"lengths must be positive integers, got {lengths}")
-  return choices
 
 
 def _check_fits(name: str, length: int, query_ids: np.ndarray, sizes: np.ndarray) -> None:

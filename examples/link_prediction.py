@@ -1,0 +1,154 @@
+"""Trains ComplEx on a knowledge graph and ranks the entities of every held-out triple, filtered.
+
+The graph is made here: entities have hidden factors, and a relation leads from each to the few that
+fit best. A triple asks two questions, for its tail and for its head. Other answers that are known
+to be right are filtered: they are no candidates. The ranks are counted by `jr.corpus.target_ranks`,
+which never holds `[triples, entities]`; `jr.ranks.evaluate` measures them, each side and both,
+realistic and at the ends of ties, and against chance.
+
+Run `python examples/link_prediction.py`.
+"""
+
+import argparse
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from tqdm import tqdm
+
+import jaxrank as jr
+
+SIZE, BATCH, ANSWERS = 32, 256, 3
+NAMES = (
+  "mr mrr hits@1 hits@10 adjusted_arithmetic_mean_rank_index head.mrr tail.mrr optimistic.mrr "
+  "pessimistic.mrr"
+)
+
+Params = dict[str, Array]
+
+
+class Graph(NamedTuple):
+  """Triples `[n, 3]` of head, relation and tail."""
+
+  train: np.ndarray
+  test: np.ndarray
+  entities: int
+  relations: int
+
+  @property
+  def known(self) -> np.ndarray:
+    return np.concatenate([self.train, self.test])
+
+
+def compose(entities: Any, relations: Any, side: int) -> Any:
+  """The query that asks for the tail (`side = 2`) or, turned around, for the head (`side = 0`).
+
+  Real and imaginary parts are the halves of a vector: `Re(sum e r conj(x))` is a dot product with
+  the real parts of the entities.
+  """
+  a, b = jnp.split(entities, 2, axis=-1)
+  c, d = jnp.split(relations, 2, axis=-1)
+  d = d if side == 2 else -d
+  return jnp.concatenate([a * c - b * d, a * d + b * c], axis=-1)
+
+
+def load(entities: int, relations: int, seed: int) -> Graph:
+  """Every entity with the best few of each relation; a tenth is held out."""
+  rng = np.random.default_rng(seed)
+  factors = rng.standard_normal((entities, 12)).astype(np.float32)
+  turns = rng.standard_normal((relations, 12)).astype(np.float32)
+  triples = []
+  for relation in range(relations):
+    scores = np.asarray(compose(factors, turns[relation], 2)) @ factors.T
+    tails = np.argsort(-scores, axis=1)[:, :ANSWERS]
+    heads = np.repeat(np.arange(entities), ANSWERS)
+    triples.append(np.stack([heads, np.full_like(heads, relation), tails.ravel()], axis=1))
+  triples = rng.permutation(np.concatenate(triples))
+  held_out = len(triples) // 10
+  return Graph(triples[held_out:], triples[:held_out], entities, relations)
+
+
+def answers(asked: np.ndarray, known: np.ndarray, side: int) -> np.ndarray:
+  """`[asked, most]`, the entities known to answer each question, padded with -1."""
+  question = [column for column in (0, 1, 2) if column != side]
+  _, group = np.unique(np.concatenate([known, asked])[:, question], axis=0, return_inverse=True)
+  padded = jr.pad(group[: len(known)], known[:, side], known[:, side])
+  rows = np.searchsorted(padded.query_ids, group[len(known) :])
+  return np.where(padded.where, padded.labels, -1)[rows]
+
+
+def loss(params: Params, triples: Array) -> Array:
+  """The cross entropy of both questions, each among all entities."""
+  total = jnp.zeros(())
+  for side in (0, 2):
+    queries = compose(
+      params["entities"][triples[:, 2 - side]], params["relations"][triples[:, 1]], side
+    )
+    right = triples[:, side, None] == jnp.arange(len(params["entities"]))
+    total += jr.losses.softmax(queries @ params["entities"].T, right).mean()
+  return total
+
+
+def train(graph: Graph, epochs: int, seed: int) -> Params:
+  keys = jax.random.split(jax.random.key(seed))
+  params = {
+    "entities": jax.random.normal(keys[0], (graph.entities, SIZE)) / SIZE**0.5,
+    "relations": jax.random.normal(keys[1], (graph.relations, SIZE)),
+  }
+  optimizer = optax.adam(0.01)
+  triples = jnp.asarray(graph.train)
+
+  @jax.jit
+  def step(params: Params, state: Any, rows: Array) -> tuple[Params, Any, Array]:
+    value, grads = jax.value_and_grad(loss)(params, triples[rows])
+    updates, state = optimizer.update(grads, state)
+    return optax.apply_updates(params, updates), state, value
+
+  state, rng = optimizer.init(params), np.random.default_rng(seed)
+  with tqdm(range(epochs), desc="training", unit="epoch") as progress:
+    for _ in progress:
+      order = rng.permutation(len(triples))
+      for rows in order[: len(order) // BATCH * BATCH].reshape(-1, BATCH):
+        params, state, value = step(params, state, rows)
+      progress.set_postfix(loss=f"{value:.3f}")
+  return params
+
+
+def rank(params: Params, graph: Graph, side: int, filtered: bool) -> jr.ranks.TargetRanks:
+  """The rank of what a side of each held-out triple is, among all entities or the candidates."""
+  targets = graph.test[:, side]
+  queries = compose(
+    params["entities"][graph.test[:, 2 - side]], params["relations"][graph.test[:, 1]], side
+  )
+  known = answers(graph.test, graph.known, side)
+  # The target is known too, and stays.
+  others = np.where(known == targets[:, None], -1, known)
+  exclude = others if filtered else None
+  return jr.corpus.target_ranks(queries, params["entities"], targets, exclude=exclude)
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+  parser.add_argument("--entities", type=int, default=500)
+  parser.add_argument("--relations", type=int, default=8)
+  parser.add_argument("--epochs", type=int, default=20)
+  parser.add_argument("--seed", type=int, default=0)
+  args = parser.parse_args()
+
+  graph = load(args.entities, args.relations, args.seed)
+  params = train(graph, args.epochs, args.seed)
+  values = {
+    name: jr.ranks.evaluate(NAMES, *(rank(params, graph, side, filtered) for side in (0, 2)))
+    for name, filtered in (("raw", False), ("filtered", True))
+  }
+  print(f"{len(graph.test)} held-out triples, {graph.entities} entities")
+  print(f"{'':36}" + "".join(f"{name:>10}" for name in values))
+  for name in NAMES.split():
+    print(f"{name:36}" + "".join(f"{found[name]:10.4f}" for found in values.values()))
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,123 @@
+"""What is asked of every chunk of items, checked and made ready."""
+
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+from jax.typing import ArrayLike
+
+from jaxrank import _checks, masking, sorting
+
+Progress = Callable[[int, int], object]
+
+# No item.
+NONE = -1
+
+
+class Asked(NamedTuple):
+  """One row a query, but for the similarity.
+
+  Attributes:
+    queries: `[q, ...]`.
+    removed: `[q, e]`, ids that are not counted, each once, padded with -1.
+    similarity: What gives the scores.
+    own: `[q, ...]`, the item of each target; None if there are no targets.
+  """
+
+  queries: Any
+  removed: Array
+  similarity: Partial
+  own: Any = None
+
+
+def size(x: Any) -> int:
+  """The common length of the leaves."""
+  return jax.tree.leaves(x)[0].shape[0]
+
+
+def arrays(name: str, x: Any) -> Any:
+  """The leaves as arrays of one length; those of numpy stay as they are."""
+  leaves, structure = jax.tree.flatten(x, is_leaf=lambda x: isinstance(x, list))
+  leaves = [leaf if isinstance(leaf, np.ndarray) else _checks.array(name, leaf) for leaf in leaves]
+  shapes = [leaf.shape for leaf in leaves]
+  if not shapes or any(not shape or shape[0] != shapes[0][0] for shape in shapes):
+    told = ", ".join(map(str, shapes)) or "nothing"
+    raise ValueError(f"{name} must be arrays of one length, [{name}, ...], got {told}.")
+  return jax.tree.unflatten(structure, leaves)
+
+
+def vectors(queries: Any, items: Any) -> None:
+  """Raises unless both are matrices of real numbers with rows of one length."""
+  for name, x in (("queries", queries), ("items", items)):
+    if getattr(x, "ndim", None) != 2:
+      raise ValueError(
+        f"{name} must have shape [{name}, d] for a similarity by name, got "
+        f"{getattr(x, 'shape', type(x).__name__)}; pass a function as similarity."
+      )
+    _checks.array(name, np.zeros(0, x.dtype))
+  if queries.shape[1] != items.shape[1]:
+    raise ValueError(
+      "queries and items must have vectors of one length, [queries, d] and [items, d], got "
+      f"{queries.shape} and {items.shape}."
+    )
+
+
+def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) -> Array:
+  """int32 ids with one row a query; those known now must be of the items, or -1."""
+  traced = isinstance(x, jax.core.Tracer)
+  # Those of many processes are in reach of none.
+  known = not traced and getattr(x, "is_fully_addressable", True)
+  found: Any = np.asarray(x) if known else x
+  if not jnp.issubdtype(found.dtype, jnp.integer):
+    raise TypeError(f"{name} must be integer ids of items, got {found.dtype}.")
+  if found.ndim != ndim or found.shape[0] != queries:
+    expected = [queries, "e"][:ndim]
+    raise ValueError(
+      f"{name} must have one row a query, shape {str(expected).replace(repr('e'), 'e')}, got "
+      f"{list(found.shape)}."
+    )
+  if known and items is not None:
+    wrong = np.argwhere((found < NONE) | (found >= items))
+    if len(wrong):
+      at = tuple(wrong[0].tolist())
+      raise ValueError(
+        f"{name} must be ids from 0 to {items - 1}, or -1 for none, got {found[at]} for query "
+        f"{at[0]}."
+      )
+  return x.astype(jnp.int32) if isinstance(x, Array) else jnp.asarray(found.astype(np.int32))
+
+
+def positive(name: str, x: int) -> int:
+  """A positive integer that is known now."""
+  try:
+    x = operator.index(x)
+  except TypeError:
+    raise TypeError(f"{name} must be an int, known before anything runs, got {x!r}.") from None
+  if x < 1:
+    raise ValueError(f"{name} must be at least 1, got {x}.")
+  return x
+
+
+def streams(progress: Progress | None, *inputs: Any) -> bool:
+  """Whether the items, the first of the inputs, come from the host chunk by chunk."""
+  traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(inputs))
+  if traced and progress is not None:
+    raise ValueError("progress is told of outside of jit only: drop it, or the jit.")
+  on_host = any(isinstance(x, np.ndarray) for x in jax.tree.leaves(inputs[0]))
+  return not traced and (progress is not None or on_host)
+
+
+def once(removed: Array) -> Array:
+  """`[q, e]`, the ids of each query but once, in any order."""
+
+  def unique(x: Array) -> Array:
+    key, _ = sorting.order(x)
+    again = jnp.concatenate([jnp.zeros_like(x[:1], bool), key[1:] == key[:-1]])
+    return jnp.where(again, NONE, key)
+
+  return masking.lift(unique, 1)(removed) if removed.shape[1] > 1 else removed

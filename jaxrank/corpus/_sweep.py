@@ -1,0 +1,177 @@
+"""One pass over the items, on the device or chunk by chunk from the host; and over many devices."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from jaxrank import sorting
+from jaxrank.corpus._asked import NONE, Asked, Progress, size
+
+# What is asked, the state, a chunk of items and its place, to the next state.
+Step = Callable[[Asked, Any, Any, "Place"], Any]
+
+# A chunk has a multiple of this many items. Products of other shapes may round otherwise, and the
+# ranks would depend on the chunk.
+_MULTIPLE = 128
+
+
+class Place(NamedTuple):
+  """Where a chunk stands: it counts from `fresh`, which no chunk before held, to before `stop`.
+
+  Attributes:
+    start: The id of its first item; negative for one that gives way to the targets' own items.
+    fresh: The first id that counts.
+    stop: The number of items; behind the last, it is repeated.
+  """
+
+  start: Array | np.int32
+  fresh: Array | np.int32
+  stop: Array | np.int32
+
+  def counts(self, block: Array) -> Array:
+    """Whether a column counts, `[1, c]`."""
+    ids = self.start + sorting.slots(block)
+    return (ids >= self.fresh) & (ids < self.stop)
+
+
+def on_device(step: Step, asked: Asked, state: Any, items: Any, chunk: int, first: int = 0) -> Any:
+  """The state after all chunks; the last one also holds items of the one before, to be as long.
+
+  From `first = -1` on, a step with negative ids comes before.
+  """
+  items, n, chunk = _whole(items, chunk, jnp)
+  # In `shard_map` the state must differ from device to device as what it will meet.
+  met = [jnp.any(x[:1] != x[:1]) for x in jax.tree.leaves((asked, items)) if x.ndim]
+  never = functools.reduce(jnp.logical_or, met) & False
+  state = jax.tree.map(lambda x: jnp.where(never, x, x), state)
+
+  def body(i: Array, state: Any) -> Any:
+    start = jnp.minimum(i * chunk, size(items) - chunk)
+    part = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, chunk), items)
+    return step(asked, state, part, Place(start, jnp.maximum(i * chunk, 0), jnp.int32(n)))
+
+  return lax.fori_loop(jnp.int32(first), jnp.int32(-(-n // chunk)), body, state)
+
+
+def from_host(
+  step: Step,
+  asked: Asked,
+  state: Any,
+  items: Any,
+  chunk: int,
+  progress: Progress | None,
+  first: int = 0,
+) -> Any:
+  """The same in a loop of Python, which sends the next chunk while the device works on one."""
+  items, n, chunk = _whole(items, chunk, np)
+  chunks = -(-n // chunk)
+
+  def send(i: int) -> tuple[Any, Place]:
+    start = min(i * chunk, size(items) - chunk)
+    cut = slice(max(start, 0), max(start, 0) + chunk)
+    part = jax.tree.map(lambda x: jnp.asarray(x[cut]), items)
+    return part, Place(*map(np.int32, (start, max(i * chunk, 0), n)))
+
+  sent = send(first)
+  for i in range(first, chunks):
+    state = _compiled(step)(asked, state, *sent)
+    if i + 1 < chunks:
+      sent = send(i + 1)
+    jax.block_until_ready(state)
+    if progress is not None and i >= 0:
+      progress(min((i + 1) * chunk, n), n)
+  return state
+
+
+@functools.cache
+def _compiled(step: Step) -> Step:
+  return jax.jit(step)
+
+
+def _whole(items: Any, chunk: int, numpy: Any) -> tuple[Any, int, int]:
+  """The items, at least a chunk of them, how many they were, and how many come at a time."""
+  n = size(items)
+  chunk = min(-(-chunk // _MULTIPLE), -(-n // _MULTIPLE)) * _MULTIPLE
+  if n >= chunk:
+    return items, n, chunk
+  last = numpy.minimum(numpy.arange(chunk), n - 1)
+  return jax.tree.map(lambda x: x[last], items), n, chunk
+
+
+Axis = str | tuple[str, ...] | None
+
+
+def over_devices(call: Callable[..., Any], asked: Asked, items: Any, axis: Axis, *rest: Any) -> Any:
+  """`call(asked, items, axis, *rest)` in `shard_map` if arrays lie on an Explicit mesh.
+
+  `rest` are arrays with one row a query.
+  """
+  places = [jax.typeof(jax.tree.leaves(x)[0]).sharding for x in (asked.queries, items)]
+  mesh = next((p.mesh for p in places if AxisType.Explicit in p.mesh.axis_types), None)
+  if mesh is None:
+    return call(asked, items, axis, *rest)
+  by_query, by_item = (p.spec[0] if not p.mesh.empty else None for p in places)
+  queries, whole = PartitionSpec(by_query), PartitionSpec()
+  specs = ((queries, queries, whole), PartitionSpec(by_item), *(queries for _ in rest))
+  given = (asked[:3], items, *rest)
+  given = jax.tree.map(
+    lambda spec, x: jax.tree.map(lambda y: jax.sharding.reshard(y, NamedSharding(mesh, spec)), x),
+    specs,
+    given,
+    is_leaf=lambda x: isinstance(x, PartitionSpec),
+  )
+
+  def each(asked: tuple[Any, ...], items: Any, *rest: Any) -> Any:
+    return call(Asked(*asked), items, by_item, *rest)
+
+  return jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=queries)(*given)
+
+
+def check(axis: str) -> None:
+  """Raises `ValueError` outside of a `shard_map` over the axis."""
+  try:
+    lax.axis_size(axis)
+  except NameError:
+    raise ValueError(
+      f"axis_name={axis!r} is no axis here: call inside shard_map over it, or drop axis_name."
+    ) from None
+
+
+def offset(items: Any, axis: Axis) -> Any:
+  """The id of the first item of this device."""
+  return jnp.int32(0) if axis is None else lax.axis_index(axis) * size(items)
+
+
+def local(ids: Array, items: Any, axis: Axis) -> Array:
+  """Ids among the items of this device, -1 for those of others."""
+  own = ids - offset(items, axis)
+  return jnp.where((own >= 0) & (own < size(items)), own, NONE)
+
+
+def gather(items: Any, ids: Array, axis: Axis) -> Any:
+  """The items of local ids, from whichever device holds them."""
+
+  def rows(x: Array) -> Array:
+    found = jnp.take(x, jnp.maximum(ids, 0), axis=0, mode="clip")
+    if axis is None:
+      return found
+    held = jnp.expand_dims(ids >= 0, tuple(range(1, x.ndim)))
+    return lax.psum(jnp.where(held, found, jnp.zeros_like(found)), axis)
+
+  return jax.tree.map(rows, items)
+
+
+def side_by_side(x: Array, axis: Any) -> Array:
+  """`[q, devices * k]`, what each device has of `[q, k]`, in the order of their items.
+
+  A sum, since an `all_gather` is not known to be the same everywhere.
+  """
+  device = lax.broadcasted_iota(jnp.int32, (1, lax.axis_size(axis), 1), 1)
+  placed = jnp.where(device == lax.axis_index(axis), x[:, None], jnp.zeros_like(x[:, None]))
+  return lax.psum(placed, axis).reshape(x.shape[0], -1)

@@ -1,0 +1,283 @@
+"""`target_ranks` and `top_items`: counts and the best scores of one pass over the items."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank import masking, sorting
+from jaxrank.corpus import _asked, _sweep
+from jaxrank.corpus._asked import NONE, Asked, Progress
+from jaxrank.corpus._sweep import Place
+from jaxrank.corpus.similarity import Similarity, scorer, scores
+from jaxrank.ranks import TargetRanks
+
+# So many scores are held at a time: queries come in blocks of this over the chunk.
+_HELD = 1 << 23
+
+
+class Tally(NamedTuple):
+  """The score `[q]` of each target, and how many others are above it, not below, and there."""
+
+  score: Array
+  above: Array
+  reaching: Array
+  present: Array
+
+
+class Best(NamedTuple):
+  """The best scores so far `[q, k]`, best first, and their ids; -inf and -1 where there is none."""
+
+  scores: Array
+  ids: Array
+
+
+def target_ranks(
+  queries: Any,
+  items: Any,
+  targets: ArrayLike,
+  *,
+  exclude: ArrayLike | None = None,
+  similarity: Similarity = "dot",
+  chunk: int = 8192,
+  axis_name: str | None = None,
+  progress: Progress | None = None,
+) -> TargetRanks:
+  """The rank of one target a query among all items, by counting.
+
+  `1 + sum_j [s_j > s_t]` and `sum_j [s_j >= s_t]`, with the scores `s` of the target `t` and of the
+  items `j` that are not excluded.
+
+  >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
+  >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])
+  >>> ranks = target_ranks(queries, items, jnp.array([2, 0]), exclude=jnp.array([[-1], [1]]))
+  >>> print(ranks.optimistic, ranks.pessimistic, ranks.candidates)
+  [1 3] [2 3] [4 3]
+
+  Args:
+    queries: `[q, d]`, or what the similarity takes.
+    items: `[n, d]`, or what the similarity takes.
+    targets: `[q]`, ids; -1 for a query that is padding.
+    exclude: `[q, e]`, ids that are no candidates, such as known positives, in any order, padded
+      with -1. A target among them has no rank: `jnp.where(known == targets[:, None], -1, known)`
+      takes it out.
+    similarity: "dot", "cosine", "l2" or a function.
+    chunk: How many items are scored at a time, in round numbers: multiples of 128.
+    axis_name: Inside `shard_map`, the axis over which the items are split. Ids are those of the
+      whole corpus.
+    progress: Called as `progress(done, items)` after each chunk, outside `jit` only.
+
+  Returns:
+    Ranks `[q]`, int32. They are 0, which is no rank, where the target is excluded, scores NaN or,
+    under `jit`, is no item.
+
+  Raises:
+    TypeError: if ids are not integers.
+    ValueError: if shapes do not go together, there are no items, or an id is not one of theirs.
+  """
+  asked, items, known = _prepare(queries, items, exclude, similarity, axis_name)
+  targets = _asked.ids("targets", targets, len(asked.removed), known, ndim=1)
+  chunk = _asked.positive("chunk", chunk)
+  if not _asked.streams(progress, items, asked, targets):
+    return _rank(asked, items, targets, chunk, axis_name)
+  rows = np.maximum(np.asarray(targets), 0)
+  own = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
+  counted, tally = _start(asked, own, targets)
+  tally = _sweep.from_host(_count, counted, tally, items, chunk, progress, first=-1)
+  return _ranks(tally, targets, targets, asked.removed, None)
+
+
+def top_items(
+  queries: Any,
+  items: Any,
+  k: int,
+  *,
+  exclude: ArrayLike | None = None,
+  similarity: Similarity = "dot",
+  chunk: int = 8192,
+  axis_name: str | None = None,
+  progress: Progress | None = None,
+) -> tuple[Array, Array]:
+  """The best items of all for each query, and their scores.
+
+  >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+  >>> scores, ids = top_items(jnp.array([[2.0, 1.0]]), items, 2, exclude=jnp.array([[2]]))
+  >>> print(scores, ids)
+  [[2. 1.]] [[0 1]]
+
+  Args:
+    queries: `[q, d]`, or what the similarity takes.
+    items: `[n, d]`, or what the similarity takes.
+    k: How many; may exceed the number of items.
+    exclude: `[q, e]`, ids that are no candidates, in any order, padded with -1.
+    similarity: "dot", "cosine", "l2" or a function.
+    chunk: How many items are scored at a time, in round numbers: multiples of 128.
+    axis_name: Inside `shard_map`, the axis over which the items are split. Ids are those of the
+      whole corpus.
+    progress: Called as `progress(done, items)` after each chunk, outside `jit` only.
+
+  Returns:
+    Scores and ids `[q, k]`, best first, ties by id; -inf and -1 where no candidate is left.
+
+  Raises:
+    TypeError: if ids are not integers.
+    ValueError: if shapes do not go together, there are no items, or an id is not one of theirs.
+  """
+  asked, items, _ = _prepare(queries, items, exclude, similarity, axis_name)
+  k, chunk = _asked.positive("k", k), _asked.positive("chunk", chunk)
+  if not _asked.streams(progress, items, asked):
+    return tuple(_top(asked, items, k, chunk, axis_name))
+  best = _none_yet(asked, items, k)
+  return tuple(_sweep.from_host(_keep, asked, best, items, chunk, progress))
+
+
+def _prepare(
+  queries: Any, items: Any, exclude: Any, similarity: Similarity, axis_name: str | None
+) -> tuple[Asked, Any, int | None]:
+  """What is asked, the items, and how many these are, if that is known."""
+  queries, items = _asked.arrays("queries", queries), _asked.arrays("items", items)
+  q, n = _asked.size(queries), _asked.size(items)
+  if isinstance(similarity, str):
+    _asked.vectors(queries, items)
+  if n == 0:
+    raise ValueError("items must hold at least one item, got an empty corpus.")
+  if axis_name is not None:
+    _sweep.check(axis_name)
+  known = n if axis_name is None else None
+  if exclude is None:
+    removed = jnp.full((q, 0), NONE, np.int32)
+  else:
+    removed = _asked.ids("exclude", exclude, q, known, ndim=2)
+  return Asked(jax.tree.map(jnp.asarray, queries), removed, scorer(similarity)), items, known
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4))
+def _rank(
+  asked: Asked, items: Any, targets: Array, chunk: int, axis_name: str | None
+) -> TargetRanks:
+  def rank(asked: Asked, items: Any, axis: _sweep.Axis, targets: Array) -> TargetRanks:
+    mine = _sweep.local(targets, items, axis)
+    asked = asked._replace(removed=_sweep.local(asked.removed, items, axis))
+    own = _sweep.gather(items, mine, axis)
+    counted, tally = _start(asked, own, mine)
+    tally = _sweep.on_device(_count, counted, tally, items, chunk, first=-1)
+    return _ranks(tally, targets, mine, asked.removed, axis)
+
+  return _sweep.over_devices(rank, asked, items, axis_name, targets)
+
+
+@jax.jit
+def _start(asked: Asked, own: Any, targets: Array) -> tuple[Asked, Tally]:
+  """What is asked with the targets removed, whose own items need no counting, and no tally yet."""
+  removed = _asked.once(jnp.concatenate([asked.removed, targets[:, None]], axis=1))
+  asked = asked._replace(removed=removed, own=own)
+  score = jax.eval_shape(scores, asked.similarity, asked.queries, own)
+  nothing = jnp.zeros(targets.shape, jnp.int32)
+  return asked, Tally(jnp.zeros(targets.shape, score.dtype), nothing, nothing, nothing)
+
+
+def _count(asked: Asked, tally: Tally, part: Any, place: Place) -> Tally:
+  """Counts a chunk; one with negative ids gives way to the targets' own items.
+
+  The score of a target is the product of the same program as those of the others, in the same
+  shape: from a product of its own it might not tie with the copies of its item.
+  """
+  chunk = _asked.size(part)
+
+  def count(queries: Any, own: Any, removed: Array, tally: Tally) -> Tally:
+    def rows(own: Array, x: Array) -> Array:
+      first = jnp.where(place.start < 0, own, x[: own.shape[0]])
+      return jnp.concatenate([first, x[own.shape[0] :]])
+
+    block = scores(asked.similarity, queries, jax.tree.map(rows, own, part))
+    score = jnp.where(place.start < 0, jnp.diagonal(block), tally.score)
+    added = _against(score, jnp.where(place.counts(block), block, jnp.nan))
+    inside = (removed >= place.fresh) & (removed < place.start + chunk)
+    taken = sorting.take(block, jnp.where(inside, removed - place.start, 0))
+    dropped = _against(score, jnp.where(inside, taken, jnp.nan))
+    counts = (x + y - z for x, y, z in zip(tally[1:], added, dropped, strict=True))
+    return Tally(score, *counts)
+
+  rows_held = min(max(1, _HELD // chunk), chunk)
+  given = asked.queries, asked.own, asked.removed, tally
+  return masking.in_blocks(count, rows_held)(*given)
+
+
+def _against(score: Array, x: Array) -> tuple[Array, ...]:
+  """How many of `x`, `[q, c]`, are above the score, not below it, and not NaN, in one pass."""
+  told = (x > score[:, None], x >= score[:, None], x == x)
+  ones = tuple(each.astype(jnp.int32) for each in told)
+  zeros = (np.int32(0),) * len(ones)
+
+  def add(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+  return tuple(lax.reduce(ones, zeros, add, (1,)))
+
+
+@functools.partial(jax.jit, static_argnums=4)
+def _ranks(
+  tally: Tally, targets: Array, mine: Array, excluded: Array, axis: _sweep.Axis
+) -> TargetRanks:
+  """The ranks from the tallies, `mine` being the targets whose items this device holds."""
+  left_out = jnp.any(excluded == mine[:, None], axis=1)
+  ranked = (mine >= 0) & ~left_out & (tally.score == tally.score)
+  counts = tally.above, tally.reaching, tally.present, ranked.astype(jnp.int32)
+  if axis is not None:
+    counts = lax.psum(counts, axis)
+  above, reaching, present, found = counts
+  above, reaching = (jnp.where(found > 0, 1 + x, 0) for x in (above, reaching))
+  return TargetRanks(above, reaching, jnp.where(targets == NONE, 0, present + found))
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+def _top(asked: Asked, items: Any, k: int, chunk: int, axis_name: str | None) -> Best:
+  def top(asked: Asked, items: Any, axis: _sweep.Axis) -> Best:
+    asked = asked._replace(removed=_sweep.local(asked.removed, items, axis))
+    best = _none_yet(asked, items, k)
+    best = _sweep.on_device(_keep, asked, best, items, chunk)
+    if axis is None:
+      return best
+    ids = jnp.where(best.ids < 0, NONE, best.ids + _sweep.offset(items, axis))
+    every = (_sweep.side_by_side(x, axis) for x in (best.scores, ids))
+    return _best(Best(*every), k)
+
+  return _sweep.over_devices(top, asked, items, axis_name)
+
+
+def _none_yet(asked: Asked, items: Any, k: int) -> Best:
+  score = jax.eval_shape(scores, asked.similarity, asked.queries, items)
+  shape = (score.shape[0], k)
+  return Best(jnp.full(shape, -jnp.inf, score.dtype), jnp.full(shape, NONE, jnp.int32))
+
+
+def _keep(asked: Asked, best: Best, part: Any, place: Place) -> Best:
+  """The best of those kept and those of a chunk."""
+  chunk = _asked.size(part)
+
+  def keep(queries: Any, removed: Array, best: Best) -> Best:
+    block = scores(asked.similarity, queries, part)
+    # One 0 for both: top_k puts 0.0 before -0.0.
+    block = jnp.where(block == 0, 0, block)
+    block = jnp.where(place.counts(block) & (block == block), block, -jnp.inf)
+    inside = (removed >= place.fresh) & (removed < place.start + chunk)
+    column = jnp.where(inside, removed - place.start, chunk)
+    block = jax.vmap(lambda x, at: x.at[at].set(-jnp.inf, mode="drop"))(block, column)
+    found = sorting.top(block, min(best.ids.shape[1], chunk))
+    value = sorting.take(block, found)
+    found = jnp.where(value > -jnp.inf, place.start + found, NONE)
+    kept = (jnp.concatenate(x, axis=1) for x in zip(best, (value, found), strict=True))
+    return _best(Best(*kept), best.ids.shape[1])
+
+  rows_held = max(1, _HELD // chunk)
+  return Best(*masking.in_blocks(keep, rows_held)(asked.queries, asked.removed, best))
+
+
+def _best(of: Best, k: int) -> Best:
+  """The `k` best, the first of those that tie."""
+  top = sorting.top(of.scores, k)
+  return Best(sorting.take(of.scores, top), sorting.take(of.ids, top))

@@ -1,0 +1,82 @@
+"""Scores of queries and items: dot, cosine, L2, or a function of the caller's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.tree_util import Partial
+
+from jaxrank import _checks, masking
+
+Similarity = str | Callable[[Any, Any], Array]
+
+
+def scorer(similarity: Similarity) -> Partial:
+  """The similarity as a pytree to call, so that it passes through `jit` with what it holds."""
+  if isinstance(similarity, Partial):
+    return similarity
+  if callable(similarity):
+    return Partial(similarity)
+  _checks.choice("similarity", similarity, _NAMED)
+  return _NAMED[similarity]
+
+
+def takes_vectors(similarity: Similarity) -> bool:
+  """Whether queries and items must be `[q, d]` and `[n, d]`."""
+  return isinstance(similarity, str)
+
+
+def _dot(queries: Array, items: Array) -> Array:
+  queries, items = _alike(queries, items)
+  # One row alone goes to a matrix-vector product, which rounds the last columns differently.
+  rows = jnp.concatenate([queries, queries]) if queries.shape[0] == 1 else queries
+  product = lax.dot_general(
+    rows,
+    items,
+    (((1,), (1,)), ((), ())),
+    precision=lax.Precision.HIGHEST,
+    preferred_element_type=masking.floating(queries).dtype,
+  )
+  return lax.optimization_barrier(product)[:1] if queries.shape[0] == 1 else product
+
+
+def _cosine(queries: Array, items: Array) -> Array:
+  return _dot(_unit(queries), _unit(items))
+
+
+def _l2(queries: Array, items: Array) -> Array:
+  product = _dot(queries, items)
+  of_queries, of_items = (_squares(x).astype(product.dtype) for x in (queries, items))
+  return 2 * product - of_items[None, :] - of_queries[:, None]
+
+
+def _alike(x: Array, y: Array) -> tuple[Array, Array]:
+  """Both as floats of one dtype; half precision stays, and its products are exact in float32."""
+  if x.dtype == y.dtype and jnp.issubdtype(x.dtype, jnp.floating):
+    return x, y
+  x, y = masking.floating(x), masking.floating(y)
+  dtype = jnp.promote_types(x.dtype, y.dtype)
+  return x.astype(dtype), y.astype(dtype)
+
+
+def _squares(x: Array) -> Array:
+  return jnp.sum(jnp.square(masking.floating(x)), axis=-1)
+
+
+def _unit(x: Array) -> Array:
+  return masking.safe_divide(masking.floating(x), jnp.sqrt(_squares(x))[:, None])
+
+
+_NAMED = {"dot": Partial(_dot), "cosine": Partial(_cosine), "l2": Partial(_l2)}
+
+
+def scores(similarity: Partial, queries: Any, items: Any) -> Array:
+  """`[q, c]`, checked for what a caller's function may get wrong."""
+  found = similarity(queries, items)
+  expected = tuple(jax.tree.leaves(x)[0].shape[0] for x in (queries, items))
+  if getattr(found, "shape", None) != expected or not jnp.issubdtype(found.dtype, jnp.number):
+    told = getattr(found, "shape", type(found).__name__)
+    raise ValueError(f"similarity must return scores [queries, items] = {expected}, got {told}.")
+  return masking.floating(found)

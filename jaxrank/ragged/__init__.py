@@ -1,0 +1,12 @@
+"""Flat rows with query ids, to and from padded arrays with a mask.
+
+Files and data frames hold one row per item and an id that says which query the row belongs to. The
+metrics take arrays `[queries, length]` and a mask. The functions here go from one to the other on
+the host, in numpy: shapes depend on the data, so this is work for before `jit`.
+"""
+
+from jaxrank.ragged.feeding import batches as batches
+from jaxrank.ragged.padding import Batch as Batch
+from jaxrank.ragged.padding import pad as pad
+from jaxrank.ragged.padding import pad_buckets as pad_buckets
+from jaxrank.ragged.padding import unpad as unpad

@@ -1,0 +1,60 @@
+"""The lengths to which queries are padded."""
+
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+
+# So many sizes are told apart when lengths are chosen; more are rounded up.
+_SIZES = 1024
+
+
+def choices(
+  lengths: Sequence[int] | np.ndarray | None, buckets: int | None, sizes: np.ndarray
+) -> np.ndarray:
+  """The lengths to choose from, ascending."""
+  if buckets is None:
+    longest = int(sizes.max(initial=0))
+    return 2 ** np.arange(longest.bit_length() + 1) if lengths is None else _given(lengths)
+  if lengths is not None or operator.index(buckets) < 1:
+    raise ValueError(
+      f"buckets must be a positive number of lengths, in place of lengths, got {buckets} and "
+      f"lengths={lengths}"
+    )
+  return _least_padding(sizes, buckets)
+
+
+def _least_padding(sizes: np.ndarray, buckets: int) -> np.ndarray:
+  """The lengths, so many or fewer, that hold queries of these sizes in the fewest cells.
+
+  Dynamic programming over the sizes that occur: the fewest cells for the `j` shortest are those for
+  the `i` shortest with one length less, and a bucket for the rest.
+  """
+  size, count = np.unique(sizes, return_counts=True)
+  if size.size > _SIZES:
+    grid = np.unique(np.ceil(np.geomspace(size[0], size[-1], _SIZES)).astype(size.dtype))
+    size, count = grid, np.histogram(sizes, np.append(0, grid) + 0.5)[0]
+  below = np.append(0, np.cumsum(count))
+  cells = np.where(
+    np.arange(size.size)[:, None] <= np.arange(size.size),
+    (below[1:] - below[:-1, None]) * size,
+    np.inf,
+  )
+  fewest, cuts = np.append(0, np.full(size.size, np.inf)), []
+  for _ in range(min(buckets, size.size)):
+    total = fewest[:-1, None] + cells
+    cuts.append(np.argmin(total, axis=0))
+    fewest = np.append(0, np.min(total, axis=0, initial=np.inf))
+  chosen, end = [], size.size
+  for cut in reversed(cuts):
+    if end:
+      chosen.append(int(size[end - 1]))
+      end = int(cut[end - 1])
+  return np.array(chosen[::-1], int)
+
+
+def _given(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+  choices = np.unique(np.asarray(lengths))
+  if choices.size and (choices.dtype.kind not in "iu" or choices[0] < 1):
+    raise ValueError(f"lengths must be positive integers, got {lengths}")
+  return choices
