@@ -71,6 +71,8 @@ from jaxrank.ragged import unpad as unpad
 from jaxrank.ranking import Exact as Exact
 from jaxrank.smoothing import Laplace as Laplace
 from jaxrank.smoothing import Logistic as Logistic
+from jaxrank.state import Evaluator as Evaluator
+from jaxrank.state import State as State
 from jaxrank.values import check_values as check_values
 
 __version__ = "0.1.0"
