@@ -70,7 +70,7 @@ class Evaluator:
 
   def __post_init__(self):
     if not self._measures:
-      raise ValueError("An Evaluator needs at least one measure, such as 'nDCG@10'; got none.")
+      raise ValueError("Evaluator needs at least one measure, such as 'nDCG@10'; got none.")
     _checks.choice("empty", self.empty, EMPTY)
     _checks.choice("invalid", self.invalid, INVALID)
     _checks.cutoff(self.groups, "groups")
@@ -85,11 +85,15 @@ class Evaluator:
     """The names of the measures."""
     return tuple(measure.name for measure in self._measures)
 
-  def init(self, key: Array | None = None) -> State:
+  def init(
+    self, key: Array | None = None, *, axis_name: str | tuple[str, ...] | None = None
+  ) -> State:
     """The state of no query at all.
 
     Args:
       key: A PRNG key, for a reservoir only; states that will be merged need different ones.
+      axis_name: Inside `shard_map`, the mesh axes that queries are spread over: each device has a
+        state of its own, and priorities of its own, until `all_reduce`.
 
     Returns:
       A state.
@@ -103,7 +107,8 @@ class Evaluator:
     shape = (*groups, len(self.names))
     sample = None if key is None else reservoir.new(self.reservoir or 0, len(self.names), key)
     count, empty, invalid = (jnp.zeros(s, jnp.uint32) for s in (shape, shape, groups))
-    return State(self.names, count, empty, invalid, moments.zeros(shape), sample)
+    state = State(self.names, count, empty, invalid, moments.zeros(shape), sample)
+    return state if axis_name is None else summary.apart(axis_name, state)
 
   def update(
     self,
@@ -315,12 +320,7 @@ class Evaluator:
 
   def _check_own(self, state: State) -> None:
     groups = () if self.groups is None else (self.groups,)
-    size = None if state.reservoir is None else state.reservoir.priority.shape[-1]
-    if state.names != self.names or state.invalid.shape != groups or size != self.reservoir:
-      raise ValueError(
-        f"The state is of another evaluator: {state.names}, groups {state.invalid.shape}, "
-        f"reservoir {size}; expected {self.names}, {groups}, {self.reservoir}."
-      )
+    summary.check_like(state, self.names, groups, self.reservoir)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -1,4 +1,4 @@
-"""What a state says, on the host and in float64."""
+"""A state, and what it says on the host, in float64."""
 
 import dataclasses
 import statistics
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from jaxrank._typing import pytree
 from jaxrank.state import reservoir
@@ -74,6 +74,28 @@ def of_group(state: State, group: int) -> State:
   if sample is not None:
     sample = sample._replace(weight=jnp.where(sample.group == group, sample.weight, 0))
   return dataclasses.replace(part, reservoir=sample)
+
+
+def apart(axis: str | tuple[str, ...], state: State) -> State:
+  """The same state on each device along a mesh axis, to go different ways from here."""
+  state = lax.pcast(state, axis, to="varying")
+  sample = state.reservoir
+  if sample is None:
+    return state
+  seed = sample.seed + lax.axis_index(axis).astype(jnp.uint32)
+  return dataclasses.replace(state, reservoir=sample._replace(seed=seed))
+
+
+def check_like(
+  state: State, names: tuple[str, ...], groups: tuple[int, ...], size: int | None
+) -> None:
+  """Raises `ValueError` for a state of other measures, groups or samples."""
+  own = None if state.reservoir is None else state.reservoir.priority.shape[-1]
+  if (state.names, state.invalid.shape, own) != (names, groups, size):
+    raise ValueError(
+      f"The state is of another evaluator: {state.names}, groups {state.invalid.shape}, "
+      f"reservoir {own}; expected {names}, {groups}, {size}."
+    )
 
 
 def refuse_empty(state: State) -> None:
