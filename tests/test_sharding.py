@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import two_processes
@@ -96,9 +97,9 @@ def test_what_an_axis_does_not_divide_is_refused():
   def step(lists):
     return own.all_reduce(own.update(own.init(axis_name="q"), **lists), "q")
 
-  with pytest.raises(ValueError, match="divisible"):
+  with pytest.raises(ValueError, match="divi(de|sible)"):
     jax.device_put(odd, NamedSharding(mesh, P("q")))
-  with pytest.raises(ValueError, match="divisible"):
+  with pytest.raises(ValueError, match="divi(de|sible)"):
     jax.jit(step)(odd)
   padded = {name: np.pad(x, ((0, 2), (0, 0))) for name, x in odd.items()}
   close(own.compute(jax.jit(step)(padded)), own.compute(own.update(own.init(), **odd)).values())
