@@ -55,10 +55,7 @@ def test_metrics_are_those_of_one_device():
   "metric",
   [
     functools.partial(jr.precision, k=N + 5),
-    functools.partial(jr.average_precision, k=3, normalizer="cutoff"),
     functools.partial(jr.average_precision, k=3, normalizer="retrieved"),
-    functools.partial(jr.precision, k=5, divisor="retrieved"),
-    functools.partial(jr.fall_out, k=4),
     functools.partial(jr.ndcg, k=20, discount=jr.discounts.geometric(0.9)),
   ],
 )
@@ -93,7 +90,7 @@ def test_queries_and_candidates_spread_both():
     assert value == pytest.approx(plain.compute(expected)[name], rel=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.int8])
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.int8])
 def test_top(dtype):
   scores, where = np.clip(LISTS[0], -3, 3), LISTS[2]
   if dtype == jnp.int8:

@@ -20,10 +20,9 @@ from test_state import GROUPS, close, draw
 
 import jaxrank as jr
 
-MEASURES = "nDCG@3 RR R(rel=2)@2"
 BATCHES, QUERIES, N = 4, 8, 7
 DATA = {name: x[:BATCHES] for name, x in draw(1).items()}
-OWN = jr.Evaluator(MEASURES, groups=GROUPS, empty="skip", reservoir=40)
+OWN = jr.Evaluator(two_processes.MEASURES, groups=GROUPS, empty="skip", reservoir=40)
 KEY = jax.random.key(0)
 
 

@@ -91,7 +91,7 @@ def main(address, process, source, target):
   jax.distributed.shutdown()
 
 
-MEASURES = "nDCG@3 RR R(rel=2)@2"
+MEASURES = "RR Success(rel=2)@2"
 
 
 def mean_loss(scores, labels, where):
