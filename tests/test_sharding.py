@@ -148,13 +148,12 @@ def test_two_processes_are_as_one(tmp_path):
     for how in ("jit", "shard_map", "merged"):
       assert found[how]["count"] == expected["count"]
       assert found[how]["invalid"] == expected["invalid"]
-      for name in ("mean", "error", "median"):
-        close(found[how][name], expected[name].values(), 2e-6 if name == "error" else 1e-6)
+      close(found[how]["mean"], expected["mean"].values())
+      close(found[how]["error"], expected["error"].values(), 1e-5)
       for name, values in expected["groups"].items():
         np.testing.assert_allclose(found[how]["groups"][name], values, rtol=1e-6)
     np.testing.assert_allclose(found["loss"], value, rtol=1e-6)
     cut = 3 * QUERIES // 4
     mine = slice(cut) if i == 0 else slice(cut, QUERIES)
     np.testing.assert_allclose(found["slope"][: len(slope[mine])], slope[mine], atol=1e-6)
-    # The sample alone needs all values of the queries, never a score.
-    assert not any(f"{N}]" in shape for shape in found["gathered"])
+    assert not found["gathered"]

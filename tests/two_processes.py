@@ -25,7 +25,7 @@ def main(address, process, source, target):
   jax.distributed.initialize(address, 2, process)
   with np.load(source) as file:
     data = dict(file)
-  own = jr.Evaluator(MEASURES, empty="skip", groups=3, reservoir=64)
+  own = jr.Evaluator(MEASURES, empty="skip", groups=3)
   mesh = jax.make_mesh((jax.device_count(),), ("q",))
   spread, whole = NamedSharding(mesh, P("q")), NamedSharding(mesh, P())
   rows = len(data["scores"][0])
@@ -45,7 +45,7 @@ def main(address, process, source, target):
 
   with jax.set_mesh(mesh):
     # As one program over arrays that live in both processes.
-    state = jax.device_put(own.init(jax.random.key(0)), whole)
+    state = jax.device_put(own.init(), whole)
     update = jax.jit(lambda state, arrays: own.update(state, **arrays), out_shardings=whole)
     update = update.lower(state, together(0)).compile()
     for i in range(len(data["scores"])):
@@ -57,8 +57,7 @@ def main(address, process, source, target):
     @jax.jit
     @jax.shard_map(in_specs=P("q"), out_specs=P())
     def step(arrays):
-      key = jax.random.key(1)
-      return own.all_reduce(own.update(own.init(key, axis_name="q"), **arrays), "q")
+      return own.all_reduce(own.update(own.init(axis_name="q"), **arrays), "q")
 
     state = step(together(0))
     for i in range(1, len(data["scores"])):
@@ -79,7 +78,7 @@ def main(address, process, source, target):
 
   # Each process on its own, merged at the end.
   update = jax.jit(lambda state, arrays: own.update(state, **arrays))
-  state = own.init(jax.random.key(process))
+  state = own.init()
   for i in range(len(data["scores"])):
     state = update(state, local(i))
   both = multihost_utils.process_allgather(state)
@@ -111,7 +110,6 @@ def report(own, state):
   return {
     "mean": own.compute(state),
     "error": own.standard_error(state),
-    "median": own.quantile(state),
     "groups": own.per_group(state),
     "count": np.asarray(state.count).tolist(),
     "invalid": np.asarray(state.invalid).tolist(),
