@@ -52,7 +52,8 @@ class ExactQuery(Query):
     if self.depth is None:
       return True
     selects = self.depth <= _SELECT_DEPTH and self.depth * _SELECT_RATIO <= self.n
-    return self.depth != 0 and not (selects and self.rule in ("average", "stable"))
+    selects = selects and self.rule in ("average", "stable") and not sorting.spread(self.keys)
+    return self.depth != 0 and not selects
 
   def _first(self) -> Array | None:
     """Keys that order tied items; None for the order of the input."""

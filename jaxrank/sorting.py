@@ -100,6 +100,14 @@ def top(values: Array, k: int) -> Array:
   return lax.top_k(values, k)[1]
 
 
+def spread(x: Array) -> bool:
+  """Whether devices may share the batch: XLA gathers all of it for a top k, and not to sort."""
+  mesh = jax.typeof(x).sharding.mesh
+  manual = jax.sharding.AxisType.Manual
+  axes = zip(mesh.axis_types, mesh.axis_sizes, strict=True)
+  return any(kind != manual and size > 1 for kind, size in axes)
+
+
 def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Array], Array]:
   """Picks the items with the `k` largest of the values `[n]` of all devices along a mesh axis.
 

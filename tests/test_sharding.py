@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cases
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -78,6 +79,20 @@ def test_all_reduce_inside_a_shard_map():
   check(evaluated(DATA))
   program = evaluated.lower(DATA).compile()
   assert not any(f"{N}]" in shape for shape in two_processes.gathered(program))
+
+
+@pytest.mark.parametrize("measures", ["nDCG@3 P@5", "AP ERR@5"])
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_no_metric_gathers_anything(kind, measures):
+  """Neither those that would select from lists so long, nor those that sort."""
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(kind,))
+  lists = cases.draw(0, QUERIES, 40, most_orders=10**40)[:3]
+  evaluate = lambda s, x, w: jr.evaluate(measures, s, x, where=w)  # noqa: E731
+  spread = jax.device_put(lists, NamedSharding(mesh, P("q")))
+  program = jax.jit(evaluate).lower(*spread).compile()
+  assert not two_processes.gathered(program)
+  for name, values in program(*spread).items():
+    np.testing.assert_allclose(values, evaluate(*lists)[name], rtol=1e-6, atol=1e-6)
 
 
 def test_a_gathered_score_would_be_found():
