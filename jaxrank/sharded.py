@@ -95,7 +95,7 @@ class Sharded:
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None
   ) -> ShardedQuery:
     """Ranks one query; `k` is the largest rank that will be asked for."""
-    _check(self.axis_name, scores)
+    _check_dtype(_lists(self.axis_name, scores))
     return ShardedQuery(self.axis_name, scores, labels, where, k)
 
   def any(self, which: Array, axis: int | None = None) -> Array:
@@ -122,9 +122,9 @@ def top(
     ValueError: if `k` is not from 1 to the number of candidates, padding included.
     TypeError: for scores of 64 bits or integers of 32.
   """
-  scores = _checks.array("scores", scores)
+  scores = _lists(axis_name, scores)
   where = _checks.mask(where, scores)
-  _check(axis_name, scores)
+  _check_dtype(scores)
   n = scores.shape[-1]
   if not 1 <= k <= n * lax.axis_size(axis_name):
     raise ValueError(f"k must be from 1 to {n * lax.axis_size(axis_name)} candidates, got {k}.")
@@ -162,13 +162,15 @@ def target_ranks(
     ValueError: if shapes do not go together.
     TypeError: if `where` is not boolean, or `targets` are not integers.
   """
-  scores, targets = _checks.array("scores", scores), _checks.array("targets", targets)
-  if not jnp.issubdtype(targets.dtype, jnp.integer) or targets.shape != scores.shape[:-1]:
+  scores, targets = _lists(axis_name, scores), _checks.array("targets", targets)
+  if not jnp.issubdtype(targets.dtype, jnp.integer):
+    raise TypeError(f"targets must be integer indices of candidates, got {targets.dtype}.")
+  if targets.shape != scores.shape[:-1]:
     raise ValueError(
-      f"targets must be one integer a query, shape {scores.shape[:-1]}, got {targets.dtype} "
-      f"{targets.shape}."
+      f"targets must have one index a query, shape {scores.shape[:-1]}, got {targets.shape}."
     )
-  valid = _checks.mask(where, scores) & (scores == scores)
+  where = _checks.mask(where, scores)
+  valid = where & (scores == scores)
   index = sorting.slots(scores) + lax.axis_index(axis_name) * scores.shape[-1]
   chosen = valid & (index == targets[..., None].astype(jnp.int32))
   own = jnp.sum(jnp.where(chosen, scores, jnp.zeros_like(scores)), -1, dtype=scores.dtype)
@@ -180,10 +182,13 @@ def target_ranks(
   found = count(chosen) > 0
   optimistic = jnp.where(found, 1 + count(valid & (scores > score)), 0)
   pessimistic = jnp.where(found, count(valid & (scores >= score)), 0)
-  return TargetRanks(optimistic, pessimistic, count(valid))
+  # Where all scores are NaN it is no padding yet: it must not vanish, but be NaN.
+  candidates = jnp.maximum(count(valid), (count(where) > 0).astype(jnp.int32))
+  return TargetRanks(optimistic, pessimistic, candidates)
 
 
-def _check(axis_name: Axis, scores: Array) -> None:
+def _lists(axis_name: Axis, scores: ArrayLike) -> Array:
+  """Scores `[..., n]`, of a function that is mapped over the axis."""
   try:
     lax.axis_size(axis_name)
   except NameError:
@@ -191,6 +196,13 @@ def _check(axis_name: Axis, scores: Array) -> None:
       f"Candidates are spread over the mesh axis {axis_name!r} inside shard_map only: call this "
       "from a function that shard_map maps over it."
     ) from None
+  scores = _checks.array("scores", scores)
+  if scores.ndim == 0:
+    raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
+  return scores
+
+
+def _check_dtype(scores: Array) -> None:
   if scores.dtype.itemsize > 4 or scores.dtype in (jnp.int32, jnp.uint32):
     raise TypeError(
       f"Scores of {scores.dtype} on many devices have no common key of 32 bits; convert them to "

@@ -109,6 +109,8 @@ def test_top(dtype):
 
 def test_ranks_of_targets_are_those_of_one_device():
   scores, _, where = LISTS
+  scores = scores.copy()
+  scores[np.argmax(where.any(-1))] = np.nan
   targets = np.random.default_rng(0).integers(-1, N + 1, QUERIES)
   spread = jax.shard_map(
     lambda s, t, w: jr.sharded.target_ranks(s, t, "items", where=w),
@@ -138,5 +140,8 @@ def test_mistakes():
     )
   with pytest.raises(ValueError, match=f"from 1 to {N} candidates, got {N + 1}"):
     jax.jit(over_items(lambda s: jr.sharded.top(s, N + 1, "items")))(lists[0])
-  with pytest.raises(ValueError, match="one integer a query"):
+  with pytest.raises(TypeError, match="integer indices"):
     jax.jit(over_items(lambda s: jr.sharded.target_ranks(s, jnp.ones(3), "items")))(lists[0])
+  few = jax.jit(over_items(lambda s: jr.sharded.target_ranks(s, jnp.arange(3), "items")))
+  with pytest.raises(ValueError, match=r"one index a query, shape \(96,\), got \(3,\)"):
+    few(lists[0])
