@@ -88,8 +88,9 @@ def test_no_metric_gathers_anything(kind, measures):
   mesh = jax.make_mesh((4,), ("q",), axis_types=(kind,))
   lists = cases.draw(0, QUERIES, 40, most_orders=10**40)[:3]
   evaluate = lambda s, x, w: jr.evaluate(measures, s, x, where=w)  # noqa: E731
-  spread = jax.device_put(lists, NamedSharding(mesh, P("q")))
-  program = jax.jit(evaluate).lower(*spread).compile()
+  with jax.set_mesh(mesh):
+    spread = jax.device_put(lists, NamedSharding(mesh, P("q")))
+    program = jax.jit(evaluate).lower(*spread).compile()
   assert not two_processes.gathered(program)
   for name, values in program(*spread).items():
     np.testing.assert_allclose(values, evaluate(*lists)[name], rtol=1e-6, atol=1e-6)
