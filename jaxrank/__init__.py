@@ -28,6 +28,7 @@ from jaxrank import losses as losses
 from jaxrank import metrics as metrics
 from jaxrank import plot as plot
 from jaxrank import ranks as ranks
+from jaxrank import sharded as sharded
 from jaxrank.masking import aggregate as aggregate
 from jaxrank.masking import has_relevant as has_relevant
 from jaxrank.measures import Measure as Measure
@@ -69,8 +70,11 @@ from jaxrank.ragged import pad as pad
 from jaxrank.ragged import pad_buckets as pad_buckets
 from jaxrank.ragged import unpad as unpad
 from jaxrank.ranking import Exact as Exact
+from jaxrank.sharded import Sharded as Sharded
 from jaxrank.smoothing import Laplace as Laplace
 from jaxrank.smoothing import Logistic as Logistic
+from jaxrank.state import Evaluator as Evaluator
+from jaxrank.state import State as State
 from jaxrank.values import check_values as check_values
 
 __version__ = "0.1.0"

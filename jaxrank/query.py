@@ -102,7 +102,15 @@ class Query:
 
   def count(self, chosen: Array) -> Array:
     """How many items are chosen, as a float."""
-    return jnp.sum(chosen, dtype=self.dtype)
+    return self.total(chosen, self.dtype)
+
+  def total(self, x: Array, dtype: Any = None) -> Array:
+    """The sum over all items."""
+    return jnp.sum(x, dtype=dtype)
+
+  def most(self, x: Array) -> Array:
+    """The maximum over all items."""
+    return jnp.max(x)
 
   def cutoff(self, k: Cutoff) -> Array:
     """`k` as a float; the number of valid items for None."""
@@ -133,7 +141,7 @@ class Query:
   def max_label(self, given: ArrayLike | None) -> Array:
     """The grade given, or the best of the query."""
     if given is None:
-      return jnp.max(gains.linear(self.grades))
+      return self.most(gains.linear(self.grades))
     return jnp.asarray(given).astype(self.dtype)
 
   @shared

@@ -52,7 +52,8 @@ class ExactQuery(Query):
     if self.depth is None:
       return True
     selects = self.depth <= _SELECT_DEPTH and self.depth * _SELECT_RATIO <= self.n
-    return self.depth != 0 and not (selects and self.rule in ("average", "stable"))
+    selects = selects and self.rule in ("average", "stable") and not sorting.spread(self.keys)
+    return self.depth != 0 and not selects
 
   def _first(self) -> Array | None:
     """Keys that order tied items; None for the order of the input."""
@@ -104,7 +105,7 @@ class ExactQuery(Query):
     if self.item is not None:
       return value
     cut, size = self.cut_tie
-    whole = jnp.sum(jnp.where(cut, w.astype(self.dtype), 0)) / jnp.maximum(size, 1)
+    whole = self.total(jnp.where(cut, w.astype(self.dtype), 0)) / jnp.maximum(size, 1)
     return jnp.where(live & (key == key[-1]), whole, value)
 
   @property
@@ -186,10 +187,10 @@ class ExactQuery(Query):
     the first of them, unless ties are averaged.
     """
     b = b & self.retrieved
-    best = jnp.max(jnp.where(b, self.keys, sorting.MASKED))
-    above = jnp.sum(self.retrieved & (self.keys > best), dtype=jnp.int32)
+    best = self.most(jnp.where(b, self.keys, sorting.MASKED))
+    above = self.total(self.retrieved & (self.keys > best), jnp.int32)
     tie = self.retrieved & (self.keys == best)
-    tied, relevant = jnp.sum(tie, dtype=jnp.int32), jnp.sum(tie & b, dtype=jnp.int32)
+    tied, relevant = self.total(tie, jnp.int32), self.total(tie & b, jnp.int32)
     ahead = {"optimistic": jnp.zeros_like(above), "pessimistic": tied - relevant}
     if self.rule in ("stable", "random"):
       noise = self._bits()

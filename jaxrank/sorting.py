@@ -100,6 +100,34 @@ def top(values: Array, k: int) -> Array:
   return lax.top_k(values, k)[1]
 
 
+def spread(x: Array) -> bool:
+  """Whether devices may share the batch: XLA gathers all of it for a top k, and not to sort."""
+  mesh = jax.typeof(x).sharding.mesh
+  manual = jax.sharding.AxisType.Manual
+  axes = zip(mesh.axis_types, mesh.axis_sizes, strict=True)
+  return any(kind != manual and size > 1 for kind, size in axes)
+
+
+def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Array], Array]:
+  """Picks the items with the `k` largest of the values `[n]` of all devices along a mesh axis.
+
+  Only the best `k` of each device are exchanged; ties by device, then by index. What the function
+  returned makes of an array `[n, ...]` is `[k, ...]`, best first, the same on every device.
+  """
+  here = top(values, min(k, values.shape[-1]))
+  best = lax.all_gather(values[here], axis, tiled=True)
+  chosen = top(best, min(k, best.shape[-1]))
+  mine = chosen // here.shape[-1] == lax.axis_index(axis)
+  here = here[chosen % here.shape[-1]]
+
+  def pick(x: Array) -> Array:
+    rows = mine.reshape(-1, *(1,) * (x.ndim - 1))
+    found = jnp.where(rows, x[here], jnp.zeros_like(x, shape=()))
+    return lax.psum(found, axis)
+
+  return pick
+
+
 def order(key: Array, first: Array | None = None) -> tuple[Array, Array]:
   """int32 keys `[n]` sorted, largest first, and the permutation that sorts them.
 

@@ -17,7 +17,7 @@ FLOORS = (
   "noise",
   "metrics grammar",
   "measures losses labels ranks",
-  "chance corpus letor plot state stats trec",
+  "chance corpus letor plot sharded state stats trec",
   "interop",
   "cli",
 )

@@ -188,10 +188,11 @@ def _answer(spec, arrays, own, ranking, scores, labels, where):
       for kernel, given, extra in zip(kernels, parameters, own, strict=True)
     ]
     answers = jnp.stack(values) if together else values
-    return jax.tree.map(functools.partial(_spoil, jnp.any(spoiled)), answers)
+    return jax.tree.map(functools.partial(_spoil, anywhere(spoiled)), answers)
 
   # Only the values of a lone question may be more than a scalar.
   together = len(kernels) > 1
+  anywhere = getattr(ranking, "any", jnp.any)
   keys = keys_of_queries(getattr(ranking, "key", None), where)
   queries = masking.lift(query, scores.ndim - 1)
   if scores.ndim > 1 and isinstance(ranking, Exact):

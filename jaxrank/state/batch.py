@@ -1,0 +1,122 @@
+"""What a batch of queries adds to a state."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxrank import _checks, masking
+from jaxrank.measures import Measure
+from jaxrank.state import moments
+from jaxrank.state.moments import Moments
+
+# What these look for is two labels that differ.
+_OF_ORDER = ("kendall_tau", "ordered_pair_accuracy", "spearman")
+
+
+class Queries(NamedTuple):
+  """Queries after evaluation, with any leading axes.
+
+  Attributes:
+    values: `[..., measures]`.
+    weight: `[...]`, of the dtype of the values.
+    group: `[...]`, int32, in range.
+    kept: `[..., measures]`, whether a value is in the mean.
+    empty: `[..., measures]`, whether there was nothing to find.
+    invalid: `[...]`, whether the query counts apart.
+  """
+
+  values: Array
+  weight: Array
+  group: Array
+  kept: Array
+  empty: Array
+  invalid: Array
+
+
+class Rules(NamedTuple):
+  """What an evaluator makes of its queries: all that its programs are compiled for.
+
+  Attributes:
+    measures: In the order of the values.
+    empty: The policy.
+    groups: Their number, or None.
+    any: `jnp.any`, or what looks at the candidates of all devices.
+  """
+
+  measures: tuple[Measure, ...]
+  empty: str
+  groups: int | None
+  any: Callable[..., Array]
+
+
+def queries(
+  rules: Rules, values: Array, labels: Array, where: Array, weight: Array, group: Array
+) -> Queries:
+  """Tells which values count, and which queries are set apart."""
+  exists = functools.partial(rules.any, axis=-1)
+  sought = [_sought(measure, labels, where) for measure in rules.measures]
+  found = jnp.stack([functools.reduce(jnp.logical_and, map(exists, s)) for s in sought], -1)
+  last = (rules.groups or 1) - 1
+  fits = jnp.all(jnp.isfinite(values), -1) & jnp.isfinite(weight) & (weight >= 0)
+  fits = fits & (group >= 0) & (group <= last)
+  live = exists(where) & (weight != 0)
+  valid = (live & fits)[..., None]
+  if rules.empty == "one":
+    values = jnp.where(found, values, 1)
+  kept = valid & found if rules.empty == "skip" else valid & jnp.ones_like(found)
+  return Queries(values, weight, jnp.clip(group, 0, last), kept, valid & ~found, live & ~fits)
+
+
+def _sought(measure: Measure, labels: Array, where: Array) -> list[Array]:
+  """The items of which there must be one, `[..., n]`, of each kind that the measure needs."""
+  relevant = masking.relevant(labels, where, dict(measure.parameters).get("rel"))
+  if measure.metric in _OF_ORDER:
+    least = jnp.min(labels, axis=-1, where=where, initial=jnp.inf, keepdims=True)
+    return [where & (labels != least)]
+  if measure.metric == "fall_out":
+    return [where & ~relevant]
+  return [relevant, where & ~relevant] if measure.metric == "auc" else [relevant]
+
+
+def weight(weights: Any, like: Array) -> Array:
+  """The weight of each query, of the shape and dtype of `like`."""
+  if weights is None:
+    return jnp.ones_like(like)
+  weights = masking.floating(_checks.array("weights", weights)).astype(like.dtype)
+  _checks.same_shape("weights", weights, "the queries", like)
+  return weights
+
+
+def group(groups: Any, expected: int | None, like: Array) -> Array:
+  """The group of each query, int32, of the shape of `like`."""
+  if (groups is None) != (expected is None):
+    got = "none" if groups is None else "some"
+    raise ValueError(f"Evaluator has groups={expected} and update got {got}; give both or none.")
+  if groups is None:
+    return jnp.zeros_like(like, jnp.int32)
+  groups = _checks.array("groups", groups)
+  if not jnp.issubdtype(groups.dtype, jnp.integer):
+    raise TypeError(f"groups must be integers from 0, one a query; got {groups.dtype}.")
+  _checks.same_shape("groups", groups, "the queries", like)
+  return groups.astype(jnp.int32)
+
+
+def tally(queries: Queries, groups: int | None) -> tuple[Array, Array, Array, Moments]:
+  """Count, empty, invalid and moments of the queries, of each group if there are groups."""
+  axes = tuple(range(queries.group.ndim))
+
+  def of(these: Array) -> tuple[Array, Array, Array, Moments]:
+    kept, empty = (x & these[..., None] for x in (queries.kept, queries.empty))
+    count, none, bad = (
+      jnp.sum(x, axes, jnp.uint32) for x in (kept, empty, queries.invalid & these)
+    )
+    weights = jnp.where(kept, queries.weight[..., None], 0)
+    return count, none, bad, moments.of(queries.values, weights)
+
+  if groups is None:
+    return of(jnp.ones_like(queries.invalid))
+  return jax.vmap(lambda g: of(queries.group == g))(jnp.arange(groups, dtype=jnp.int32))

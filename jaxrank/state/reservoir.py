@@ -1,0 +1,83 @@
+"""A sample of fixed size of a stream of queries, for medians and quantiles.
+
+Every query draws a random priority, and those with the highest stay: a uniform sample without
+replacement, whatever the order in which streams are read and merged.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxrank import sorting
+from jaxrank.masking import gathered
+from jaxrank.state.batch import Queries
+
+
+class Reservoir(NamedTuple):
+  """The sample.
+
+  Attributes:
+    seed: `[2]`, uint32, of the next priorities. Not a typed key, which few file formats know.
+    priority: `[size]`, int32; `sorting.MASKED` where nothing is.
+    values: `[size, measures]`, NaN where a query does not count.
+    weight: `[size]`.
+    group: `[size]`, int32.
+  """
+
+  seed: Array
+  priority: Array
+  values: Array
+  weight: Array
+  group: Array
+
+
+def new(size: int, measures: int, key: Array) -> Reservoir:
+  """A sample of nothing."""
+  return Reservoir(
+    jax.random.bits(key, (2,), jnp.uint32),
+    jnp.full((size,), sorting.MASKED, jnp.int32),
+    jnp.full((size, measures), jnp.nan, jnp.float32),
+    jnp.zeros((size,), jnp.float32),
+    jnp.zeros((size,), jnp.int32),
+  )
+
+
+def add(sample: Reservoir, queries: Queries) -> Reservoir:
+  """The sample after some more queries."""
+  leading = queries.group.ndim
+  values, weight, group, kept, *_ = gathered(*(x.reshape(-1, *x.shape[leading:]) for x in queries))
+  key = jax.random.wrap_key_data(sample.seed, impl="threefry2x32")
+  key, draw = jax.random.split(key)
+  bits = lax.bitcast_convert_type(jax.random.bits(draw, group.shape, jnp.uint32), jnp.int32)
+  priority = jnp.where(jnp.any(kept, -1), jnp.maximum(bits, sorting.LOST), sorting.MASKED)
+  values = jnp.where(kept, values, jnp.nan).astype(jnp.float32)
+  new = Reservoir(jax.random.key_data(key), priority, values, weight.astype(jnp.float32), group)
+  return merge(new, sample)
+
+
+def merge(a: Reservoir, b: Reservoir) -> Reservoir:
+  """The sample of both streams, of the size of the second; seeds go on from the first."""
+  both = [jnp.concatenate(pair) for pair in zip(a[1:], b[1:], strict=True)]
+  stay = sorting.top(both[0], b.priority.shape[0])
+  return Reservoir(a.seed, *(x[stay] for x in both))
+
+
+def over(axis: str | tuple[str, ...], sample: Reservoir) -> Reservoir:
+  """The sample of the streams of all devices along a mesh axis."""
+  pick = sorting.top_over(axis, sample.priority, sample.priority.shape[0])
+  return Reservoir(lax.pmax(sample.seed, axis), *map(pick, sample[1:]))
+
+
+def quantile(x: np.ndarray, weight: np.ndarray, q: float) -> float:
+  """The weighted quantile of `x [size]`, halfway where two values have equal claims; 0 of none."""
+  counts = ~np.isnan(x) & (weight > 0)
+  if not counts.any():
+    return 0.0
+  order = np.argsort(x[counts])
+  x, below = x[counts][order], np.cumsum(weight[counts][order], dtype=np.float64)
+  first = np.searchsorted(below, q * below[-1], "left")
+  last = min(np.searchsorted(below, q * below[-1], "right"), x.size - 1)
+  return (float(x[first]) + float(x[last])) / 2

@@ -1,0 +1,147 @@
+"""Candidates of one query spread over four devices: the same values as on one."""
+
+import functools
+
+import cases
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import two_processes
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+import jaxrank as jr
+
+QUERIES, N, K = 96, 32, 6
+MEASURES = (
+  "nDCG@5 ndcg_burges@6 nDCG(gains={1:3})@4 P@1 P@6 R@4 R(rel=2)@4 AP@6 AP(rel=2)@3 RR RR@2 "
+  "Success@3 RBP(p=0.5)@6 f1@3"
+)
+# Ties within a device and across, -inf, NaN, and queries that stand on some devices only.
+LISTS = cases.draw(0, QUERIES, N, most_orders=10**40, spoiled=0.003)[:3]
+SHARDED = jr.Sharded("items")
+over_items = functools.partial(
+  jax.shard_map,
+  mesh=jax.make_mesh((4,), ("items",), axis_types=(AxisType.Auto,)),
+  in_specs=P(None, "items"),
+  out_specs=P(),
+)
+
+
+def same(actual, expected):
+  np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
+
+
+def test_metrics_are_those_of_one_device():
+  @jax.jit
+  @over_items
+  def spread(scores, labels, where):
+    return jr.evaluate(MEASURES, scores, labels, where=where, ranking=SHARDED)
+
+  expected = jr.evaluate(MEASURES, *LISTS[:2], where=LISTS[2])
+  assert 0 < np.isnan(expected["RR"]).sum() < QUERIES / 2
+  assert len(expected) == len(MEASURES.split())
+  for name, values in spread(*LISTS).items():
+    same(values, expected[name])
+  program = spread.lower(*LISTS).compile()
+  shapes = two_processes.gathered(program)
+  assert shapes
+  # The best few of each device, at most.
+  assert all(int(shape[:-1].split(",")[-1]) <= 4 * K for shape in shapes)
+
+
+@pytest.mark.parametrize(
+  "metric",
+  [
+    functools.partial(jr.precision, k=N + 5),
+    functools.partial(jr.average_precision, k=3, normalizer="retrieved"),
+    functools.partial(jr.ndcg, k=20, discount=jr.discounts.geometric(0.9)),
+  ],
+)
+def test_other_metrics_and_deeper_cutoffs(metric):
+  spread = over_items(lambda s, x, w: metric(s, x, where=w, ranking=SHARDED))
+  same(jax.jit(spread)(*LISTS), metric(*LISTS[:2], where=LISTS[2]))
+
+
+def test_counting_metrics_gather_nothing():
+  spread = over_items(lambda s, x, w: jr.reciprocal_rank(s, x, where=w, ranking=SHARDED))
+  assert not two_processes.gathered(jax.jit(spread).lower(*LISTS).compile())
+
+
+def test_queries_and_candidates_spread_both():
+  own = jr.Evaluator("nDCG@3 RR", empty="skip", ranking=SHARDED)
+  mesh = jax.make_mesh((2, 2), ("q", "items"), axis_types=(AxisType.Auto,) * 2)
+
+  @jax.jit
+  @functools.partial(jax.shard_map, mesh=mesh, in_specs=P("q", "items"), out_specs=P())
+  def step(scores, labels, where):
+    state = own.update(own.init(axis_name="q"), scores, labels, where=where)
+    return own.all_reduce(state, "q")
+
+  lists = cases.draw(1, 16, 8, most_orders=10**9)[:3]
+  plain = jr.Evaluator("nDCG@3 RR", empty="skip")
+  expected = plain.update(plain.init(), *lists[:2], where=lists[2])
+  state = step(*lists)
+  np.testing.assert_array_equal(state.count, expected.count)
+  np.testing.assert_array_equal(state.empty, expected.empty)
+  assert 0 < state.empty[1] < 16
+  for name, value in own.compute(state).items():
+    assert value == pytest.approx(plain.compute(expected)[name], rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.int8])
+def test_top(dtype):
+  scores, where = np.clip(LISTS[0], -3, 3), LISTS[2]
+  if dtype == jnp.int8:
+    scores = np.nan_to_num(scores)
+  scores = jnp.asarray(scores).astype(dtype)
+  spread = over_items(lambda s, w: jr.sharded.top(s, 20, "items", where=w))
+  values, index = map(np.asarray, jax.jit(spread)(scores, where))
+  floats = np.asarray(scores.astype(jnp.float32))
+  for q in range(QUERIES):
+    retrieved = [i for i in range(N) if where[q, i] and floats[q, i] > -np.inf]
+    order = sorted(retrieved, key=lambda i: (-floats[q, i], i))[:20]
+    lost = 20 - len(order)
+    np.testing.assert_array_equal(index[q], [*order, *[-1] * lost])
+    np.testing.assert_array_equal(values[q], [*floats[q][order], *[-np.inf] * lost])
+
+
+def test_ranks_of_targets_are_those_of_one_device():
+  scores, _, where = LISTS
+  scores = scores.copy()
+  scores[np.argmax(where.any(-1))] = np.nan
+  targets = np.random.default_rng(0).integers(-1, N + 1, QUERIES)
+  spread = jax.shard_map(
+    lambda s, t, w: jr.sharded.target_ranks(s, t, "items", where=w),
+    mesh=jax.make_mesh((4,), ("items",), axis_types=(AxisType.Auto,)),
+    in_specs=(P(None, "items"), P(), P(None, "items")),
+    out_specs=P(),
+  )
+  found, expected = jax.jit(spread)(scores, targets, where), None
+  expected = jr.ranks.from_scores(scores, targets, where=where)
+  jax.tree.map(np.testing.assert_array_equal, found, expected)
+  assert 0 < np.sum(np.asarray(found.optimistic) > 0) < QUERIES
+  program = jax.jit(spread).lower(scores, targets, where).compile()
+  assert not two_processes.gathered(program)
+
+
+def test_mistakes():
+  lists = LISTS[:2]
+  with pytest.raises(ValueError, match="inside shard_map only"):
+    jr.ndcg(*lists, k=3, ranking=SHARDED)
+  for metric in (jr.ndcg, functools.partial(jr.err, k=3), jr.r_precision, jr.kendall_tau, jr.auc):
+    spread = over_items(lambda s, x, m=metric: m(s, x, ranking=SHARDED))
+    with pytest.raises(ValueError, match="static k"):
+      jax.jit(spread)(*lists)
+  with pytest.raises(TypeError, match="int32.*float32"):
+    jax.jit(over_items(lambda s, x: jr.precision(s, x, k=1, ranking=SHARDED)))(
+      np.zeros((2, 8), np.int32), np.zeros((2, 8), np.int32)
+    )
+  with pytest.raises(ValueError, match=f"from 1 to {N} candidates, got {N + 1}"):
+    jax.jit(over_items(lambda s: jr.sharded.top(s, N + 1, "items")))(lists[0])
+  with pytest.raises(TypeError, match="integer indices"):
+    jax.jit(over_items(lambda s: jr.sharded.target_ranks(s, jnp.ones(3), "items")))(lists[0])
+  few = jax.jit(over_items(lambda s: jr.sharded.target_ranks(s, jnp.arange(3), "items")))
+  with pytest.raises(ValueError, match=r"one index a query, shape \(96,\), got \(3,\)"):
+    few(lists[0])

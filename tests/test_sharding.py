@@ -1,0 +1,175 @@
+"""Queries spread over devices and processes, and candidates of one query spread over devices."""
+
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import cases
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import two_processes
+from jax import lax
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from test_state import GROUPS, close, draw
+
+import jaxrank as jr
+
+BATCHES, QUERIES, N = 4, 8, 7
+DATA = {name: x[:BATCHES] for name, x in draw(1).items()}
+OWN = jr.Evaluator(two_processes.MEASURES, groups=GROUPS, empty="skip", reservoir=40)
+KEY = jax.random.key(0)
+
+
+def batch(i):
+  return {name: x[i] for name, x in DATA.items()}
+
+
+@functools.cache
+def whole():
+  """The state on one device."""
+  state, update = OWN.init(KEY), jax.jit(lambda state, arrays: OWN.update(state, **arrays))
+  for i in range(BATCHES):
+    state = update(state, batch(i))
+  return state
+
+
+def check(state):
+  np.testing.assert_array_equal(state.count, whole().count)
+  np.testing.assert_array_equal(state.empty, whole().empty)
+  close(OWN.compute(state), OWN.compute(whole()).values())
+  close(OWN.standard_error(state), OWN.standard_error(whole()).values(), 1e-5)
+  assert OWN.quantile(state) == OWN.quantile(whole())
+  for g in range(GROUPS):
+    close(OWN.compute(OWN.group(state, g)), OWN.compute(OWN.group(whole(), g)).values())
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_queries_spread_over_a_mesh(kind):
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(kind,))
+  update = jax.jit(lambda state, arrays: OWN.update(state, **arrays), donate_argnums=0)
+  with jax.set_mesh(mesh):
+    state = OWN.init(KEY)
+    for i in range(BATCHES):
+      spread = jax.device_put(batch(i), NamedSharding(mesh, P("q")))
+      state = update(state, spread)
+    program = update.lower(state, spread).compile()
+  check(state)
+  assert "all-reduce" in program.as_text()
+  # The sample alone needs all values of the queries, never a score.
+  assert not any(f"{N}]" in shape for shape in two_processes.gathered(program))
+
+
+def test_all_reduce_inside_a_shard_map():
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+
+  @jax.jit
+  @functools.partial(jax.shard_map, mesh=mesh, in_specs=P(None, "q"), out_specs=P())
+  def evaluated(data):
+    step = lambda state, arrays: (OWN.update(state, **arrays), None)  # noqa: E731
+    state, _ = lax.scan(step, OWN.init(KEY, axis_name="q"), data)
+    return OWN.all_reduce(state, "q")
+
+  check(evaluated(DATA))
+  program = evaluated.lower(DATA).compile()
+  assert not any(f"{N}]" in shape for shape in two_processes.gathered(program))
+
+
+@pytest.mark.parametrize("measures", ["nDCG@3 P@5", "AP ERR@5"])
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_no_metric_gathers_anything(kind, measures):
+  """Neither those that would select from lists so long, nor those that sort."""
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(kind,))
+  lists = cases.draw(0, QUERIES, 40, most_orders=10**40)[:3]
+  evaluate = lambda s, x, w: jr.evaluate(measures, s, x, where=w)  # noqa: E731
+  with jax.set_mesh(mesh):
+    spread = jax.device_put(lists, NamedSharding(mesh, P("q")))
+    program = jax.jit(evaluate).lower(*spread).compile()
+  assert not two_processes.gathered(program)
+  for name, values in program(*spread).items():
+    np.testing.assert_allclose(values, evaluate(*lists)[name], rtol=1e-6, atol=1e-6)
+
+
+def test_a_gathered_score_would_be_found():
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+  whole = jax.jit(jnp.negative, out_shardings=NamedSharding(mesh, P()))
+  scores = jax.device_put(batch(0)["scores"], NamedSharding(mesh, P("q")))
+  assert two_processes.gathered(whole.lower(scores).compile()) == [f"f32[{QUERIES},{N}]"]
+
+
+def test_what_an_axis_does_not_divide_is_refused():
+  """Pad the queries: those without a candidate never count."""
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+  own, odd = jr.Evaluator("RR"), {name: DATA[name][0][:6] for name in ("scores", "labels", "where")}
+
+  @functools.partial(jax.shard_map, mesh=mesh, in_specs=P("q"), out_specs=P())
+  def step(lists):
+    return own.all_reduce(own.update(own.init(axis_name="q"), **lists), "q")
+
+  with pytest.raises(ValueError, match="divi(de|sible)"):
+    jax.device_put(odd, NamedSharding(mesh, P("q")))
+  with pytest.raises(ValueError, match="divi(de|sible)"):
+    jax.jit(step)(odd)
+  padded = {name: np.pad(x, ((0, 2), (0, 0))) for name, x in odd.items()}
+  close(own.compute(jax.jit(step)(padded)), own.compute(own.update(own.init(), **odd)).values())
+
+
+def test_priorities_differ_between_devices():
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+
+  @jax.jit
+  @functools.partial(jax.shard_map, mesh=mesh, in_specs=(), out_specs=P("q"))
+  def seeds():
+    return OWN.init(KEY, axis_name="q").reservoir.seed[None]
+
+  assert len(np.unique(seeds(), axis=0)) == 4
+
+
+def test_two_processes_are_as_one(tmp_path):
+  """Uneven parts, and a process that has no query of the last batch."""
+  with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    address = f"127.0.0.1:{free.getsockname()[1]}"
+  np.savez(tmp_path / "data.npz", **DATA)
+  root = Path(__file__).parents[1]
+  environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "1", "PYTHONPATH": str(root)}
+  command = [sys.executable, "-W", "error", str(Path(__file__).with_name("two_processes.py"))]
+  running = [
+    subprocess.Popen(
+      [*command, address, str(i), str(tmp_path / "data.npz"), str(tmp_path / f"{i}.json")],
+      env=environment,
+      stdout=subprocess.PIPE,
+      stderr=subprocess.STDOUT,
+      text=True,
+    )
+    for i in range(2)
+  ]
+  try:
+    outputs = [process.communicate(timeout=300)[0] for process in running]
+  finally:
+    for process in running:
+      process.kill()
+  assert [process.returncode for process in running] == [0, 0], outputs
+  expected = two_processes.report(OWN, whole())
+  lists = {name: DATA[name][0] for name in ("scores", "labels", "where")}
+  value, slope = jax.value_and_grad(two_processes.mean_loss)(lists.pop("scores"), **lists)
+  for i in range(2):
+    found = json.loads((tmp_path / f"{i}.json").read_text())
+    for how in ("jit", "shard_map", "merged"):
+      assert found[how]["count"] == expected["count"]
+      assert found[how]["invalid"] == expected["invalid"]
+      close(found[how]["mean"], expected["mean"].values())
+      close(found[how]["error"], expected["error"].values(), 1e-5)
+      for name, values in expected["groups"].items():
+        np.testing.assert_allclose(found[how]["groups"][name], values, rtol=1e-6)
+    np.testing.assert_allclose(found["loss"], value, rtol=1e-6)
+    cut = 3 * QUERIES // 4
+    mine = slice(cut) if i == 0 else slice(cut, QUERIES)
+    np.testing.assert_allclose(found["slope"][: len(slope[mine])], slope[mine], atol=1e-6)
+    assert not found["gathered"]
