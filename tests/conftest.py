@@ -1,5 +1,6 @@
 """Every test runs under the strictest settings a user may choose, on four CPU devices."""
 
+import itertools
 import os
 
 os.environ["JAX_NUM_CPU_DEVICES"] = "4"
@@ -13,6 +14,18 @@ import pytest
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")
+
+# Linux lets a process map some 65,000 pieces of memory; each compiled program takes dozens, and XLA
+# crashes where there are no more.
+_TESTS_OF_PROGRAMS = 250
+_done = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def _not_too_many_programs():
+  yield
+  if next(_done) % _TESTS_OF_PROGRAMS == 0:
+    jax.clear_caches()
 
 
 def pytest_collection_modifyitems(items):
