@@ -67,4 +67,5 @@ from jaxrank.interop.pykeen.scoring import (
   create_sparse_positive_filter_ as create_sparse_positive_filter_,
 )
 from jaxrank.interop.pykeen.scoring import filter_scores_ as filter_scores_
+from jaxrank.interop.pykeen.scoring import get_candidate_set_size as get_candidate_set_size
 from jaxrank.interop.pykeen.scoring import sample_negatives as sample_negatives

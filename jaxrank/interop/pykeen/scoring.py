@@ -12,6 +12,7 @@ import numpy as np
 from jaxrank.interop.pykeen._metric import RANK_TYPES, numpy
 
 COLUMNS = {"head": 0, "relation": 1, "tail": 2}
+SIDES = ("head", "tail")
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +113,58 @@ def known_triples(evaluation: Any, additional: Any) -> np.ndarray:
   return np.unique(np.concatenate(parts), axis=0)
 
 
+def get_candidate_set_size(
+  mapped_triples: Any,
+  restrict_entities_to: Any = None,
+  restrict_relations_to: Any = None,
+  additional_filter_triples: Any = None,
+  num_entities: int | None = None,
+) -> dict[str, np.ndarray]:
+  """How many entities each triple is ranked among, the true one included, once others are filtered.
+
+  >>> sizes = get_candidate_set_size([[0, 0, 1], [0, 0, 2], [3, 0, 1]], num_entities=10)
+  >>> print(sizes["head_candidates"], sizes["tail_candidates"])
+  [ 9 10  9] [ 9  9 10]
+
+  Args:
+    mapped_triples: `[n, 3]`, the triples to evaluate.
+    restrict_entities_to: The entities that matter; None is all.
+    restrict_relations_to: The relations that matter; None is all.
+    additional_filter_triples: `[m, 3]`, or a list of such, more known answers.
+    num_entities: How many there are; None counts those of all triples.
+
+  Returns:
+    Columns by name: `index`, `head`, `relation`, `tail`, `head_candidates`, `tail_candidates`.
+  """
+  restricted = (restrict_entities_to, restrict_relations_to)
+  triples = _restricted(numpy(mapped_triples), *restricted)
+  known = known_triples(triples, additional_filter_triples)
+  total = num_entities or np.unique(known[:, [0, 2]]).size
+  if restrict_entities_to is not None:
+    total = len(restrict_entities_to)
+  known = _restricted(known, *restricted)
+  columns = dict(zip(COLUMNS, triples.T, strict=True))
+  sizes = {f"{side}_candidates": _sizes(triples, known, COLUMNS[side], total) for side in SIDES}
+  return {"index": np.arange(len(triples))} | columns | sizes
+
+
+def _restricted(triples: np.ndarray, entities: Any, relations: Any) -> np.ndarray:
+  kept = np.ones(len(triples), bool)
+  if entities is not None:
+    kept &= np.isin(triples[:, [0, 2]], list(entities)).all(axis=1)
+  if relations is not None:
+    kept &= np.isin(triples[:, 1], list(relations))
+  return triples[kept]
+
+
+def _sizes(triples: np.ndarray, known: np.ndarray, column: int, total: int) -> np.ndarray:
+  """One for the triple itself, which is known, and the others that are not."""
+  keys = np.delete(np.concatenate([known, triples]), column, axis=1)
+  _, query = np.unique(keys, axis=0, return_inverse=True)
+  query = query.ravel()
+  return total + 1 - np.bincount(query[: len(known)])[query[len(known) :]]
+
+
 def sample_negatives(
   evaluation_triples: Any,
   additional_filter_triples: Any = None,
@@ -129,7 +182,7 @@ def sample_negatives(
     side: np.stack(
       [_negatives(row, known, COLUMNS[side], num_samples, num_entities) for row in triples]
     )
-    for side in ("head", "tail")
+    for side in SIDES
   }
 
 
