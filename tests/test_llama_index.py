@@ -49,7 +49,7 @@ def test_numbers_of_the_first_of_five_ids():
     "precision": (1, 0.5, 0.6667, 0.5, 0.6, 0.6),
     "recall": (0.3333, 0.3333, 0.6667, 0.6667, 1, 1),
   }
-  retrieved = ["d1 d2 d3 d4 d5".split()[:k] for k in (1, 2, 3, 4, 5, 10)]
+  retrieved = [["d1", "d2", "d3", "d4", "d5"][:k] for k in (1, 2, 3, 4, 5, 10)]
   for name, values in expected.items():
     found = METRICS[name].compute_many([["d1", "d3", "d5"]] * 6, retrieved)
     np.testing.assert_allclose(found, values, atol=5e-5)
