@@ -168,6 +168,12 @@ def test_bad_input_is_named(name):
     function(good[0], 3)
 
 
+def test_rows_are_of_numbers():
+  for rows in ([["a", "b"]], [[None, 1]]):
+    with pytest.raises(TypeError, match="a row of zeros and ones must be numbers"):
+      ai.retrieval_map_intersecting([[1, 0]], [rows])
+
+
 def test_labels_of_one_query_have_one_shape():
   with pytest.raises(ValueError, match="labels of one shape"):
     ai.retrieval_map_macro([[0, 1]], [[[0, 1], [1]]])
@@ -212,7 +218,8 @@ def test_scores_of_classes_agree_with_scikit_learn():
     ([1], [[0.5, 0.5]], "must be .items, classes."),
     ([[1, 0]], [[0.5, 0.5, 0.5]], "must be .items, classes."),
     ([[1, 0]], [[0.5, 0.5]] * 2, "one row for each label"),
-    ([[1, 0]], [[0.5, np.nan]], "must be finite"),
+    ([[1, 0]], [[0.5, np.nan]], "scores must be finite"),
+    ([[np.nan, 0]], [[0.5, 0.5]], "labels must be finite"),
   ],
 )
 def test_bad_scores_of_classes_are_named(labels, scores, message):

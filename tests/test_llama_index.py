@@ -118,6 +118,22 @@ def test_missing_ids_raise_as_in_the_original(metric, ids):
     metric.compute_many([["a"], ids[0]], [["a"], ids[1]])
 
 
+def test_wrong_options_are_named():
+  with pytest.raises(TypeError, match="use_granular_mrr must be True or False, got 'x'"):
+    li.MRR(use_granular_mrr="x")
+  with pytest.raises(TypeError, match="use_granular_hit_rate must be True or False, got None"):
+    li.HitRate(use_granular_hit_rate=None)
+  for i in (0, -1):
+    with pytest.raises(ValueError, match=f"i must be a rank, at least 1, got {i}"):
+      gain(1, i, "linear")
+  with pytest.raises(TypeError, match="rel must be a number, got 'a'"):
+    gain("a", 1, "linear")
+  with pytest.raises(TypeError, match="metrics must be a list or an array, got NoneType None"):
+    li.resolve_metrics(None)
+  with pytest.raises(ValueError, match=r"Invalid metric name: \['mrr'\]"):
+    li.resolve_metrics([["mrr"]])
+
+
 def test_what_is_no_list_of_ids_is_named():
   with pytest.raises(TypeError, match="expected_ids must be a list or an array, got str 'abc'"):
     li.MRR().compute(expected_ids="abc", retrieved_ids=["a"])

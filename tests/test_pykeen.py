@@ -226,6 +226,79 @@ def test_inputs_that_cannot_be_right():
   assert math.isnan(pykeen.InverseHarmonicMeanRank()([0, 2]))
 
 
+def mistakes():
+  median, inverse = pykeen.MedianRank(), pykeen.InverseMedianRank()
+  ranks, batch = pykeen.Ranks.from_scores, np.array([[0, 0, 1]])
+  process = pykeen.RankBasedEvaluator(metrics=["mrr"], add_defaults=False).process_scores_
+  unfiltered = evaluator(filtered=False).process_scores_
+  return [
+    (TypeError, "ranks must be numbers, got None", lambda: median(None)),
+    (TypeError, "ranks must be numbers", lambda: median(["a"])),
+    (
+      ValueError,
+      "weights must be one for each of 2 ranks, got 3",
+      lambda: median([1, 2], None, [1] * 3),
+    ),
+    (TypeError, "weights must be numbers", lambda: median([1, 2], weights="ab")),
+    (
+      ValueError,
+      "num_candidates must be one for each of 2 ranks, got 3",
+      lambda: pykeen.AdjustedArithmeticMeanRank()([1, 2], [3, 3, 3]),
+    ),
+    (TypeError, "num_candidates must be numbers", lambda: median.expected_value(None)),
+    (
+      ValueError,
+      "num_samples must be at least 1",
+      lambda: inverse.expected_value([3], num_samples=0),
+    ),
+    (TypeError, "num_samples must be an int", lambda: inverse.expected_value([3], 2.5)),
+    (ValueError, "num_samples must be at least 2", lambda: inverse.variance([3], num_samples=1)),
+    (TypeError, "positive integer, got None", lambda: pykeen.HitsAtK(None)),
+    (ValueError, r"true_score must be \[batch, 1\]", lambda: ranks([0.5], [[0.5, 0.1]])),
+    (ValueError, r"all_scores \[batch, n\], got .* \[2\]", lambda: ranks([[0.5]], [0.5, 0.1])),
+    (TypeError, "all_scores must be numbers", lambda: ranks([[0.5]], [["a"]])),
+    (
+      ValueError,
+      r"y_pred must be \[1, 'n'\], got \[2, 1\]",
+      lambda: pykeen.RankBuilder([0.5]).update([[1.0], [2.0]]),
+    ),
+    (
+      ValueError,
+      "target must be one of 'head', 'tail'",
+      lambda: process(batch, "both", [[0.0] * 2]),
+    ),
+    (ValueError, r"triples \[n, 3\], got \[1, 2\]", lambda: process([[0, 0]], "tail", [[0.0] * 2])),
+    (ValueError, r"scores must be \[1, entities\]", lambda: process(batch, "tail", [0.0] * 2)),
+    (ValueError, "scores of 1 entities lack that of 1", lambda: unfiltered(batch, "tail", [[0.0]])),
+    (TypeError, r"unexpected arguments: \['filter'\]", lambda: evaluator(filter=True)),
+    (TypeError, "name of a metric must be a string, got 3", lambda: RESULTS.key_from_string(3)),
+    (
+      ValueError,
+      "Invalid RankBasedMetric name: hits@-1",
+      lambda: RESULTS.key_from_string("hits@-1"),
+    ),
+    (TypeError, "data must be a dictionary", lambda: RESULTS(None)),
+    (ValueError, "no values", lambda: pykeen.summarize_values([])),
+    (TypeError, "name of one of numpy .'mode'", lambda: pykeen.summarize_values([1], "mode")),
+    (ValueError, "pairs of a row", lambda: pykeen.filter_scores_(np.zeros((1, 2)), [[0, 9]])),
+    (ValueError, "num_samples must be at least 1", lambda: pykeen.sample_negatives(batch, None, 0)),
+    (ValueError, "num_candidates must be at least 1", lambda: pykeen.generate_ranks([0])),
+  ]
+
+
+def test_mistakes_say_what_was_expected_and_what_came():
+  for error, message, call in mistakes():
+    with pytest.raises(error, match=message):
+      call()
+
+
+def test_scores_that_cannot_change_are_filtered_in_a_copy():
+  for scores in ([[1.0, 2.0]], jnp.array([[1.0, 2.0]])):
+    filtered = pykeen.filter_scores_(scores, [[0, 1]])
+    assert np.isnan(filtered).tolist() == [[False, True]]
+    assert not np.isnan(np.array(scores)).any()
+
+
 def test_helpers():
   ranks = pykeen.generate_ranks(np.array([1, 3, 5]), (200,), 0)
   assert ranks.shape == (200, 3)

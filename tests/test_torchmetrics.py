@@ -506,6 +506,8 @@ def test_plots():
   at = tm.RetrievalRecallAtFixedPrecision(0.8)
   _, ax = at.plot([at(*SEED), at(*ROWS)])
   same(ax.lines[0].get_ydata(), [0.5, 0])
+  _, ax = at.plot(at(*SEED)[0])
+  same(ax.lines[0].get_ydata(), [0.5])
   mrr = tm.RetrievalMRR()
   mrr.update(*ROWS)
   _, ax = mrr.plot()
