@@ -268,6 +268,7 @@ def mistakes():
       lambda: process(batch, "both", [[0.0] * 2]),
     ),
     (ValueError, r"triples \[n, 3\], got \[1, 2\]", lambda: process([[0, 0]], "tail", [[0.0] * 2])),
+    (TypeError, "integer ids, got float64", lambda: process([[0.5, 0, 1]], "tail", [[0.0] * 2])),
     (ValueError, r"scores must be \[1, entities\]", lambda: process(batch, "tail", [0.0] * 2)),
     (ValueError, "scores of 1 entities lack that of 1", lambda: unfiltered(batch, "tail", [[0.0]])),
     (TypeError, r"unexpected arguments: \['filter'\]", lambda: evaluator(filter=True)),

@@ -97,6 +97,8 @@ def triples_of(name: str, x: Any) -> np.ndarray:
   triples = numbers(name, x)
   if triples.ndim != 2 or triples.shape[1] != 3:
     raise ValueError(f"{name} must be triples [n, 3], got {list(triples.shape)}.")
+  if triples.dtype.kind not in "iu":
+    raise TypeError(f"{name} must be integer ids, got {triples.dtype}.")
   return triples
 
 
@@ -118,7 +120,7 @@ def create_sparse_positive_filter_(
 def filter_scores_(scores: Any, filter_batch: Any) -> Any:
   """Sets the scores of known answers to NaN, in place; of lists and JAX arrays, in a copy."""
   if not isinstance(scores, np.ndarray) and not hasattr(scores, "detach"):
-    scores = np.array(numbers("scores", scores))
+    scores = np.array(numbers("scores", scores), float)
   rows, answers = numbers("filter_batch", filter_batch).T
   try:
     scores[rows, answers] = math.nan
