@@ -1,5 +1,6 @@
 """Static checks: what shapes, dtypes and Python values can tell before anything runs."""
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -94,6 +95,36 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
   return k
 
 
+def count(name: str, n: Any, least: int = 1) -> int:
+  """An integer that is known now, no less than `least`."""
+  try:
+    n = operator.index(n)
+  except TypeError:
+    raise TypeError(f"{name} must be an int, known before anything runs, got {n!r}.") from None
+  if n < least:
+    raise ValueError(f"{name} must be at least {least}, got {n}.")
+  return n
+
+
+def prng_key(key: Any) -> Array:
+  """A key, of which JAX tells the rest."""
+  if not isinstance(key, Array):
+    raise TypeError(f"key must be a PRNG key such as jax.random.key(0), got {key!r}.")
+  return key
+
+
+def flag(name: str, value: Any) -> None:
+  """Raises `TypeError` unless `value` is True or False."""
+  if not isinstance(value, bool | np.bool_):
+    raise TypeError(f"{name} must be True or False, got {value!r}.")
+
+
+def function(name: str, value: Any, such_as: str) -> None:
+  """Raises `TypeError` for what cannot be called."""
+  if not callable(value):
+    raise TypeError(f"{name} must be {such_as}, got {value!r}.")
+
+
 def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
   """Raises `ValueError` unless `value` is one of `allowed`."""
   allowed = list(allowed)
@@ -109,7 +140,14 @@ def positive(name: str, value: ArrayLike) -> None:
     raise ValueError(f"{name} must be positive, got {value}.")
 
 
+def number(name: str, value: Any) -> None:
+  """Raises `TypeError` for what is no number, nor an array."""
+  if not isinstance(value, int | float | np.ndarray | np.generic | Array):
+    raise TypeError(f"{name} must be a number, got {value!r}.")
+
+
 def share(name: str, value: ArrayLike) -> None:
-  """Raises `ValueError` for a number known now that is not from 0 to 1."""
+  """Raises for what is no number, and for one known now that is not from 0 to 1."""
+  number(name, value)
   if isinstance(value, int | float | np.number) and not 0 <= value <= 1:
     raise ValueError(f"{name} must be in [0, 1], got {value}.")

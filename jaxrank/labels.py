@@ -21,6 +21,8 @@ from jaxrank import _checks, masking, sorting, ties
 
 Metric = Callable[..., Array]
 
+_METRIC = "a metric such as jr.ndcg, or a measure of jr.parse"
+
 
 def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
   """Which candidates share a class with the query: the labels of every metric.
@@ -101,6 +103,7 @@ def mean(
   Raises:
     ValueError: if shapes do not go together.
   """
+  _checks.function("metric", metric, _METRIC)
   shared = relevance(query_labels, candidate_labels)
   values = metric(_scores(scores, shared), shared, where=where, **parameters)
   return masking.aggregate(values, where=has_label(query_labels) & _has_candidates(shared, where))
@@ -142,6 +145,7 @@ def macro_mean(
   Raises:
     ValueError: if shapes do not go together, or `joint_absence` is asked for of classes.
   """
+  _checks.function("metric", metric, _METRIC)
   query, candidates = _pair(query_labels, candidate_labels)
   shared = relevance(query_labels, candidate_labels)
   scores, countable = _scores(scores, shared), _has_candidates(shared, where)

@@ -87,6 +87,8 @@ def parse(text: str | Iterable[str | Measure]) -> tuple[Measure, ...]:
   """
   if isinstance(text, str):
     text = [text]
+  if not isinstance(text, Iterable):
+    raise TypeError(f"measures must be names such as 'nDCG@10', or measures, got {text!r}.")
   found: list[Measure] = []
   for item in text:
     if isinstance(item, Measure):

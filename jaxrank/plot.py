@@ -28,6 +28,8 @@ def precision_recall(
     ValueError: if the arrays are no curves.
   """
   named = _named(curves)
+  if not named:
+    raise ValueError("there is no curve to draw.")
   figure, ax = _canvas(ax)
   for name, (precision, recall) in named.items():
     marker = "o" if len(precision) <= _MARKED else ""
@@ -56,7 +58,7 @@ def values(
     ModuleNotFoundError: if matplotlib is not installed.
     ValueError: if the values are neither one nor a history.
   """
-  history = np.asarray(values, float)
+  history = _numbers("values", values)
   if history.ndim > 1:
     raise ValueError(f"values must be a scalar or have shape [steps], got {history.shape}.")
   figure, ax = _canvas(ax)
@@ -81,9 +83,11 @@ def _named(curves: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def _points(curve: Any, most_axes: int) -> tuple[np.ndarray, np.ndarray]:
+  if isinstance(curve, str) or not hasattr(curve, "__len__"):
+    raise TypeError(f"a curve is (precision, recall, ...), got {curve!r}.")
   if len(curve) < 2:
     raise ValueError(f"a curve is (precision, recall, ...), got {len(curve)} arrays.")
-  precision, recall = (np.asarray(x, float) for x in curve[:2])
+  precision, recall = _numbers("precision", curve[0]), _numbers("recall", curve[1])
   if precision.shape != recall.shape or not 1 <= precision.ndim <= most_axes:
     shape = "[max_k]" if most_axes == 1 else "[max_k] or [curves, max_k]"
     raise ValueError(
@@ -92,8 +96,19 @@ def _points(curve: Any, most_axes: int) -> tuple[np.ndarray, np.ndarray]:
   return precision, recall
 
 
+def _numbers(name: str, x: Any) -> np.ndarray:
+  try:
+    if x is None:
+      raise TypeError
+    return np.asarray(x, float)
+  except (TypeError, ValueError):
+    raise TypeError(f"{name} must be numbers, got {x!r}.") from None
+
+
 def _canvas(ax: Any) -> tuple[Any, Any]:
   if ax is not None:
+    if not hasattr(ax, "figure"):
+      raise TypeError(f"ax must be the axes of matplotlib, or None, got {ax!r}.")
     return ax.figure, ax
   try:
     from matplotlib import pyplot

@@ -61,6 +61,26 @@ def test_numbers_of_the_macro_functions_with_joint_absence(k, expected):
   assert_values("_macro", (*ROWS, k), expected, joint_absence=True)
 
 
+def test_cut_offs_of_five_candidates():
+  expected = {
+    1: (1, 1, 1, 1, 1),
+    2: (1, 1, 0.5, 0.6131, 1),
+    3: (0.8333, 1, 0.6667, 0.7039, 1),
+    4: (0.8333, 1, 0.5, 0.7039, 1),
+    5: (0.7556, 1, 0.6, 0.8855, 1),
+    # The original's precision is 0.6 here.
+    10: (0.7556, 1, 0.3, 0.8855, 1),
+  }
+  for k, values in expected.items():
+    found = [FUNCTIONS[f"retrieval_{name}"]([1], [[1, 0, 1, 0, 1]], k) for name in NAMES]
+    assert found == pytest.approx(values, abs=5e-5)
+
+
+def test_candidates_of_another_query_do_not_count():
+  """A private variant of the original looks through those of all queries, and finds 1.0."""
+  assert ai.retrieval_hit_rate([3, 1], [[1, 1], [3, 2]]) == 0.0
+
+
 def test_precision_divides_by_k():
   assert ai.retrieval_precision([1], [[2, 1, 1]], 10) == pytest.approx(0.2)
   assert ai.retrieval_precision([1], [[2, 1, 1]], 0) == 0.0
@@ -148,6 +168,12 @@ def test_bad_input_is_named(name):
     function(good[0], 3)
 
 
+def test_rows_are_of_numbers():
+  for rows in ([["a", "b"]], [[None, 1]]):
+    with pytest.raises(TypeError, match="a row of zeros and ones must be numbers"):
+      ai.retrieval_map_intersecting([[1, 0]], [rows])
+
+
 def test_labels_of_one_query_have_one_shape():
   with pytest.raises(ValueError, match="labels of one shape"):
     ai.retrieval_map_macro([[0, 1]], [[[0, 1], [1]]])
@@ -192,7 +218,8 @@ def test_scores_of_classes_agree_with_scikit_learn():
     ([1], [[0.5, 0.5]], "must be .items, classes."),
     ([[1, 0]], [[0.5, 0.5, 0.5]], "must be .items, classes."),
     ([[1, 0]], [[0.5, 0.5]] * 2, "one row for each label"),
-    ([[1, 0]], [[0.5, np.nan]], "must be finite"),
+    ([[1, 0]], [[0.5, np.nan]], "scores must be finite"),
+    ([[np.nan, 0]], [[0.5, 0.5]], "labels must be finite"),
   ],
 )
 def test_bad_scores_of_classes_are_named(labels, scores, message):

@@ -162,6 +162,17 @@ def test_mistakes_name_what_came():
     jr.aggregate_curve((1.0, 1.0, 1))
   with pytest.raises(ValueError, match="'mode'"):
     jr.aggregate_curve((jnp.ones((1, 3)),) * 3, how="mode")
+  with pytest.raises(TypeError, match="three arrays, got None"):
+    jr.aggregate_curve(None)
+  curve = (jnp.ones(3),) * 3
+  with pytest.raises(ValueError, match=r"min_precision must be in \[0, 1\], got 2.0"):
+    jr.recall_at_fixed_precision(curve, 2.0)
+  with pytest.raises(TypeError, match="min_precision must be a number, got None"):
+    jr.recall_at_fixed_precision(curve, None)
+  with pytest.raises(TypeError, match="level must be a number, got 'a'"):
+    jr.interpolated_precision(SCORES, LABELS, level="a")
+  with pytest.raises(TypeError, match="adaptive_k must be True or False, got 1"):
+    jr.precision_recall_curve(SCORES, LABELS, adaptive_k=1)
 
 
 class TestPlot:
@@ -217,6 +228,16 @@ class TestPlot:
       jr.plot.precision_recall((np.ones(3),))
     with pytest.raises(ValueError, match=r"\(2, 2\)"):
       jr.plot.values(np.ones((2, 2)), name="MRR")
+    for curve in (None, 3, "abc"):
+      with pytest.raises(TypeError, match=r"a curve is \(precision, recall, ...\), got"):
+        jr.plot.precision_recall(curve)
+    with pytest.raises(ValueError, match="no curve"):
+      jr.plot.precision_recall({})
+    for values in (None, "abc", ["a"]):
+      with pytest.raises(TypeError, match="values must be numbers, got"):
+        jr.plot.values(values, name="MRR")
+    with pytest.raises(TypeError, match="ax must be the axes of matplotlib, or None, got 3"):
+      jr.plot.values(1.0, name="MRR", ax=3)
 
 
 def test_without_matplotlib_a_plot_says_what_to_install(monkeypatch):

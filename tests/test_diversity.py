@@ -324,5 +324,13 @@ def test_mistakes():
   for alpha in (-0.1, 1.5):
     with pytest.raises(ValueError, match=rf"alpha must be in \[0, 1\], got {alpha}"):
       jr.alpha_dcg(scores, labels, alpha=alpha)
+  for alpha in ("x", None):
+    with pytest.raises(TypeError, match=f"alpha must be a number, got {alpha!r}"):
+      jr.alpha_dcg(scores, labels, alpha=alpha)
+  with pytest.raises(ValueError, match="max_label must be at least 0, got -1"):
+    jr.err_ia(scores, labels, max_label=-1)
+  for ranking in ("exact", None):
+    with pytest.raises(TypeError, match=f"ranking such as jr.Exact.*got {ranking!r}"):
+      jr.nerr_ia(scores, labels, ranking=ranking)
   with pytest.raises(TypeError, match="swapped"):
     jr.alpha_dcg(where, labels)

@@ -215,3 +215,6 @@ def test_joint_absence_is_of_rows():
     labels.macro_mean(jr.ndcg, None, [1], [[1]], joint_absence=True)
   with pytest.raises(ValueError, match="scores and labels must have one shape"):
     labels.mean(jr.ndcg, np.zeros((1, 3)), [1], [[1, 2]])
+  for average in (labels.mean, labels.macro_mean):
+    with pytest.raises(TypeError, match="metric must be a metric such as jr.ndcg.*got 'ndcg'"):
+      average("ndcg", None, [1], [[1, 2]])

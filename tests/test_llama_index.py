@@ -41,6 +41,20 @@ def test_numbers_of_the_original(ids):
       assert float(result) == pytest.approx(value, abs=1e-6), name
 
 
+def test_numbers_of_the_first_of_five_ids():
+  """Three of five documents are relevant, and the first 1 to 5, or 10, are retrieved."""
+  expected = {
+    "ap": (0.3333, 0.3333, 0.5556, 0.5556, 0.7556, 0.7556),
+    "ndcg": (0.4693, 0.4693, 0.7039, 0.7039, 0.8855, 0.8855),
+    "precision": (1, 0.5, 0.6667, 0.5, 0.6, 0.6),
+    "recall": (0.3333, 0.3333, 0.6667, 0.6667, 1, 1),
+  }
+  retrieved = [["d1", "d2", "d3", "d4", "d5"][:k] for k in (1, 2, 3, 4, 5, 10)]
+  for name, values in expected.items():
+    found = METRICS[name].compute_many([["d1", "d3", "d5"]] * 6, retrieved)
+    np.testing.assert_allclose(found, values, atol=5e-5)
+
+
 def test_an_id_counts_once():
   def scores(expected_ids, retrieved_ids):
     return [m.compute_many([expected_ids], [retrieved_ids])[0] for m in METRICS.values()]
@@ -50,7 +64,8 @@ def test_an_id_counts_once():
   gain = 1 + 1 / math.log2(4)
   expected = [1, 1, 1, (1 + 1 / 3) / 2, 1, 1, (1 + 2 / 3) / 2, gain / (1 + 1 / math.log2(3))]
   assert scores(["a", "b"], ["a", "a", "b"]) == pytest.approx(expected)
-  assert scores(["a", "a", "b"], ["a", "c"]) == scores(["b", "a"], ["a", "c"])
+  found = [1, 0.5, 1, 1, 0.5, 0.5, 0.5, 1 / (1 + 1 / math.log2(3))]
+  assert scores(["a", "a", "b"], ["a", "c"]) == pytest.approx(found)
   assert scores(["a"], ["x", "x", "a"])[2] == pytest.approx(1 / 3)
 
 
@@ -101,6 +116,22 @@ def test_missing_ids_raise_as_in_the_original(metric, ids):
     metric.compute("query", *ids)
   with pytest.raises(ValueError, match=f"^{message} for query 1$"):
     metric.compute_many([["a"], ids[0]], [["a"], ids[1]])
+
+
+def test_wrong_options_are_named():
+  with pytest.raises(TypeError, match="use_granular_mrr must be True or False, got 'x'"):
+    li.MRR(use_granular_mrr="x")
+  with pytest.raises(TypeError, match="use_granular_hit_rate must be True or False, got None"):
+    li.HitRate(use_granular_hit_rate=None)
+  for i in (0, -1):
+    with pytest.raises(ValueError, match=f"i must be a rank, at least 1, got {i}"):
+      gain(1, i, "linear")
+  with pytest.raises(TypeError, match="rel must be a number, got 'a'"):
+    gain("a", 1, "linear")
+  with pytest.raises(TypeError, match="metrics must be a list or an array, got NoneType None"):
+    li.resolve_metrics(None)
+  with pytest.raises(ValueError, match=r"Invalid metric name: \['mrr'\]"):
+    li.resolve_metrics([["mrr"]])
 
 
 def test_what_is_no_list_of_ids_is_named():

@@ -139,6 +139,15 @@ def test_the_native_functions_agree():
   same(jr.err_ia(scores, COVERS.T, max_label=1), 0.33333, 5)
 
 
+def test_smooth_ranks_of_a_perfect_order_are_perfect():
+  """Two queries sum to 2, where the original's surrogates sum to 4.7127 (nERR) and 1.4394."""
+  grades = jnp.array([[3.0, 2.0, 1.0], [1.0, 1.0, 0.0]])
+  scores = jnp.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
+  ranking = jr.Laplace(1e-3)
+  same(jnp.sum(jr.nerr(scores, grades, ranking=ranking)), 2)
+  same(jnp.sum(jr.ndcg(scores, grades, k=1, ranking=ranking)), 2)
+
+
 def test_documents_by_name():
   ideal = pt.get_div_ideal_ranking("abcx", DOCS)
   assert ideal == ["c", "b", "a", "x"]
@@ -198,14 +207,23 @@ def test_mistakes():
     pt.torch_precision_at_ks(FOUND, [1.5])
   with pytest.raises(TypeError, match="sequence of cut-offs, got None"):
     pt.torch_precision_at_ks(FOUND)
-  with pytest.raises(TypeError, match="numbers, got list"):
-    pt.torch_precision_at_k([["x"]], 1)
+  for rankings in ([["x"]], [[1], [1, 2]]):
+    with pytest.raises(TypeError, match="rankings must be numbers, got"):
+      pt.torch_precision_at_k(rankings, 1)
+  for max_label in ([1, 2, 3], -1):
+    with pytest.raises(ValueError, match="max_label must be one number from 0 on, or one for each"):
+      pt.torch_rankwise_err(GRADES * 2, max_label, 1)
+  with pytest.raises(TypeError, match="subtopics of documents by name, got None"):
+    pt.alpha_dcg_at_k(["a"], None, 1)
+  for subtopics in ("12", None):
+    with pytest.raises(TypeError, match="subtopics must be a list or an array, got"):
+      pt.alpha_dcg_at_k(["a"], {"a": subtopics}, 1)
   with pytest.raises(ValueError, match="vector"):
     pt.torch_kendall_tau(FOUND)
   with pytest.raises(ValueError, match=r"alpha.*\[0, 1\]"):
     pt.torch_alpha_dcg_at_k(COVERS, 2, alpha=2.0)
   for label_type in (pt.LABEL_TYPE.Permutation, None):
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError, match="got "):
       pt.torch_nerr_at_k(GRADES, BEST_GRADES, 3, label_type=label_type)
   with pytest.raises(NotImplementedError):
     pt.torch_dcg_at_k(GRADES, 3, label_type=None)

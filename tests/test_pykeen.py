@@ -74,6 +74,49 @@ def test_classes_describe_themselves():
   assert "mr" in pykeen.ArithmeticMeanRank.synonyms
 
 
+# Key, synonyms, range and whether larger is better of each class of the original.
+ABOUT = """
+arithmetic_mean_rank | mean_rank mr | [1, inf) | low
+inverse_arithmetic_mean_rank | iamr | (0, 1] | high
+geometric_mean_rank | gmr | [1, inf) | low
+inverse_geometric_mean_rank | igmr | (0, 1] | high
+harmonic_mean_rank | hmr | [1, inf) | low
+inverse_harmonic_mean_rank | mean_reciprocal_rank mrr | (0, 1] | high
+median_rank | | [1, inf) | low
+inverse_median_rank | | (0, 1] | high
+hits_at_10 | h@k hits@k h@ hits@ hits_at_ h_at_ | [0, 1] | high
+standard_deviation | rank_std std | [0, inf) | low
+variance | rank_var var | [0, inf) | low
+median_absolute_deviation | rank_mad mad | [0, inf) | low
+count | rank_count | [0, inf) | high
+adjusted_arithmetic_mean_rank | adjusted_mean_rank amr aamr | [0, 2) | low
+adjusted_arithmetic_mean_rank_index | adjusted_mean_rank_index amri aamri | [-1, 1] | high
+adjusted_geometric_mean_rank_index | gmri agmri | (-inf, 1] | high
+adjusted_inverse_harmonic_mean_rank | \
+amrr aihmr adjusted_mrr adjusted_mean_reciprocal_rank | (-inf, 1] | high
+adjusted_hits_at_10 | \
+ahk ah@k ahits@k ah@ ahits@ ahits_at_ ah_at_ adjusted_hits_at_ | (-inf, 1] | high
+z_arithmetic_mean_rank | zamr zmr | (-inf, inf) | high
+z_geometric_mean_rank | zgmr | (-inf, inf) | high
+z_inverse_harmonic_mean_rank | zmrr zihmr | (-inf, inf) | high
+z_hits_at_10 | z_hits_at_ zahk | (-inf, inf) | high
+"""
+
+
+def test_every_class_has_the_names_and_the_range_of_the_original():
+  rows = [[x.strip() for x in line.split("|")] for line in ABOUT.split("\n") if line]
+  classes = {cls().key: cls for cls in pykeen.rank_based_metric_resolver}
+  assert [row[0] for row in rows] == [*classes]
+  for key, synonyms, bounds, better in rows:
+    cls = classes[key]
+    assert set(synonyms.split()) <= set(cls.synonyms)
+    assert cls.value_range.notate() == bounds
+    assert cls.increasing == (better == "high")
+    realistic_only = key.startswith(("adjusted", "z_"))
+    assert (len(cls.supported_rank_types) == 1) == cls.needs_candidates == realistic_only
+    assert cls.supports_weights == (key != "count")
+
+
 def test_adjusted_metrics_are_affine_in_their_base():
   for cls, expected in (
     (pykeen.AdjustedArithmeticMeanRankIndex, 0.111111),
@@ -141,7 +184,9 @@ def test_the_median_of_an_even_number_is_exact():
   assert median.expected_value([3, 4]) == pytest.approx(2.25)
   assert median.variance([3, 4]) == pytest.approx(0.479167, abs=1e-6)
   assert median.expected_value([2, 2]) == pytest.approx(1.5)
+  assert median.variance([2, 2]) == pytest.approx(0.125)
   assert median.expected_value([2, 3, 4, 5]) == pytest.approx(2.095833, abs=1e-6)
+  assert median.variance([2, 3, 4, 5]) == pytest.approx(0.3846, abs=5e-5)
   assert median.expected_value([3, 4, 5]) == pytest.approx(2.4)
   assert median.variance([3, 4, 5]) == pytest.approx(0.773333, abs=1e-6)
 
@@ -179,6 +224,80 @@ def test_inputs_that_cannot_be_right():
     pykeen.InverseHarmonicMeanRank().expected_value([0, 3])
   # The original takes a rank of 0 for the best of all.
   assert math.isnan(pykeen.InverseHarmonicMeanRank()([0, 2]))
+
+
+def mistakes():
+  median, inverse = pykeen.MedianRank(), pykeen.InverseMedianRank()
+  ranks, batch = pykeen.Ranks.from_scores, np.array([[0, 0, 1]])
+  process = pykeen.RankBasedEvaluator(metrics=["mrr"], add_defaults=False).process_scores_
+  unfiltered = evaluator(filtered=False).process_scores_
+  return [
+    (TypeError, "ranks must be numbers, got None", lambda: median(None)),
+    (TypeError, "ranks must be numbers", lambda: median(["a"])),
+    (
+      ValueError,
+      "weights must be one for each of 2 ranks, got 3",
+      lambda: median([1, 2], None, [1] * 3),
+    ),
+    (TypeError, "weights must be numbers", lambda: median([1, 2], weights="ab")),
+    (
+      ValueError,
+      "num_candidates must be one for each of 2 ranks, got 3",
+      lambda: pykeen.AdjustedArithmeticMeanRank()([1, 2], [3, 3, 3]),
+    ),
+    (TypeError, "num_candidates must be numbers", lambda: median.expected_value(None)),
+    (
+      ValueError,
+      "num_samples must be at least 1",
+      lambda: inverse.expected_value([3], num_samples=0),
+    ),
+    (TypeError, "num_samples must be an int", lambda: inverse.expected_value([3], 2.5)),
+    (ValueError, "num_samples must be at least 2", lambda: inverse.variance([3], num_samples=1)),
+    (TypeError, "positive integer, got None", lambda: pykeen.HitsAtK(None)),
+    (ValueError, r"true_score must be \[batch, 1\]", lambda: ranks([0.5], [[0.5, 0.1]])),
+    (ValueError, r"all_scores \[batch, n\], got .* \[2\]", lambda: ranks([[0.5]], [0.5, 0.1])),
+    (TypeError, "all_scores must be numbers", lambda: ranks([[0.5]], [["a"]])),
+    (
+      ValueError,
+      r"y_pred must be \[1, 'n'\], got \[2, 1\]",
+      lambda: pykeen.RankBuilder([0.5]).update([[1.0], [2.0]]),
+    ),
+    (
+      ValueError,
+      "target must be one of 'head', 'tail'",
+      lambda: process(batch, "both", [[0.0] * 2]),
+    ),
+    (ValueError, r"triples \[n, 3\], got \[1, 2\]", lambda: process([[0, 0]], "tail", [[0.0] * 2])),
+    (TypeError, "integer ids, got float64", lambda: process([[0.5, 0, 1]], "tail", [[0.0] * 2])),
+    (ValueError, r"scores must be \[1, entities\]", lambda: process(batch, "tail", [0.0] * 2)),
+    (ValueError, "scores of 1 entities lack that of 1", lambda: unfiltered(batch, "tail", [[0.0]])),
+    (TypeError, r"unexpected arguments: \['filter'\]", lambda: evaluator(filter=True)),
+    (TypeError, "name of a metric must be a string, got 3", lambda: RESULTS.key_from_string(3)),
+    (
+      ValueError,
+      "Invalid RankBasedMetric name: hits@-1",
+      lambda: RESULTS.key_from_string("hits@-1"),
+    ),
+    (TypeError, "data must be a dictionary", lambda: RESULTS(None)),
+    (ValueError, "no values", lambda: pykeen.summarize_values([])),
+    (TypeError, "name of one of numpy .'mode'", lambda: pykeen.summarize_values([1], "mode")),
+    (ValueError, "pairs of a row", lambda: pykeen.filter_scores_(np.zeros((1, 2)), [[0, 9]])),
+    (ValueError, "num_samples must be at least 1", lambda: pykeen.sample_negatives(batch, None, 0)),
+    (ValueError, "num_candidates must be at least 1", lambda: pykeen.generate_ranks([0])),
+  ]
+
+
+def test_mistakes_say_what_was_expected_and_what_came():
+  for error, message, call in mistakes():
+    with pytest.raises(error, match=message):
+      call()
+
+
+def test_scores_that_cannot_change_are_filtered_in_a_copy():
+  for scores in ([[1.0, 2.0]], jnp.array([[1.0, 2.0]])):
+    filtered = pykeen.filter_scores_(scores, [[0, 1]])
+    assert np.isnan(filtered).tolist() == [[False, True]]
+    assert not np.isnan(np.array(scores)).any()
 
 
 def test_helpers():
@@ -286,6 +405,14 @@ def test_an_evaluator_joins_the_tasks_of_both_sides():
     own.finalize()
 
 
+def test_realistic_ranks_are_not_rounded_to_float32():
+  """The original gives .27777779."""
+  own = evaluator()
+  feed(own, [3, 3, 6], BATCH, "head")
+  feed(own, [3, 3, 6], BATCH, "tail")
+  assert own.finalize().get_metric("mrr") == pytest.approx(5 / 18, abs=1e-15)
+
+
 def test_an_evaluator_has_every_metric_by_default():
   own = pykeen.RankBasedEvaluator()
   keys = {metric.key for metric in own.metrics}
@@ -354,6 +481,25 @@ def test_an_interval_of_confidence_holds_what_it_says():
   feed(own, [1, 2, 4], BATCH, "head")
   centre, width = own.finalize_with_confidence(n_boot=50)["both.realistic.hits_at_10"]
   assert (centre, width) == (1, 0)
+
+
+def test_sizes_of_candidate_sets_are_those_that_are_ranked_among():
+  """The original's are one less than what its evaluator ranks among: 7 for 8."""
+  triples = np.array([[0, 0, 1], [0, 0, 2], [3, 1, 1], [4, 0, 5]])
+  more = np.array([[0, 0, 3], [0, 0, 1], [6, 0, 1]])
+  sizes = pykeen.get_candidate_set_size(triples, None, None, more, 10)
+  assert [*sizes] == ["index", "head", "relation", "tail", "head_candidates", "tail_candidates"]
+  known = np.concatenate([triples, more])
+  for side, column in (("head", 0), ("tail", 2)):
+    pairs, _ = pykeen.create_sparse_positive_filter_(triples, known, filter_col=column)
+    scores = pykeen.filter_scores_(np.zeros((4, 10)), pairs)
+    scores[np.arange(4), triples[:, column]] = 1
+    ranks = pykeen.Ranks.from_scores(np.ones((4, 1)), scores)
+    assert sizes[f"{side}_candidates"].tolist() == ranks.number_of_options.tolist()
+  assert sizes["tail_candidates"].tolist() == [8, 8, 10, 10]
+  few = pykeen.get_candidate_set_size(triples, {0, 1, 2}, [0], more)
+  assert (few["tail"].tolist(), few["tail_candidates"].tolist()) == ([1, 2], [2, 2])
+  assert pykeen.get_candidate_set_size(triples)["head_candidates"].tolist() == [6] * 4
 
 
 def test_negatives_are_no_known_answers():

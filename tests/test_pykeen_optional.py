@@ -158,3 +158,17 @@ def test_filters_are_those_of_the_original():
     assert np.array_equal(
       pykeen.filter_scores_(np.zeros((20, 4)), found), filtered.numpy(), equal_nan=True
     )
+
+
+def test_candidate_sets_are_those_of_the_original_and_the_true_one():
+  from pykeen.evaluation import evaluator
+
+  rng = np.random.default_rng(5)
+  for restricted in ((None, None), (range(4), None), (None, [0, 1])):
+    triples, more = (np.unique(rng.integers(0, 6, (n, 3)), axis=0) for n in (40, 30))
+    given = torch.as_tensor(triples), *restricted, torch.as_tensor(more)
+    expected = evaluator.get_candidate_set_size(*given)
+    found = pykeen.get_candidate_set_size(triples, *restricted, more)
+    assert list(found) == list(expected.columns)
+    for name, column in found.items():
+      np.testing.assert_array_equal(column, expected[name] + name.endswith("candidates"))

@@ -449,3 +449,48 @@ def test_shapes_that_do_not_go_together_are_named():
     jr.ranks.reindexed(jr.ranks.inverse_median_rank)
   with pytest.raises(ValueError, match="weighted tasks"):
     jr.ranks.z_scored(jr.ranks.median_rank)(jnp.ones(3), jnp.ones(3), candidates=4)
+
+
+def mistakes():
+  ranks, key = jr.ranks.TargetRanks([1, 2], [1, 2], [5, 5]), jax.random.key(0)
+  mrr, median = jr.ranks.inverse_harmonic_mean_rank, jr.ranks.inverse_median_rank
+  drawn = median.sampled_values
+  return [
+    (TypeError, "a name must be a string such as 'mrr', got 3", lambda: jr.ranks.resolve(3)),
+    (TypeError, "a name must be a string such as 'mrr', got None", lambda: jr.ranks.parse(None)),
+    (ValueError, "unknown rank statistic 'hits@-1'", lambda: jr.ranks.resolve("hits@-1")),
+    (ValueError, "one statistic at least", lambda: jr.ranks.evaluate([], ranks)),
+    (TypeError, r"head must be TargetRanks.*got \[1, 2\]", lambda: jr.ranks.evaluate("mr", [1, 2])),
+    (
+      ValueError,
+      r"head_weights.*\(2,\), got \(3,\)",
+      lambda: jr.ranks.evaluate("mr", ranks, head_weights=[1, 2, 3]),
+    ),
+    (TypeError, "positive integer, got None", lambda: jr.ranks.hits_at_k.at(None)),
+    (TypeError, "ranks must be a numeric array, got NoneType", lambda: mrr(None)),
+    (TypeError, "candidates must be .* got NoneType", lambda: mrr.expected_value(None)),
+    (ValueError, "what must be one of 'expected', 'variance'", lambda: mrr.closed("mean")),
+    (TypeError, r"key must be .* jax.random.key\(0\), got 0", lambda: drawn([3], key=0)),
+    (ValueError, "samples must be at least 1", lambda: drawn([3], key=key, samples=0)),
+    (TypeError, "samples must be an int", lambda: drawn([3], key=key, samples=2.5)),
+    (ValueError, "samples must be at least 2", lambda: median.variance([3], key=key, samples=1)),
+    (TypeError, "a base must be a rank metric .* got 'mrr'", lambda: jr.ranks.z_scored("mrr")),
+    (ValueError, "1 at least", lambda: jr.ranks.bootstrap(jnp.mean, [], key=key)),
+    (TypeError, "statistic must be a function", lambda: jr.ranks.bootstrap("mean", [1], key=key)),
+    (
+      ValueError,
+      r"confidence must be in \[0, 1\], got 2",
+      lambda: jr.ranks.bootstrap(jnp.mean, [1.0], key=key, confidence=2),
+    ),
+  ]
+
+
+def test_mistakes_say_what_was_expected_and_what_came():
+  for error, message, call in mistakes():
+    with pytest.raises(error, match=message):
+      call()
+
+
+def test_a_list_of_numbers_can_be_resampled():
+  low, _, high = jr.ranks.bootstrap(jnp.mean, [3.0] * 4, key=jax.random.key(0), resamples=50)
+  assert (low, high) == (3, 3)

@@ -514,3 +514,27 @@ def test_mistakes_have_names():
     rax.ndcg_metric(jnp.zeros((2, 0)), jnp.zeros((2, 0)))
   with pytest.raises(TypeError, match="weights must be a numeric array"):
     rax.softmax_loss(scores, labels, weights="heavy")
+
+
+def test_wrong_options_are_named():
+  scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1.0, 0.0, 1.0])
+  for topn, error in ((0, ValueError), (-1, ValueError), (2.5, TypeError)):
+    for call in (rax.ndcg_metric, rax.dcg_lambdaweight, rax.dcg2_lambdaweight):
+      with pytest.raises(error, match="topn must be"):
+        call(scores, labels, topn=topn)
+    with pytest.raises(error, match="n must be"):
+      rax.utils.cutoff(scores, n=topn)
+  with pytest.raises(TypeError, match="reduce_fn must be a function such as jnp.mean.*got 'mean'"):
+    rax.softmax_loss(scores, labels, reduce_fn="mean")
+  with pytest.raises(TypeError, match=r"key must be a PRNG key.*got 3"):
+    rax.ndcg_metric(scores, labels, key=3)
+  with pytest.raises(TypeError, match=r"key must be a PRNG key.*got 3"):
+    rax.gumbel_t12n(rax.softmax_loss)(scores, labels, key=3)
+  with pytest.raises(ValueError, match="samples must be at least 1, got 0"):
+    rax.gumbel_t12n(rax.softmax_loss, samples=0)
+  with pytest.raises(ValueError, match="temperature must be positive, got -1.0"):
+    rax.approx_t12n(rax.ndcg_metric, temperature=-1.0)
+  with pytest.raises(TypeError, match="temperature must be a number, got 'a'"):
+    rax.approx_t12n(rax.ndcg_metric, temperature="a")
+  with pytest.raises(TypeError, match="epsilon must be a numeric array"):
+    rax.poly1_softmax_loss(scores, labels, epsilon="much")

@@ -217,6 +217,7 @@ class TestDifferences:
     preds = np.zeros(5, np.float32)
     for order in ([1, 0, 1, 0, 1], [0, 0, 1, 1, 1]):
       same(tm.retrieval_precision(preds, order, top_k=2), 0.6)
+      same(tm.retrieval_recall(preds, order, top_k=2), 0.4)
       same(tm.retrieval_hit_rate(preds, order, top_k=2), 0.9)
 
   def test_unjudged_grades_gain_nothing(self):
@@ -505,6 +506,8 @@ def test_plots():
   at = tm.RetrievalRecallAtFixedPrecision(0.8)
   _, ax = at.plot([at(*SEED), at(*ROWS)])
   same(ax.lines[0].get_ydata(), [0.5, 0])
+  _, ax = at.plot(at(*SEED)[0])
+  same(ax.lines[0].get_ydata(), [0.5])
   mrr = tm.RetrievalMRR()
   mrr.update(*ROWS)
   _, ax = mrr.plot()

@@ -78,9 +78,7 @@ def null_of(
   if retrieved is not None:
     retrieved = _checks.boolean("retrieved", retrieved, labels, "False for items at no rank")
     scores = jnp.where(retrieved, scores, -jnp.inf)
-  if samples < 2:
-    raise ValueError(f"samples must be at least 2, got {samples}.")
-  return Null(scores, labels, where, key, samples)
+  return Null(scores, labels, where, key, _checks.count("samples", samples, 2))
 
 
 def retrieved_by(scores: Any) -> Any:
@@ -124,6 +122,4 @@ def draws(ask: Asked, null: Null) -> list[Array]:
     order = jax.random.permutation(key, column, axis=-1, independent=True)
     return ask(order + null.scores, null.labels, where=null.where)
 
-  if null.key is None:
-    raise TypeError("key must be a PRNG key such as jax.random.key(0), got None.")
-  return jax.vmap(draw)(jax.random.split(null.key, null.samples))
+  return jax.vmap(draw)(jax.random.split(_checks.prng_key(null.key), null.samples))

@@ -1,6 +1,5 @@
 """What is asked of every chunk of items, checked and made ready."""
 
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -90,17 +89,6 @@ def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) 
         f"{at[0]}."
       )
   return x.astype(jnp.int32) if isinstance(x, Array) else jnp.asarray(found.astype(np.int32))
-
-
-def positive(name: str, x: int) -> int:
-  """A positive integer that is known now."""
-  try:
-    x = operator.index(x)
-  except TypeError:
-    raise TypeError(f"{name} must be an int, known before anything runs, got {x!r}.") from None
-  if x < 1:
-    raise ValueError(f"{name} must be at least 1, got {x}.")
-  return x
 
 
 def streams(progress: Progress | None, *inputs: Any) -> bool:

@@ -1,17 +1,54 @@
-"""Ranked lists of the host, of any lengths, for the metrics."""
+"""Arrays of any library, and ranked lists of any lengths, on the host for the metrics."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxrank import _checks
 from jaxrank.ranking import Exact
 
-# Two axes of powers of two from here on, and one program for every `k`: few to compile.
+# Axes of powers of two from here on, and one program for every `k`: few to compile.
 _LEAST = 8
+
+
+def numpy(x: Any) -> np.ndarray:
+  """Anything array-like, a tensor of torch too."""
+  if hasattr(x, "detach"):
+    x = x.detach().cpu()
+    # numpy has no such type.
+    x = x.float() if str(x.dtype) == "torch.bfloat16" else x.numpy()
+  return np.asarray(x)
+
+
+def numbers(name: str, x: Any) -> np.ndarray:
+  """Real numbers of any library, of any shape.
+
+  Raises:
+    TypeError: if these are no such numbers, or rows differ in length.
+  """
+  try:
+    array = numpy(x)
+  except (TypeError, ValueError) as error:
+    raise TypeError(f"{name} must be numbers, got {type(x).__name__}: {error}") from None
+  if array.dtype != bool and not any(
+    jnp.issubdtype(array.dtype, kind) for kind in (jnp.integer, jnp.floating)
+  ):
+    raise TypeError(f"{name} must be numbers, got {x!r}.")
+  return array
+
+
+def roof(n: int, least: int = _LEAST) -> int:
+  """The next power of two, from `least` on."""
+  return max(least, 1 << max(n - 1, 0).bit_length())
+
+
+def padded(x: np.ndarray) -> np.ndarray:
+  """With zeros up to powers of two along every axis."""
+  return np.pad(x, [(0, roof(n) - n) for n in x.shape])
 
 
 def values(
@@ -24,8 +61,7 @@ def values(
   """A metric of arrays `[queries, n]`, `[queries]` in float64; no scores mean ranked order."""
   if scores is None:
     scores = np.broadcast_to(-np.arange(labels.shape[1], dtype=np.float64), labels.shape)
-  pad = [(0, max(_LEAST, 1 << (n - 1).bit_length()) - n) if n else (0, _LEAST) for n in where.shape]
-  arrays = (np.pad(x, pad) for x in (scores, labels, where))
+  arrays = (padded(x) for x in (scores, labels, where))
   cutoff = _checks.cutoff(k)
   with jax.enable_x64(True):
     parameters = {} if cutoff is None else {"k": np.asarray(cutoff)}
@@ -48,7 +84,7 @@ def stack(rows: Sequence[Sequence[bool]]) -> np.ndarray:
 def items(name: str, x: Any) -> list[Any] | np.ndarray:
   """What stands in a list, or along the first axis of an array or tensor."""
   if hasattr(x, "__array__"):
-    x = np.asarray(x)
+    x = numpy(x)
     if x.ndim:
       return x
   if isinstance(x, str | bytes | np.ndarray) or not isinstance(x, Iterable):

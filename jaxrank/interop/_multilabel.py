@@ -84,8 +84,9 @@ def _sorted(labels: Any, scores: Any) -> _Sorted:
       f"labels and scores must be [items, classes], got {list(y.shape)} and {list(s.shape)} "
       "without those out of scope."
     )
-  if not np.all(np.isfinite(s)):
-    raise ValueError("scores must be finite numbers.")
+  for name, x in (("labels", y), ("scores", s)):
+    if not np.all(np.isfinite(_lists.numbers(name, x))):
+      raise ValueError(f"{name} must be finite numbers.")
   order = np.argsort(-s.astype(np.float64), axis=1, kind="stable")
   s, has = (np.take_along_axis(x, order, axis=1) for x in (s, y > 0))
   slot = np.arange(s.shape[1])

@@ -10,12 +10,14 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains, metrics
 from jaxrank._typing import Ranked
+from jaxrank.interop import _lists
 from jaxrank.masking import safe_divide
 from jaxrank.metrics._metric import metric
 from jaxrank.ragged import Batch, pad_buckets
 
 # Few shapes, so that other data seldom compile anew; at most 3 of 4 cells of a long row are waste.
-_LENGTHS = 16 * 4 ** np.arange(14)
+_LEAST = 16
+_LENGTHS = _LEAST * 4 ** np.arange(14)
 
 _AGGREGATIONS: dict[str, Callable[[np.ndarray], Any]] = {
   "mean": lambda values: np.mean(values, axis=0, dtype=np.float64),
@@ -88,7 +90,7 @@ def _partial_auc(ranked: Ranked, *, k: int | None, max_fpr: ArrayLike | None) ->
 
 def _curves(scores, labels, where, max_k, adaptive_k):
   curve = metrics.precision_recall_curve(
-    scores, labels, where=where, max_k=_roof(max_k), adaptive_k=adaptive_k
+    scores, labels, where=where, max_k=_lists.roof(max_k, _LEAST), adaptive_k=adaptive_k
   )
   return np.stack([curve.precision, curve.recall], axis=1)[..., :max_k]
 
@@ -123,14 +125,9 @@ def evaluate(kind: Kind, batches: list[Batch], own: Mapping[str, Any]) -> np.nda
 
 def _evaluate(kind: Kind, batch: Batch, own: Mapping[str, Any]) -> np.ndarray:
   size = len(batch.query_ids)
-  spare = ((0, _roof(size) - size), (0, 0))
+  spare = ((0, _lists.roof(size, _LEAST) - size), (0, 0))
   arrays = (np.pad(x, spare) for x in (batch.scores, batch.labels, batch.where))
   return np.asarray(kind.values(*arrays, **own), np.float32)[:size]
-
-
-def _roof(size: int) -> int:
-  """The next power of two, from 16 on."""
-  return max(16, 1 << (size - 1).bit_length())
 
 
 def are_empty(kind: Kind, batches: list[Batch]) -> np.ndarray:
@@ -150,15 +147,6 @@ def aggregate(values: np.ndarray, how: str | Callable[[np.ndarray], Any]) -> Any
   if callable(how):
     return np.float32(np.apply_along_axis(how, 0, values))
   return np.float32(_AGGREGATIONS[how](values))
-
-
-def array(x: Any) -> np.ndarray:
-  """Anything array-like, a torch tensor too, as numpy."""
-  if hasattr(x, "detach"):
-    x = x.detach().cpu()
-    # numpy has no such type.
-    x = x.float() if str(x.dtype) == "torch.bfloat16" else x.numpy()
-  return np.asarray(x)
 
 
 def rows(preds: np.ndarray, target: np.ndarray, binary: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -267,6 +267,9 @@ def _read(query_labels: Any, candidates_labels: Any, kind: str, axes: int) -> _L
       f"a label must be {kind} here, got query labels of shape {list(queries.shape)} and "
       f"candidates of shapes {[list(x.shape) for x in lists[:3]]}."
     )
+  if axes == 2:
+    for x in (queries, *lists):
+      _lists.numbers("a row of zeros and ones", x)
   where = _lists.stack([[True] * len(x) for x in lists])
   none = np.zeros((0, *queries.shape[1:]), queries.dtype)
   candidates = np.concatenate([x for x in lists if len(x)] or [none])

@@ -207,6 +207,9 @@ class HitRate(_ListMetric):
   metric_name: ClassVar[str] = "hit_rate"
   use_granular_hit_rate: bool = False
 
+  def __post_init__(self):
+    _checks.flag("use_granular_hit_rate", self.use_granular_hit_rate)
+
   def _values(self, lists: Lists) -> np.ndarray:
     return _ask(metrics.recall if self.use_granular_hit_rate else metrics.hit_rate, lists)
 
@@ -221,6 +224,9 @@ class MRR(_ListMetric):
 
   metric_name: ClassVar[str] = "mrr"
   use_granular_mrr: bool = False
+
+  def __post_init__(self):
+    _checks.flag("use_granular_mrr", self.use_granular_mrr)
 
   def _values(self, lists: Lists) -> np.ndarray:
     return _ask(_reciprocal_ranks if self.use_granular_mrr else metrics.reciprocal_rank, lists)
@@ -288,9 +294,12 @@ def discounted_gain(*, rel: float, i: int, mode: str) -> float:
   """The gain of a document of relevance `rel` at rank `i`, from 1.
 
   Raises:
-    ValueError: for a mode other than `"linear"` and `"exponential"`.
+    ValueError: for a mode other than `"linear"` and `"exponential"`, or a rank below 1.
   """
   _checks.choice("mode", mode, _MODES)
+  _checks.number("rel", rel)
+  if i < 1:
+    raise ValueError(f"i must be a rank, at least 1, got {i}.")
   return (2**rel - 1 if mode == "exponential" else rel) / math.log2(i + 1)
 
 
@@ -312,8 +321,8 @@ def resolve_metrics(metrics: Iterable[str]) -> list[type[BaseRetrievalMetric]]:
   Raises:
     ValueError: for an unknown name.
   """
-  names = [metrics] if isinstance(metrics, str) else list(metrics)
+  names = [metrics] if isinstance(metrics, str) else list(_lists.items("metrics", metrics))
   for name in names:
-    if name not in METRIC_REGISTRY:
+    if not isinstance(name, str) or name not in METRIC_REGISTRY:
       raise ValueError(f"Invalid metric name: {name}")
   return [METRIC_REGISTRY[name] for name in names]

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from jaxrank import metrics, plot
-from jaxrank.interop import _retrieval
+from jaxrank.interop import _lists, _retrieval
 from jaxrank.interop._retrieval import Kind
 from jaxrank.ragged import Batch
 
@@ -102,11 +102,7 @@ class RetrievalMetric:
     """
     if indexes is None:
       raise ValueError("Argument `indexes` cannot be None")
-    preds, target, indexes = (
-      _retrieval.array(preds),
-      _retrieval.array(target),
-      _retrieval.array(indexes),
-    )
+    preds, target, indexes = map(_lists.numpy, (preds, target, indexes))
     if not indexes.shape == preds.shape == target.shape:
       raise ValueError("`indexes`, `preds` and `target` must be of the same shape")
     if indexes.dtype.kind not in "iu":
@@ -213,10 +209,14 @@ class _RecallAtFixedPrecision(_PrecisionRecallCurve):
     return np.asarray(recall)[()], np.asarray(k)[()]
 
   def plot(self, val: Any = None, ax: Any = None) -> tuple[Any, Any]:
-    """Draws the recall of a result, or of a list of results as steps; None computes one."""
+    """Draws a recall, or a list of them as steps, alone or in results; None computes one."""
     val = self.compute() if val is None else val
-    val = [recall for recall, _ in val] if isinstance(val, list) else val[0]
+    val = [_recall(x) for x in val] if isinstance(val, list) else _recall(val)
     return RetrievalMetric.plot(self, val, ax)
+
+
+def _recall(result: Any) -> Any:
+  return result[0] if isinstance(result, tuple) else result
 
 
 def _signature(**defaults: Any) -> inspect.Signature:
@@ -265,7 +265,7 @@ def _functional(name: str, kind: Kind) -> Callable[..., Any]:
     given = signature.bind(*args, **kwargs)
     given.apply_defaults()
     own = dict(given.arguments)
-    preds, target = (_retrieval.array(own.pop(x)) for x in ("preds", "target"))
+    preds, target = (_lists.numpy(own.pop(x)) for x in ("preds", "target"))
     return _one_query(kind, preds, target, own)
 
   functional.__name__ = functional.__qualname__ = name

@@ -186,7 +186,7 @@ def recall_at_fixed_precision(
 
   Args:
     curve: Of `precision_recall_curve` or `aggregate_curve`, `[..., max_k]`.
-    min_precision: The precision to keep, a scalar.
+    min_precision: The precision to keep, in [0, 1], a scalar.
 
   Returns:
     Recall `[...]`, and the largest cut-off `[...]` that reaches it; 0 and the last cut-off if no
@@ -196,6 +196,7 @@ def recall_at_fixed_precision(
     ValueError: if shapes differ.
   """
   precision, recall, k = _arrays(curve)
+  _checks.share("min_precision", min_precision)
   enough = precision + _SLACK >= jnp.asarray(min_precision).astype(precision.dtype)
   best = jnp.max(jnp.where(enough, recall, 0), axis=-1, keepdims=True)
   at = enough & (recall == best) & (best > 0)
@@ -205,6 +206,8 @@ def recall_at_fixed_precision(
 
 
 def _arrays(curve: tuple[ArrayLike, ArrayLike, ArrayLike]) -> Curve:
+  if not hasattr(curve, "__len__") or len(curve) != 3:
+    raise TypeError(f"a curve must be (precision, recall, k), three arrays, got {curve!r}.")
   precision, recall, k = (_checks.array(f, x) for f, x in zip(Curve._fields, curve, strict=True))
   if precision.ndim == 0:
     raise ValueError("a curve must have shape [..., max_k], got scalars.")

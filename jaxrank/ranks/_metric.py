@@ -42,6 +42,8 @@ class RankMetric:
     """The same statistic with another cut-off, a positive integer that may be traced."""
     if self.k is None:
       raise ValueError(f"{self.name} has no cut-off.")
+    if k is None:
+      raise TypeError(f"the cut-off of {self.name} must be a positive integer, got None.")
     return dataclasses.replace(self, k=_checks.cutoff(k))
 
   @property
@@ -104,6 +106,7 @@ class RankMetric:
       )
     if self.needs_candidates and weights is not None and not self.statistic.weighted:
       raise ValueError(f"{self.name} has no closed form of what chance gives to weighted tasks.")
+    ranks = _checks.array("ranks", ranks)
     return _value(self, **_together(ranks=ranks, candidates=candidates, weights=weights))
 
   def expected_value(
@@ -174,11 +177,14 @@ class RankMetric:
     Returns:
       `[samples, ...]`.
     """
+    candidates = _checks.array("candidates", candidates)
     given = _together(candidates=candidates, weights=weights)
+    key, samples = _checks.prng_key(key), _checks.count("samples", samples)
     return _sampled(self, key, given["candidates"], given["weights"], samples)
 
   def closed(self, what: str, weights: ArrayLike | None = None) -> bool:
     """Whether `what`, "expected" or "variance", has a closed form."""
+    _checks.choice("what", what, _MOMENTS)
     known = getattr(self.statistic, what) is not None
     return known and (weights is None or self.statistic.weighted)
 
@@ -198,8 +204,10 @@ class RankMetric:
           f"{self.name}{weighted} has no closed form of its {_MOMENTS[what]} by chance: pass key= "
           "and samples= to estimate it."
         )
+      samples = _checks.count("samples", samples, 1 if what == "expected" else 2)
       drawn = self.sampled_values(candidates, weights, key=key, samples=samples)
       return estimate(drawn, axis=0)
+    candidates = _checks.array("candidates", candidates)
     return _expected(self, what, **_together(candidates=candidates, weights=weights))
 
 

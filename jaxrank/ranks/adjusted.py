@@ -119,6 +119,8 @@ def z_scored(base: RankMetric, **known: Any) -> RankMetric:
 
 
 def _closed(base: RankMetric, what: str) -> Callable[[Tasks], Array]:
+  if not isinstance(base, RankMetric):
+    raise TypeError(f"a base must be a rank metric such as jr.ranks.resolve('mrr'), got {base!r}.")
   formula = getattr(base.statistic, what)
   if formula is None:
     raise ValueError(f"{base.name} has no closed form of what chance gives: it cannot be adjusted.")

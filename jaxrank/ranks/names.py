@@ -4,7 +4,7 @@ import difflib
 import functools
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,11 @@ class Name(NamedTuple):
     return f"{self.side}.{self.kind}.{self.metric.name}"
 
 
+def _check_name(name: str) -> None:
+  if not isinstance(name, str):
+    raise TypeError(f"a name must be a string such as 'mrr', got {name!r}.")
+
+
 def _plain(name: str) -> str:
   return re.sub(r"[-_ ]", "", name.lower())
 
@@ -74,13 +79,16 @@ def resolve(name: str) -> RankMetric:
 
   Raises:
     ValueError: if there is none of that name.
+    TypeError: if it is no string.
   """
+  _check_name(name)
   plain = _plain(name)
   if plain in _BY_NAME:
     return _BY_NAME[plain]
   family = re.sub(r"\.?\d+$", "", plain)
   metric = _BY_NAME.get(family)
-  if family != plain and metric is not None and metric.k is not None:
+  # A minus is not a hyphen: `hits@-1` is not `hits@1`.
+  if family != plain and metric is not None and metric.k is not None and "@-" not in name:
     return metric.at(int(plain.removeprefix(family).removeprefix(".")))
   near = difflib.get_close_matches(plain, _BY_NAME, n=1)
   hint = f"; did you mean {_BY_NAME[near[0]].name!r}?" if near else ""
@@ -103,6 +111,7 @@ def parse(name: str) -> Name:
     ValueError: if a part is unknown, or a comparison with chance is asked of ranks that are not
       realistic.
   """
+  _check_name(name)
   rest = name.split(".")
   side = rest.pop(0) if rest[0] in SIDES else "both"
   kind = _KINDS[rest.pop(0)] if rest and rest[0] in _KINDS else "realistic"
@@ -147,11 +156,13 @@ def evaluate(
   """
   names = names.split() if isinstance(names, str) else list(names)
   parsed = [parse(name) for name in names]
+  if not parsed:
+    raise ValueError("names must name one statistic at least, such as 'mrr'.")
   sides = tuple(side for side in SIDES if side in {name.side for name in parsed})
   kinds = tuple(kind for kind in KINDS if kind in {name.kind for name in parsed})
-  given = {"head": (head, _weights(head, head_weights))}
+  given = {"head": _given("head", head, head_weights)}
   if tail is not None:
-    given["tail"] = (tail, _weights(tail, tail_weights))
+    given["tail"] = _given("tail", tail, tail_weights)
   elif "tail" in sides:
     raise ValueError("these names ask for the tail: pass its ranks, tail=.")
   values = by_side(sides, kinds, [name.metric for name in parsed], given)
@@ -161,9 +172,16 @@ def evaluate(
   }
 
 
-def _weights(ranks: TargetRanks, weights: ArrayLike | None) -> Array:
-  weights = _checks.array("weights", np.float32(1) if weights is None else weights)
-  return jnp.broadcast_to(weights.astype(ranks.realistic.dtype), ranks.candidates.shape)
+def _given(side: str, ranks: Any, weights: Any) -> tuple[TargetRanks, Array]:
+  if not isinstance(ranks, TargetRanks):
+    raise TypeError(f"{side} must be TargetRanks, as from_scores gives them, got {ranks!r}.")
+  shape = ranks.candidates.shape
+  weights = _checks.array(f"{side}_weights", np.float32(1) if weights is None else weights)
+  if weights.ndim > len(shape) or weights.shape != shape[len(shape) - weights.ndim :]:
+    raise ValueError(
+      f"{side}_weights must have the shape of its ranks, {shape}, got {weights.shape}."
+    )
+  return ranks, jnp.broadcast_to(weights.astype(ranks.realistic.dtype), shape)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -58,10 +58,15 @@ def bootstrap(
   Raises:
     ValueError: if the data are not of one length.
   """
-  data = jax.tree.map(functools.partial(_checks.array, "data"), data)
+  _checks.function("statistic", statistic, "a function such as jnp.mean")
+  _checks.share("confidence", confidence)
+  key, resamples = _checks.prng_key(key), _checks.count("resamples", resamples)
+  array = functools.partial(_checks.array, "data")
+  data = tuple(jax.tree.map(array, data, is_leaf=lambda x: isinstance(x, list)))
   shapes = {x.shape for x in jax.tree.leaves(data)}
-  if len(shapes) != 1 or len(*shapes) != 1:
-    raise ValueError(f"data must be arrays [n] of one length, got {sorted(map(list, shapes))}.")
+  if len(shapes) != 1 or len(*shapes) != 1 or (0,) in shapes:
+    got = sorted(map(list, shapes))
+    raise ValueError(f"data must be arrays [n] of one length, 1 at least, got {got}.")
   return _bootstrap(statistic, resamples, key, data, jnp.asarray(confidence, float))
 
 

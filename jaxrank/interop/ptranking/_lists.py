@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from jaxrank import _checks, discounts
+from jaxrank.interop import _lists
 
 
 def at(metric: Callable[..., Any], lists: np.ndarray, ks: Any, **parameters: Any) -> np.ndarray:
@@ -17,9 +18,10 @@ def at(metric: Callable[..., Any], lists: np.ndarray, ks: Any, **parameters: Any
   if isinstance(ks, str) or not isinstance(ks, Iterable):
     raise TypeError(f"ks must be a sequence of cut-offs, got {ks!r}; use the _at_k of one.")
   cutoffs = [lists.shape[1] or 1 if k is None else _checks.cutoff(k, "a cut-off") for k in ks]
-  k = padded(np.array(cutoffs, np.int32))
-  given = {name: padded(np.asarray(x, np.float32)) for name, x in parameters.items()}
-  values = _ranked(metric, padded(lists), padded(np.ones(lists.shape[:2], bool)), k, given)
+  k = _lists.padded(np.array(cutoffs, np.int32))
+  given = {name: _lists.padded(np.asarray(x, np.float32)) for name, x in parameters.items()}
+  labels, where = _lists.padded(lists), _lists.padded(np.ones(lists.shape[:2], bool))
+  values = _ranked(metric, labels, where, k, given)
   return np.asarray(values)[: len(lists), : len(cutoffs)]
 
 
@@ -35,19 +37,9 @@ def _ranked(
   return jax.vmap(query)(labels, where, parameters)
 
 
-def padded(x: np.ndarray) -> np.ndarray:
-  """With zeros up to powers of 2, from 8 on, so that few shapes are compiled."""
-  return np.pad(x, [(0, (1 << max(n - 1, 7).bit_length()) - n) for n in x.shape])
-
-
 def array(name: str, x: Any) -> np.ndarray:
   """Numbers of any library as float32."""
-  if hasattr(x, "detach"):
-    x = x.detach().cpu()
-  try:
-    return np.asarray(x, np.float32)
-  except (TypeError, ValueError) as error:
-    raise TypeError(f"{name} must be numbers, got {type(x).__name__}: {error}") from None
+  return _lists.numbers(name, x).astype(np.float32)
 
 
 def as_lists(x: Any) -> np.ndarray:
@@ -69,7 +61,13 @@ def pair(system: Any, ideal: Any) -> tuple[np.ndarray, np.ndarray]:
 def best(max_label: Any, lists: np.ndarray) -> np.ndarray:
   """The best grade of each query."""
   if max_label is not None:
-    return np.broadcast_to(array("max_label", max_label).reshape(-1), (len(lists),))
+    grades = array("max_label", max_label).reshape(-1)
+    if len(grades) not in (1, len(lists)) or np.any(grades < 0):
+      raise ValueError(
+        f"max_label must be one number from 0 on, or one for each of {len(lists)} queries, got "
+        f"{max_label!r}."
+      )
+    return np.broadcast_to(grades, (len(lists),))
   return lists.max(axis=tuple(range(1, lists.ndim)), initial=0)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from jaxrank import discounts, gains, metrics
+from jaxrank.interop._lists import padded
 from jaxrank.interop.ptranking import _lists
 
 
@@ -193,7 +194,7 @@ def torch_kendall_tau(sys_ranking, natural_ascending_as_reference=True) -> np.fl
   place = np.argsort(np.argsort(values, kind="stable")).astype(np.float32)
   place[np.isnan(values)] = np.nan
   order = np.arange(len(place), dtype=np.float32)
-  lists = (_lists.padded(x) for x in (place, order, np.ones_like(order, bool)))
+  lists = (padded(x) for x in (place, order, np.ones_like(order, bool)))
   return np.float32(_tau(*lists))
 
 
@@ -231,7 +232,9 @@ def _err(lists: np.ndarray, ks: Any, best: np.ndarray) -> np.ndarray:
 def _name(label_type: Any) -> str:
   name = getattr(label_type, "name", None)
   if name not in _GAINS:
-    raise NotImplementedError(f"labels are of a LABEL_TYPE, MultiLabel or Permutation, got {name}.")
+    raise NotImplementedError(
+      f"labels are of a LABEL_TYPE, MultiLabel or Permutation, got {label_type!r}."
+    )
   return name
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from jaxrank import _checks, gains, metrics
+from jaxrank.interop._lists import items, padded
 from jaxrank.interop.ptranking import _lists
 from jaxrank.metrics.diversity import greedy_order
 
@@ -136,7 +137,7 @@ def get_div_ideal_ranking(
   """
   _checks.share("alpha", alpha)
   docs = list(dict.fromkeys(pool_docs))
-  worth = _lists.padded(_matrix(docs, q_doc_subtopics))
+  worth = padded(_matrix(docs, q_doc_subtopics))
   item, count = _greedy(worth, np.float32(alpha) * worth)
   return list(dict.fromkeys([docs[i] for i in item[:count]] + docs))
 
@@ -185,7 +186,12 @@ def _greedy(worth: Array, stop: Array) -> tuple[Array, Array]:
 
 def _matrix(docs: Sequence[Hashable], q_doc_subtopics: Subtopics) -> np.ndarray:
   """Which subtopic `[subtopics]` each document `[ranks]` covers."""
-  covered = [{str(topic) for topic in q_doc_subtopics.get(doc, ())} for doc in docs]
+  if not isinstance(q_doc_subtopics, Mapping):
+    raise TypeError(
+      f"q_doc_subtopics must be the subtopics of documents by name, got {q_doc_subtopics!r}."
+    )
+  topics_of = [items("subtopics", q_doc_subtopics.get(doc, ())) for doc in docs]
+  covered = [{str(topic) for topic in own} for own in topics_of]
   topics = sorted(set().union(*covered))
   cells = [[topic in own for own in covered] for topic in topics]
   return np.array(cells, np.float32).reshape(len(topics), len(docs))

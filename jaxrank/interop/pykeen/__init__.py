@@ -18,8 +18,6 @@ from jaxrank.interop.pykeen._metric import generate_ranks as generate_ranks
 from jaxrank.interop.pykeen._metric import harmonic_variances as harmonic_variances
 from jaxrank.interop.pykeen.evaluation import MacroRankBasedEvaluator as MacroRankBasedEvaluator
 from jaxrank.interop.pykeen.evaluation import RankBasedEvaluator as RankBasedEvaluator
-from jaxrank.interop.pykeen.evaluation import RankBasedMetricKey as RankBasedMetricKey
-from jaxrank.interop.pykeen.evaluation import RankBasedMetricResults as RankBasedMetricResults
 from jaxrank.interop.pykeen.evaluation import SampledRankBasedEvaluator as SampledRankBasedEvaluator
 from jaxrank.interop.pykeen.evaluation import summarize_values as summarize_values
 from jaxrank.interop.pykeen.metrics import HITS_METRICS as HITS_METRICS
@@ -61,10 +59,13 @@ from jaxrank.interop.pykeen.metrics import ZHitsAtK as ZHitsAtK
 from jaxrank.interop.pykeen.metrics import ZInverseHarmonicMeanRank as ZInverseHarmonicMeanRank
 from jaxrank.interop.pykeen.metrics import ZMetric as ZMetric
 from jaxrank.interop.pykeen.metrics import rank_based_metric_resolver as rank_based_metric_resolver
+from jaxrank.interop.pykeen.results import RankBasedMetricKey as RankBasedMetricKey
+from jaxrank.interop.pykeen.results import RankBasedMetricResults as RankBasedMetricResults
 from jaxrank.interop.pykeen.scoring import RankBuilder as RankBuilder
 from jaxrank.interop.pykeen.scoring import Ranks as Ranks
 from jaxrank.interop.pykeen.scoring import (
   create_sparse_positive_filter_ as create_sparse_positive_filter_,
 )
 from jaxrank.interop.pykeen.scoring import filter_scores_ as filter_scores_
+from jaxrank.interop.pykeen.scoring import get_candidate_set_size as get_candidate_set_size
 from jaxrank.interop.pykeen.scoring import sample_negatives as sample_negatives

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from jaxrank import _checks
+from jaxrank.interop._lists import numbers, roof
 from jaxrank.ranks import RankMetric, inverse_harmonic_mean_rank
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic")
@@ -54,26 +56,20 @@ class ValueRange:
     return f"{left}{low}, {high}{right}"
 
 
-def numpy(x: Any) -> np.ndarray:
-  """A host array from a list, an array or a tensor."""
-  if hasattr(x, "detach"):
-    x = x.detach().cpu()
-    # numpy has no such numbers.
-    x = x.float() if str(x.dtype) == "torch.bfloat16" else x
-  return np.asarray(x)
-
-
 def padded(x: Any, length: int, fill: float) -> np.ndarray:
   """`[..., n]` as float64, filled up to the next power of two: few shapes to compile for."""
   x = np.asarray(x, np.float64)
   x = np.broadcast_to(x, (*x.shape[:-1], length))
-  extra = (1 << max(length - 1, 0).bit_length()) - length
+  extra = roof(length, 1) - length
   return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, extra)], constant_values=fill)
 
 
 def _tasks(num_candidates: Any, weights: Any, length: int) -> tuple[Any, Any]:
   """Candidates, 0 on padding, and weights, of one length; 1 and None if they are not given."""
   candidates = np.ones(1) if num_candidates is None else np.atleast_1d(num_candidates)
+  for name, x in (("num_candidates", candidates), ("weights", weights)):
+    if x is not None and x.size not in (1, length):
+      raise ValueError(f"{name} must be one for each of {length} ranks, got {x.size}.")
   if np.any(candidates < 1):
     raise ValueError(f"num_candidates must be at least 1, got {np.min(candidates)}.")
   if weights is not None and np.sum(weights) == 0:
@@ -82,8 +78,8 @@ def _tasks(num_candidates: Any, weights: Any, length: int) -> tuple[Any, Any]:
   return padded(candidates, length, 0), weights
 
 
-def _flat(x: Any) -> Any:
-  return None if x is None else numpy(x).ravel()
+def _flat(name: str, x: Any) -> Any:
+  return None if x is None else numbers(name, x).ravel()
 
 
 class RankBasedMetric:
@@ -123,11 +119,15 @@ class RankBasedMetric:
     """The value of ranks of any shape, with one number of candidates and one weight each."""
     if num_candidates is None and self.needs_candidates:
       raise ValueError(f"{type(self).__name__} requires number of candidates.")
-    ranks, num_candidates, weights = map(_flat, (ranks, num_candidates, weights))
+    ranks = numbers("ranks", ranks).ravel()
+    num_candidates, weights = _flat("num_candidates", num_candidates), _flat("weights", weights)
     self._check_weights(weights)
     if ranks.size == 0:
-      return 0.0 if self.key == "count" else math.nan
+      return self._of_nothing()
     return self._values(ranks, num_candidates, weights).item()
+
+  def _of_nothing(self) -> float:
+    return 0.0 if self.key == "count" else math.nan
 
   def _check_weights(self, weights: Any) -> None:
     if weights is not None and not self.supports_weights:
@@ -151,8 +151,10 @@ class RankBasedMetric:
     memory_intense: bool = True,
   ) -> np.ndarray:
     """Values of ranks drawn by chance, `[num_samples]`; both ways to draw give the same."""
-    candidates, weights = _flat(num_candidates), _flat(weights)
+    candidates = numbers("num_candidates", num_candidates).ravel()
+    weights = _flat("weights", weights)
     self._check_weights(weights)
+    num_samples = _checks.count("num_samples", num_samples)
     generator = np.random.default_rng(generator)
     block = min(num_samples, max(1, _HELD // candidates.size)) if memory_intense else 1
     drawn = [
@@ -190,6 +192,7 @@ class RankBasedMetric:
   ) -> np.ndarray:
     if not 50 < confidence_level < 100:
       raise ValueError(f"Invalid {confidence_level=}. Should be in (50, 100).")
+    _checks.count("n_boot", n_boot)
     generator = np.random.default_rng(generator)
     values = self.get_sampled_values(generator=generator, **kwargs)
     n = len(values)
@@ -225,11 +228,15 @@ class RankBasedMetric:
     weights: Any,
     kwargs: dict[str, Any],
   ) -> float:
-    candidates, weights = _flat(num_candidates), _flat(weights)
+    candidates = numbers("num_candidates", num_candidates).ravel()
+    weights = _flat("weights", weights)
     self._check_weights(weights)
+    if candidates.size == 0:
+      return self._of_nothing()
     if not self.native.closed(what, weights):
       if num_samples is None:
         raise NoClosedFormError("Numeric estimation requires to specify a number of samples.")
+      _checks.count("num_samples", num_samples, 1 if what == "expected" else 2)
       return estimate(num_candidates=candidates, num_samples=num_samples, weights=weights, **kwargs)
     ask = self.native.expected_value if what == "expected" else self.native.variance
     with jax.enable_x64(True):
@@ -243,7 +250,9 @@ def generate_ranks(
   dtype: Any = None,
 ) -> np.ndarray:
   """Ranks by chance, `[*prefix_shape, *s]`, for numbers of candidates `[s]`."""
-  candidates = numpy(num_candidates)
+  candidates = numbers("num_candidates", num_candidates)
+  if np.any(candidates < 1):
+    raise ValueError(f"num_candidates must be at least 1, got {np.min(candidates)}.")
   size = prefix_shape + candidates.shape
   generator = np.random.default_rng(seed)
   return generator.integers(1, candidates + 1, size=size, dtype=dtype or np.int_)
@@ -322,6 +331,7 @@ def generate_num_candidates_and_ranks(
   num_ranks: int, max_num_candidates: int, seed: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
   """Ranks by chance and the numbers of candidates, drawn from 1 to below `max_num_candidates`."""
+  _checks.count("max_num_candidates", max_num_candidates, 2)
   generator = np.random.default_rng(seed)
   candidates = generator.integers(1, max_num_candidates, size=num_ranks)
   return generate_ranks(candidates, seed=generator), candidates
@@ -329,7 +339,7 @@ def generate_num_candidates_and_ranks(
 
 def generalized_harmonic_numbers(n: int, p: float = -1.0) -> np.ndarray:
   """`sum_{i <= m} i^p` for all `m` from 1 to `n`."""
-  return np.cumsum(np.arange(1.0, n + 1) ** p)
+  return np.cumsum(np.arange(1.0, _checks.count("n", n) + 1) ** p)
 
 
 def harmonic_variances(n: int) -> np.ndarray:

@@ -1,8 +1,7 @@
 """PyKEEN's rank-based evaluators over arrays of scores, and their results."""
 
-import importlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -10,114 +9,27 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxrank import _checks
+from jaxrank.interop._lists import numbers
 from jaxrank.interop.pykeen._metric import (
   RANK_TYPES,
   NoWeightSupportError,
   RankBasedMetric,
-  UnknownMetricError,
-  numpy,
   padded,
 )
 from jaxrank.interop.pykeen.metrics import HITS_METRICS, rank_based_metric_resolver
-from jaxrank.interop.pykeen.scoring import COLUMNS, Ranks, sample_negatives
+from jaxrank.interop.pykeen.results import RankBasedMetricKey, RankBasedMetricResults
+from jaxrank.interop.pykeen.scoring import COLUMNS, SIDES, Ranks, sample_negatives, triples_of
 from jaxrank.ranks import TargetRanks
-from jaxrank.ranks.names import SIDES, by_side
+from jaxrank.ranks.names import by_side
 
-RANK_TYPE_SYNONYMS = {
-  "best": "optimistic",
-  "worst": "pessimistic",
-  "avg": "realistic",
-  "average": "realistic",
-}
-_KINDS = {kind: kind for kind in RANK_TYPES} | RANK_TYPE_SYNONYMS
 _KS = (1, 3, 5, 10)
+
+# How the original runs models, which has no effect here.
+_OF_MODELS = {"requires_positive_mask", "batch_size", "slice_size", "mode"}
 
 # So many resampled ranks are held at a time.
 _HELD = 1 << 20
-
-
-class RankBasedMetricKey(NamedTuple):
-  """What a value is of."""
-
-  side: str
-  rank_type: str
-  metric: str
-
-
-class RankBasedMetricResults:
-  """Values of metrics by side, type of rank and name."""
-
-  def __init__(self, data: Mapping[Any, float]):
-    self.data = {self.string_or_key_to_key(key): value for key, value in data.items()}
-
-  @classmethod
-  def key_from_string(cls, s: str | None) -> RankBasedMetricKey:
-    """Reads `side.type.metric.k`, of which only the metric must be there.
-
-    >>> print(RankBasedMetricResults.key_from_string("tail.hits@3"))
-    RankBasedMetricKey(side='tail', rank_type='realistic', metric='hits_at_3')
-    """
-    if s is None:
-      return RankBasedMetricKey("both", "realistic", rank_based_metric_resolver.make(None).key)
-    parts = s.split(".")
-    side = parts.pop(0) if parts[0] in SIDES else "both"
-    kind = _KINDS[parts.pop(0)] if parts and parts[0] in _KINDS else "realistic"
-    if not parts or len(parts) > 2 or not all(x.isdecimal() for x in parts[1:]):
-      raise ValueError(f"Invalid metric name: {s}")
-    metric = _metric(*parts)
-    if kind not in metric.supported_rank_types:
-      raise ValueError(
-        f"Invalid rank type for {metric}: {kind}. Allowed type: {metric.supported_rank_types}"
-      )
-    return RankBasedMetricKey(side, kind, metric.key)
-
-  @classmethod
-  def key_to_string(cls, s: Any) -> str:
-    """The name of a key, or the full one of a shorter name."""
-    return ".".join(cls.string_or_key_to_key(s))
-
-  @classmethod
-  def string_or_key_to_key(cls, s: Any) -> RankBasedMetricKey:
-    """The key of a name; a key is passed through."""
-    return cls.key_from_string(s) if s is None or isinstance(s, str) else RankBasedMetricKey(*s)
-
-  def get_metric(self, name: Any) -> float:
-    """The value of a name or key."""
-    return self.data[self.string_or_key_to_key(name)]
-
-  def to_flat_dict(self) -> dict[str, float]:
-    """Values by full name."""
-    return {self.key_to_string(key): value for key, value in self.data.items()}
-
-  def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
-    """Values by side, type and metric, nested."""
-    nested: dict[str, Any] = {}
-    for (side, kind, metric), value in self.data.items():
-      nested.setdefault(side, {}).setdefault(kind, {})[metric] = value
-    return nested
-
-  def to_df(self) -> Any:
-    """A table with one row for each value."""
-    try:
-      pandas = importlib.import_module("pandas")
-    except ImportError:
-      raise ImportError("to_df needs pandas: install it, or use to_flat_dict.") from None
-    rows = [(*key, value) for key, value in self.data.items()]
-    return pandas.DataFrame(rows, columns=["Side", "Rank_type", "Metric", "Value"])
-
-
-def _metric(name: str, k: str | None = None) -> RankBasedMetric:
-  """The metric of a name, whose last digits are its cut-off."""
-  try:
-    found = rank_based_metric_resolver.lookup(name)
-  except UnknownMetricError:
-    family = name.rstrip("0123456789")
-    if k is not None or family == name:
-      raise
-    found, k = rank_based_metric_resolver.lookup(family), name.removeprefix(family)
-  if k is not None and found not in HITS_METRICS:
-    raise UnknownMetricError(f"{name} has no cut-off, got {k}.")
-  return rank_based_metric_resolver.make(found, None if k is None else {"k": int(k)})
 
 
 class _Side(NamedTuple):
@@ -158,6 +70,9 @@ class RankBasedEvaluator:
     clear_on_finalize: bool = True,
     **kwargs: Any,
   ):
+    unknown = kwargs.keys() - _OF_MODELS
+    if unknown:
+      raise TypeError(f"{type(self).__name__} got unexpected arguments: {sorted(unknown)}.")
     self.filtered, self.clear_on_finalize = filtered, clear_on_finalize
     self.metrics: list[RankBasedMetric] = []
     if metrics is not None and metrics != []:
@@ -187,11 +102,17 @@ class RankBasedEvaluator:
       true_scores: `[batch, 1]`; without a filter they are found among the scores.
       dense_positive_mask: Ignored.
     """
-    batch, scores = numpy(hrt_batch), numpy(scores)
+    _checks.choice("target", target, SIDES)
+    batch, scores = triples_of("hrt_batch", hrt_batch), numbers("scores", scores)
+    if scores.shape[:-1] != (len(batch),):
+      raise ValueError(f"scores must be [{len(batch)}, entities], got {list(scores.shape)}.")
     if true_scores is None:
       if self.filtered:
         raise ValueError(f"{type(self).__name__} needs the true scores!")
-      true_scores = scores[np.arange(len(batch)), batch[:, COLUMNS[target]]][:, None]
+      true = batch[:, COLUMNS[target], None]
+      if np.any(true >= scores.shape[1]):
+        raise ValueError(f"scores of {scores.shape[1]} entities lack that of {np.max(true)}.")
+      true_scores = np.take_along_axis(scores, true, axis=1)
     self.num_entities = scores.shape[1]
     ranks = Ranks.from_scores(true_scores, self._candidates(batch, target, scores, true_scores))
     key = np.delete(batch, COLUMNS[target], axis=1)
@@ -289,14 +210,22 @@ def summarize_values(
   ci: float | str | Callable[[Sequence[float]], float] = 90,
 ) -> tuple[float, float]:
   """A centre and a width; numpy functions by name, and a number `ci` is a percentage."""
-  centre = getattr(np, estimator) if isinstance(estimator, str) else estimator
+  values = numbers("vs", vs)
+  if not values.size:
+    raise ValueError("there are no values to summarize.")
+  centre = _of_numpy(estimator)
   if callable(ci) or isinstance(ci, str):
-    width = getattr(np, ci) if isinstance(ci, str) else ci
-    return float(centre(vs)), float(width(vs))
+    return float(centre(values)), float(_of_numpy(ci)(values))
   if not 0 <= ci <= 100:
     raise ValueError(f"Invalid CI value: {ci}. Must be in [0, 100].")
-  low, high = np.percentile(vs, [50 - ci / 2, 50 + ci / 2])
-  return float(centre(vs)), float(high - low)
+  low, high = np.percentile(values, [50 - ci / 2, 50 + ci / 2])
+  return float(centre(values)), float(high - low)
+
+
+def _of_numpy(function: Any) -> Any:
+  found = getattr(np, function, None) if isinstance(function, str) else function
+  _checks.function("a summary", found, f"a function, or the name of one of numpy ({function!r})")
+  return found
 
 
 class MacroRankBasedEvaluator(RankBasedEvaluator):
@@ -324,7 +253,7 @@ class SampledRankBasedEvaluator(RankBasedEvaluator):
   ):
     """Takes any `evaluation_factory` that has `mapped_triples`, `[n, 3]`, and `num_entities`."""
     super().__init__(**kwargs)
-    triples = numpy(evaluation_factory.mapped_triples)
+    triples = triples_of("mapped_triples", evaluation_factory.mapped_triples)
     entities = evaluation_factory.num_entities
     if (head_negatives is None) != (tail_negatives is None):
       raise ValueError("Either both, head and tail negatives must be provided, or none.")
@@ -334,7 +263,10 @@ class SampledRankBasedEvaluator(RankBasedEvaluator):
         raise ValueError("Cannot use more negative samples than there are entities.")
       negatives = sample_negatives(triples, additional_filter_triples, number, entities)
     else:
-      negatives = {"head": numpy(head_negatives), "tail": numpy(tail_negatives)}
+      negatives = {
+        "head": numbers("head_negatives", head_negatives),
+        "tail": numbers("tail_negatives", tail_negatives),
+      }
     for side, own in negatives.items():
       if own.shape[0] != len(triples):
         raise ValueError(f"Negatives for {side} are in wrong shape: {own.shape}")
@@ -344,4 +276,4 @@ class SampledRankBasedEvaluator(RankBasedEvaluator):
   def _candidates(self, batch: Any, target: str, scores: Any, true_scores: Any) -> np.ndarray:
     rows = [self.triple_to_index[tuple(triple)] for triple in batch.tolist()]
     sampled = np.take_along_axis(scores, self.negative_samples[target][rows], axis=1)
-    return np.concatenate([numpy(true_scores), sampled], axis=1)
+    return np.concatenate([numbers("true_scores", true_scores), sampled], axis=1)

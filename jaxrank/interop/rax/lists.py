@@ -44,6 +44,7 @@ def safe_reduce(
   if reduce_fn is None:
     return a
   if reduce_fn is not jnp.mean:
+    _checks.function("reduce_fn", reduce_fn, "a function such as jnp.mean, or None")
     return reduce_fn(a, where=where)
   count = a.size if where is None else jnp.sum(where)
   return masking.safe_divide(jnp.sum(a), jnp.asarray(count).astype(a.dtype))

@@ -117,7 +117,7 @@ def poly1_softmax_loss(
   elsewhere = 1 - groups.total(jnp.where(lists.valid, share * chance, 0))
   some = groups.count(lists.valid) > 0
   loss = _cross_entropy(lists, lambda a, where: a, weights)
-  loss = loss + jnp.where(some, jnp.asarray(epsilon).astype(z.dtype) * elsewhere, 0)
+  loss = loss + jnp.where(some, _checks.array("epsilon", epsilon).astype(z.dtype) * elsewhere, 0)
   return lists.reduce(loss, reduce_fn)
 
 

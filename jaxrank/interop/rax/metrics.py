@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import gains, masking, sorting
+from jaxrank import _checks, gains, masking, sorting
 from jaxrank._typing import Ranked
 from jaxrank.interop.rax.lists import (
   Lists,
@@ -83,6 +83,7 @@ def find(
   cutoff_fn: Fn = cutoff,
 ) -> Found:
   """Ranks items and cuts them off."""
+  topn = _checks.cutoff(topn, "topn")
   where, segments = lists.where, lists.segments
   rank = rank_fn(lists.scores, where=where, segments=segments, key=key)
   if topn is not None and rank_fn is ranks and cutoff_fn is cutoff:

@@ -66,7 +66,7 @@ def ranks(
     where = lists.valid(where, scores)
   if segments is not None:
     segments = segment_keys(like("segments", segments, scores))
-  noise = None if key is None else jax.random.uniform(key, scores.shape)
+  noise = None if key is None else jax.random.uniform(_checks.prng_key(key), scores.shape)
   given = jax.tree.map(lambda x: jnp.moveaxis(x, axis, -1), (scores, where, segments, noise))
   return jnp.moveaxis(_ranks(*given), -1, axis)
 
@@ -187,6 +187,7 @@ def cutoff(
     An array of the shape of `a`.
   """
   a = _checks.array("a", a)
+  n = _checks.cutoff(n, "n")
   if n is None:
     return jnp.ones_like(a)
   inside = ranks(a, where=where, segments=segments) <= n

@@ -34,6 +34,8 @@ def approx_t12n(metric_fn: Fn, temperature: ArrayLike = 1.0) -> Fn:
   Returns:
     A loss with the arguments of the metric.
   """
+  _checks.number("temperature", temperature)
+  _checks.positive("temperature", temperature)
   step = Sigmoid(temperature)
   return _smooth(metric_fn, step, step, "approx")
 
@@ -101,11 +103,13 @@ def gumbel_t12n(
   Returns:
     A function with one more argument: `key`, a PRNG key.
   """
+  samples = _checks.count("samples", samples)
 
   def repeated(x: Array) -> Array:
     return jnp.broadcast_to(x, (samples, *x.shape))
 
   def noisy(scores, labels, *, key, **kwargs):
+    key = _checks.prng_key(key)
     scores = masking.floating(_checks.array("scores", scores))
     kwargs = {name: _each(repeated, x, scores) for name, x in kwargs.items()}
     labels = _each(repeated, labels, scores)
@@ -175,7 +179,7 @@ def segment_t12n(loss_or_metric_fn: Fn) -> Fn:
 
 def _each(repeated: Callable[[Array], Array], x: Any, scores: Array) -> Any:
   """`x` repeated if it is an array of one number for each item."""
-  is_array = isinstance(x, Array | np.ndarray | list | tuple)
+  is_array = isinstance(x, list | tuple) or hasattr(x, "__array__")
   return repeated(jnp.asarray(x)) if is_array and np.shape(x) == scores.shape else x
 
 
