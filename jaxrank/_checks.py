@@ -1,12 +1,13 @@
 """Static checks: what shapes, dtypes and Python values can tell before anything runs."""
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 
@@ -38,6 +39,17 @@ def lists(
   return scores, labels, mask(where, scores)
 
 
+def whole(scores: Array) -> None:
+  """Raises `ValueError` for lists that an Explicit mesh splits, which cannot be sorted."""
+  spec = jax.typeof(scores).sharding.spec
+  if len(spec) == scores.ndim and spec[-1] is not None:
+    raise ValueError(
+      f"The candidates of a query are split over {spec[-1]!r}: rank them with "
+      f"jaxrank.Sharded({spec[-1]!r}) inside shard_map, or split over queries alone, with "
+      "jax.sharding.reshard(scores, jax.P(axis))."
+    )
+
+
 def mask(where: Any, like: Array) -> Array:
   """A boolean mask of the shape of `like`; all True for None."""
   if where is None:
@@ -62,7 +74,9 @@ def array(name: str, x: Any) -> Array:
   try:
     x = jnp.asarray(x)
   except (TypeError, ValueError) as error:
-    raise TypeError(f"{name} must be a numeric array, got {type(x).__name__}: {error}") from None
+    got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
+    first = str(error).split("\n")[0]
+    raise TypeError(f"{name} must be a numeric array, got {got}: {first}") from None
   if jnp.issubdtype(x.dtype, jnp.complexfloating) or not (
     jnp.issubdtype(x.dtype, jnp.number) or x.dtype == jnp.bool_
   ):
@@ -92,6 +106,46 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
   if not isinstance(k, jax.core.Tracer):
     return cutoff(int(k), name)
   return k
+
+
+def count(name: str, x: Any, least: int = 1) -> int:
+  """A number of things, known now."""
+  try:
+    n = None if isinstance(x, bool | np.bool_) else operator.index(x)
+  except TypeError:
+    n = None
+  if n is None:
+    raise TypeError(f"{name} must be an int, known before anything runs, got {x!r}.")
+  if n < least:
+    raise ValueError(f"{name} must be at least {least}, got {n}.")
+  return n
+
+
+def function(name: str, x: Any, meaning: str) -> None:
+  """Raises `TypeError` for what cannot be called, or is a class."""
+  if not callable(x) or isinstance(x, type):
+    raise TypeError(f"{name} must be {meaning}, got {x!r}.")
+
+
+def axis(name: Any) -> None:
+  """Raises `ValueError` outside of a `shard_map` over the mesh axis, or the axes."""
+  try:
+    lax.axis_size(name)
+  except NameError:
+    raise ValueError(
+      f"{name!r} is no mesh axis here, and is one inside shard_map only: call this from a function "
+      "that shard_map maps over it."
+    ) from None
+
+
+def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:
+  """Raises `ValueError` for arrays that differ along the mesh axes."""
+  axes = {axis} if isinstance(axis, str) else set(axis)
+  if any(axes & jax.typeof(leaf).manual_axis_type.varying for leaf in jax.tree.leaves(x)):
+    raise ValueError(
+      f"{name} must be the same on all devices along {axis!r}, which candidates are spread over: "
+      "give it a spec of shard_map without that axis."
+    )
 
 
 def choice(name: str, value: Any, allowed: Iterable[str]) -> None:

@@ -84,9 +84,12 @@ def parse(text: str | Iterable[str | Measure]) -> tuple[Measure, ...]:
 
   Raises:
     ValueError: for an unknown name, which suggests the nearest, or a bad parameter.
+    TypeError: for what is no names at all.
   """
   if isinstance(text, str):
     text = [text]
+  if not isinstance(text, Iterable):
+    raise TypeError(f"measures must be names, such as 'nDCG@10 RR', or a list, got {text!r}.")
   found: list[Measure] = []
   for item in text:
     if isinstance(item, Measure):

@@ -1,6 +1,5 @@
 """What is asked of every chunk of items, checked and made ready."""
 
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -72,7 +71,12 @@ def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) 
   traced = isinstance(x, jax.core.Tracer)
   # Those of many processes are in reach of none.
   known = not traced and getattr(x, "is_fully_addressable", True)
-  found: Any = np.asarray(x) if known else x
+  try:
+    found: Any = np.asarray(x) if known else x
+  except ValueError:
+    raise ValueError(f"{name} must have rows of one length: pad them with -1.") from None
+  if known and not found.size:
+    found = found.astype(np.int32)
   if not jnp.issubdtype(found.dtype, jnp.integer):
     raise TypeError(f"{name} must be integer ids of items, got {found.dtype}.")
   if found.ndim != ndim or found.shape[0] != queries:
@@ -92,19 +96,10 @@ def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) 
   return x.astype(jnp.int32) if isinstance(x, Array) else jnp.asarray(found.astype(np.int32))
 
 
-def positive(name: str, x: int) -> int:
-  """A positive integer that is known now."""
-  try:
-    x = operator.index(x)
-  except TypeError:
-    raise TypeError(f"{name} must be an int, known before anything runs, got {x!r}.") from None
-  if x < 1:
-    raise ValueError(f"{name} must be at least 1, got {x}.")
-  return x
-
-
 def streams(progress: Progress | None, *inputs: Any) -> bool:
   """Whether the items, the first of the inputs, come from the host chunk by chunk."""
+  if progress is not None:
+    _checks.function("progress", progress, "a function of (done, total), or None")
   traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(inputs))
   if traced and progress is not None:
     raise ValueError("progress is told of outside of jit only: drop it, or the jit.")

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import masking, sorting
+from jaxrank import _checks, masking, sorting
 from jaxrank.corpus import _asked, _sweep
 from jaxrank.corpus._asked import NONE, Asked, Progress
 from jaxrank.corpus._sweep import Place
@@ -81,7 +81,9 @@ def target_ranks(
   """
   asked, items, known = _prepare(queries, items, exclude, similarity, axis_name)
   targets = _asked.ids("targets", targets, len(asked.removed), known, ndim=1)
-  chunk = _asked.positive("chunk", chunk)
+  chunk = _checks.count("chunk", chunk)
+  if axis_name is not None:
+    _checks.same_on_devices("targets", targets, axis_name)
   if not _asked.streams(progress, items, asked, targets):
     return _rank(asked, items, targets, chunk, axis_name)
   rows = np.maximum(np.asarray(targets), 0)
@@ -128,7 +130,7 @@ def top_items(
     ValueError: if shapes do not go together, there are no items, or an id is not one of theirs.
   """
   asked, items, _ = _prepare(queries, items, exclude, similarity, axis_name)
-  k, chunk = _asked.positive("k", k), _asked.positive("chunk", chunk)
+  k, chunk = _checks.count("k", k), _checks.count("chunk", chunk)
   if not _asked.streams(progress, items, asked):
     return tuple(_top(asked, items, k, chunk, axis_name))
   best = _none_yet(asked, items, k)
@@ -146,7 +148,8 @@ def _prepare(
   if n == 0:
     raise ValueError("items must hold at least one item, got an empty corpus.")
   if axis_name is not None:
-    _sweep.check(axis_name)
+    _checks.axis(axis_name)
+    _checks.same_on_devices("queries and exclude", (queries, exclude), axis_name)
   known = n if axis_name is None else None
   if exclude is None:
     removed = jnp.full((q, 0), NONE, np.int32)

@@ -76,7 +76,7 @@ def scores(similarity: Partial, queries: Any, items: Any) -> Array:
   """`[q, c]`, checked for what a caller's function may get wrong."""
   found = similarity(queries, items)
   expected = tuple(jax.tree.leaves(x)[0].shape[0] for x in (queries, items))
-  if getattr(found, "shape", None) != expected or not jnp.issubdtype(found.dtype, jnp.number):
+  if getattr(found, "shape", None) != expected:
     told = getattr(found, "shape", type(found).__name__)
     raise ValueError(f"similarity must return scores [queries, items] = {expected}, got {told}.")
-  return masking.floating(found)
+  return masking.floating(_checks.array("similarity", found))

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._typing import pytree
-from jaxrank.state import reservoir
+from jaxrank.state import moments, reservoir
 from jaxrank.state.moments import Moments
 from jaxrank.state.reservoir import Reservoir
 
@@ -37,6 +37,22 @@ class State:
   reservoir: Reservoir | None
 
 
+@jax.jit
+def merge(a: State, b: State) -> State:
+  """The state of the queries of both."""
+  sample = a.reservoir
+  if sample is not None and b.reservoir is not None:
+    sample = reservoir.merge(sample, b.reservoir)
+  return State(
+    a.names,
+    a.count + b.count,
+    a.empty + b.empty,
+    a.invalid + b.invalid,
+    moments.merge(a.moments, b.moments),
+    sample,
+  )
+
+
 class Summary(NamedTuple):
   """Statistics `[measures]` in float64, of all groups together."""
 
@@ -47,6 +63,7 @@ class Summary(NamedTuple):
 
 def summarize(state: State) -> Summary:
   """The mean, the variance and the standard error of the mean; 0, NaN and NaN of no query."""
+  _check(state)
   weight, square, mean, spread = (
     np.add(*(host(x).astype(np.float64) for x in pair)).reshape(-1, len(state.names))
     for pair in state.moments
@@ -61,6 +78,7 @@ def summarize(state: State) -> Summary:
 
 def quantiles(state: State, q: float) -> np.ndarray:
   """One quantile of each measure, `[measures]`, from the sample."""
+  _check(state)
   if state.reservoir is None:
     raise ValueError("Quantiles need a sample of the queries: pass reservoir=1024 to Evaluator.")
   values, weight = host(state.reservoir.values), host(state.reservoir.weight)
@@ -87,15 +105,22 @@ def apart(axis: str | tuple[str, ...], state: State) -> State:
 
 
 def check_like(
-  state: State, names: tuple[str, ...], groups: tuple[int, ...], size: int | None
+  state: State, names: tuple[str, ...], groups: int | None, size: int | None, or_of_a_group: bool
 ) -> None:
   """Raises `ValueError` for a state of other measures, groups or samples."""
+  _check(state)
+  shape = () if groups is None or (or_of_a_group and not state.invalid.shape) else (groups,)
   own = None if state.reservoir is None else state.reservoir.priority.shape[-1]
-  if (state.names, state.invalid.shape, own) != (names, groups, size):
+  if (state.names, state.invalid.shape, own) != (names, shape, size):
     raise ValueError(
       f"The state is of another evaluator: {state.names}, groups {state.invalid.shape}, "
-      f"reservoir {own}; expected {names}, {groups}, {size}."
+      f"reservoir {own}; expected {names}, {shape}, {size}."
     )
+
+
+def _check(state: State) -> None:
+  if not isinstance(state, State):
+    raise TypeError(f"Expected a State, from init, update or merge, got {type(state).__name__}.")
 
 
 def refuse_empty(state: State) -> None:
