@@ -138,10 +138,19 @@ def axis(name: Any) -> None:
     ) from None
 
 
+def axes_of(axis: str | tuple[str, ...]) -> set[str]:
+  """The names of mesh axes as a set."""
+  return {axis} if isinstance(axis, str) else set(axis)
+
+
+def varying(x: Any) -> frozenset[str]:
+  """The mesh axes along which an array is known to differ between devices."""
+  return jax.typeof(x).manual_axis_type.varying
+
+
 def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:
   """Raises `ValueError` for arrays that differ along the mesh axes."""
-  axes = {axis} if isinstance(axis, str) else set(axis)
-  if any(axes & jax.typeof(leaf).manual_axis_type.varying for leaf in jax.tree.leaves(x)):
+  if any(axes_of(axis) & varying(leaf) for leaf in jax.tree.leaves(x)):
     raise ValueError(
       f"{name} must be the same on all devices along {axis!r}, which candidates are spread over: "
       "give it a spec of shard_map without that axis."

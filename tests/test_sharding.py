@@ -164,6 +164,29 @@ def test_what_an_axis_does_not_divide_is_refused():
   close(own.compute(jax.jit(step)(padded)), own.compute(own.update(own.init(), **odd)).values())
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_what_is_reduced_is_not_reduced_again(check):
+  own = jr.Evaluator("RR", reservoir=4)
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+
+  def reduced(times, axis_name):
+    def call(scores):
+      state = own.update(own.init(KEY, axis_name=axis_name), scores, scores)
+      for _ in range(times):
+        state = own.all_reduce(state, "q")
+      return state.count
+
+    spread = jax.shard_map(call, mesh=mesh, in_specs=P("q"), out_specs=P(), check_vma=check)
+    return jax.eval_shape(spread, jnp.ones((8, 3)))
+
+  assert reduced(1, "q").shape == (1,)
+  if check:
+    with pytest.raises(ValueError, match="reduced already"):
+      reduced(2, "q")
+    with pytest.raises(ValueError, match=r"drawn alike.*axis_name='q'"):
+      reduced(1, None)
+
+
 def test_priorities_differ_between_devices():
   mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
 

@@ -193,10 +193,11 @@ class Evaluator:
       A state, the same on every device.
 
     Raises:
-      ValueError: if the state is not of such an evaluator, or there is no such axis.
+      ValueError: if the state is not of such an evaluator, there is no such axis, or the state is
+        the same on all devices already.
     """
     self._check_own(state)
-    _checks.axis(axis_name)
+    summary.check_apart(state, axis_name)
     count, empty, invalid = lax.psum((state.count, state.empty, state.invalid), axis_name)
     whole = moments.over(axis_name, state.moments)
     sample = None if state.reservoir is None else reservoir.over(axis_name, state.reservoir)

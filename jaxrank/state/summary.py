@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxrank import _checks
 from jaxrank._typing import pytree
 from jaxrank.state import moments, reservoir
 from jaxrank.state.moments import Moments
@@ -102,6 +103,23 @@ def apart(axis: str | tuple[str, ...], state: State) -> State:
     return state
   seed = sample.seed + lax.axis_index(axis).astype(jnp.uint32)
   return dataclasses.replace(state, reservoir=sample._replace(seed=seed))
+
+
+def check_apart(state: State, axis: str | tuple[str, ...]) -> None:
+  """Raises `ValueError` for what must not be added up over devices, as far as JAX can tell."""
+  _checks.axis(axis)
+  axes = _checks.axes_of(axis)
+  if not axes <= _checks.varying(lax.axis_index(axis)):
+    return  # Of a shard_map that was told not to check.
+  if not axes <= _checks.varying(state.count):
+    raise ValueError(
+      f"The state is the same on all devices along {axis!r}: it is reduced already, or has read "
+      "the same queries everywhere, and another sum would count them again."
+    )
+  if state.reservoir is not None and not axes <= _checks.varying(state.reservoir.seed):
+    raise ValueError(
+      f"The samples of all devices were drawn alike: start with init(key, axis_name={axis!r})."
+    )
 
 
 def check_like(
