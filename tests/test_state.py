@@ -466,7 +466,7 @@ def test_other_rankings_stream():
   live = batch(0)["where"].any(-1)
   mean = own.compute(state)["RR"]
   assert mean == pytest.approx(np.mean(np.asarray(values)[live]), rel=1e-6)
-  plain = evaluator().update(evaluator().init(), **batch(0))
+  plain = updating()(evaluator().init(), batch(0))
   assert mean > evaluator().compute(plain)["RR"]
 
 

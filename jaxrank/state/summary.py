@@ -88,10 +88,11 @@ def quantiles(state: State, q: float) -> np.ndarray:
 
 def of_group(state: State, group: int) -> State:
   """The state of one group, which has no group axis."""
-  part = jax.tree.map(lambda x: x[group], dataclasses.replace(state, reservoir=None))
+  part = jax.tree.map(lambda x: host(x)[group], dataclasses.replace(state, reservoir=None))
   sample = state.reservoir
   if sample is not None:
-    sample = sample._replace(weight=jnp.where(sample.group == group, sample.weight, 0))
+    own = host(sample.group) == group
+    sample = sample._replace(weight=np.where(own, host(sample.weight), np.float32(0)))
   return dataclasses.replace(part, reservoir=sample)
 
 
