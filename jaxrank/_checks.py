@@ -77,11 +77,15 @@ def array(name: str, x: Any) -> Array:
     got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
     first = str(error).split("\n")[0]
     raise TypeError(f"{name} must be a numeric array, got {got}: {first}") from None
-  if jnp.issubdtype(x.dtype, jnp.complexfloating) or not (
-    jnp.issubdtype(x.dtype, jnp.number) or x.dtype == jnp.bool_
-  ):
-    raise TypeError(f"{name} must be real, integer or boolean, got {x.dtype}.")
+  real(name, x.dtype)
   return x
+
+
+def real(name: str, dtype: Any) -> None:
+  """Raises `TypeError` for a dtype that is not of real numbers or booleans."""
+  kinds = (jnp.floating, jnp.integer, jnp.bool_)
+  if not any(jnp.issubdtype(dtype, kind) for kind in kinds):
+    raise TypeError(f"{name} must be real, integer or boolean, got {dtype}.")
 
 
 def same_shape(name: str, x: Array, other: str, y: Array) -> None:

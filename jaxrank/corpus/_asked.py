@@ -58,7 +58,7 @@ def vectors(queries: Any, items: Any) -> None:
         f"{name} must have shape [{name}, d] for a similarity by name, got "
         f"{getattr(x, 'shape', type(x).__name__)}; pass a function as similarity."
       )
-    _checks.array(name, np.zeros(0, x.dtype))
+    _checks.real(name, x.dtype)
   if queries.shape[1] != items.shape[1]:
     raise ValueError(
       "queries and items must have vectors of one length, [queries, d] and [items, d], got "

@@ -23,11 +23,6 @@ def scorer(similarity: Similarity) -> Partial:
   return _NAMED[similarity]
 
 
-def takes_vectors(similarity: Similarity) -> bool:
-  """Whether queries and items must be `[q, d]` and `[n, d]`."""
-  return isinstance(similarity, str)
-
-
 def _dot(queries: Array, items: Array) -> Array:
   queries, items = _alike(queries, items)
   # One row alone goes to a matrix-vector product, which rounds the last columns differently.

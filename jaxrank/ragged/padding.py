@@ -184,7 +184,7 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
     raise ValueError(f"query_ids, scores and labels must be flat: {error}") from None
   for name, x in zip(("scores", "labels"), arrays[1:], strict=True):
     if x.size:
-      _checks.array(name, np.zeros(0, x.dtype))
+      _checks.real(name, x.dtype)
   if arrays[0].ndim != 1 or len({array.shape for array in arrays}) != 1:
     ids, scores, labels = (array.shape for array in arrays)
     raise ValueError(

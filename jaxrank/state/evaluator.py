@@ -76,7 +76,7 @@ class Evaluator:
     _checks.choice("invalid", self.invalid, INVALID)
     for name in ("groups", "reservoir"):
       if getattr(self, name) is not None:
-        _checks.count(name, getattr(self, name))
+        object.__setattr__(self, name, _checks.count(name, getattr(self, name)))
     _checks.function("ranking", self.ranking, "one such as Exact() or Logistic(1.0)")
 
   @functools.cached_property

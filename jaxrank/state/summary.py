@@ -92,7 +92,8 @@ def of_group(state: State, group: int) -> State:
   sample = state.reservoir
   if sample is not None:
     own = host(sample.group) == group
-    sample = sample._replace(weight=np.where(own, host(sample.weight), np.float32(0)))
+    weight = jnp.asarray(np.where(own, host(sample.weight), np.float32(0)))
+    sample = sample._replace(weight=weight)
   return dataclasses.replace(part, reservoir=sample)
 
 
