@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 
@@ -39,6 +39,17 @@ def lists(
   return scores, labels, mask(where, scores)
 
 
+def whole(scores: Array) -> None:
+  """Raises `ValueError` for lists that an Explicit mesh splits, which cannot be sorted."""
+  spec = jax.typeof(scores).sharding.spec
+  if len(spec) == scores.ndim and spec[-1] is not None:
+    raise ValueError(
+      f"The candidates of a query are split over {spec[-1]!r}: rank them with "
+      f"jaxrank.Sharded({spec[-1]!r}) inside shard_map, or split over queries alone, with "
+      "jax.sharding.reshard(scores, jax.P(axis))."
+    )
+
+
 def mask(where: Any, like: Array) -> Array:
   """A boolean mask of the shape of `like`; all True for None."""
   if where is None:
@@ -63,12 +74,18 @@ def array(name: str, x: Any) -> Array:
   try:
     x = jnp.asarray(x)
   except (TypeError, ValueError) as error:
-    raise TypeError(f"{name} must be a numeric array, got {type(x).__name__}: {error}") from None
-  if jnp.issubdtype(x.dtype, jnp.complexfloating) or not (
-    jnp.issubdtype(x.dtype, jnp.number) or x.dtype == jnp.bool_
-  ):
-    raise TypeError(f"{name} must be real, integer or boolean, got {x.dtype}.")
+    got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
+    first = str(error).split("\n")[0]
+    raise TypeError(f"{name} must be a numeric array, got {got}: {first}") from None
+  real(name, x.dtype)
   return x
+
+
+def real(name: str, dtype: Any) -> None:
+  """Raises `TypeError` for a dtype that is not of real numbers or booleans."""
+  kinds = (jnp.floating, jnp.integer, jnp.bool_)
+  if not any(jnp.issubdtype(dtype, kind) for kind in kinds):
+    raise TypeError(f"{name} must be real, integer or boolean, got {dtype}.")
 
 
 def same_shape(name: str, x: Array, other: str, y: Array) -> None:
@@ -95,12 +112,14 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
   return k
 
 
-def count(name: str, n: Any, least: int = 1) -> int:
-  """An integer that is known now, no less than `least`."""
+def count(name: str, x: Any, least: int = 1) -> int:
+  """A number of things, known now."""
   try:
-    n = operator.index(n)
+    n = None if isinstance(x, bool | np.bool_) else operator.index(x)
   except TypeError:
-    raise TypeError(f"{name} must be an int, known before anything runs, got {n!r}.") from None
+    n = None
+  if n is None:
+    raise TypeError(f"{name} must be an int, known before anything runs, got {x!r}.")
   if n < least:
     raise ValueError(f"{name} must be at least {least}, got {n}.")
   return n
@@ -119,10 +138,40 @@ def flag(name: str, value: Any) -> None:
     raise TypeError(f"{name} must be True or False, got {value!r}.")
 
 
-def function(name: str, value: Any, such_as: str) -> None:
-  """Raises `TypeError` for what cannot be called."""
-  if not callable(value):
-    raise TypeError(f"{name} must be {such_as}, got {value!r}.")
+def function(name: str, x: Any, meaning: str) -> None:
+  """Raises `TypeError` for what cannot be called, or is a class."""
+  if not callable(x) or isinstance(x, type):
+    raise TypeError(f"{name} must be {meaning}, got {x!r}.")
+
+
+def axis(name: Any) -> None:
+  """Raises `ValueError` outside of a `shard_map` over the mesh axis, or the axes."""
+  try:
+    lax.axis_size(name)
+  except NameError:
+    raise ValueError(
+      f"{name!r} is no mesh axis here, and is one inside shard_map only: call this from a function "
+      "that shard_map maps over it."
+    ) from None
+
+
+def axes_of(axis: str | tuple[str, ...]) -> set[str]:
+  """The names of mesh axes as a set."""
+  return {axis} if isinstance(axis, str) else set(axis)
+
+
+def varying(x: Any) -> frozenset[str]:
+  """The mesh axes along which an array is known to differ between devices."""
+  return jax.typeof(x).manual_axis_type.varying
+
+
+def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:
+  """Raises `ValueError` for arrays that differ along the mesh axes."""
+  if any(axes_of(axis) & varying(leaf) for leaf in jax.tree.leaves(x)):
+    raise ValueError(
+      f"{name} must be the same on all devices along {axis!r}, which candidates are spread over: "
+      "give it a spec of shard_map without that axis."
+    )
 
 
 def choice(name: str, value: Any, allowed: Iterable[str]) -> None:

@@ -84,6 +84,7 @@ def parse(text: str | Iterable[str | Measure]) -> tuple[Measure, ...]:
 
   Raises:
     ValueError: for an unknown name, which suggests the nearest, or a bad parameter.
+    TypeError: for what is no names at all.
   """
   if isinstance(text, str):
     text = [text]

@@ -16,6 +16,7 @@ from jaxrank._typing import pytree
 from jaxrank.query import shared
 from jaxrank.ranking import ExactQuery
 from jaxrank.ranks import TargetRanks
+from jaxrank.ranks.target import checked, counted, lists
 
 Axis = str | tuple[str, ...]
 
@@ -95,7 +96,8 @@ class Sharded:
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None
   ) -> ShardedQuery:
     """Ranks one query; `k` is the largest rank that will be asked for."""
-    _check_dtype(_lists(self.axis_name, scores))
+    _checks.axis(self.axis_name)
+    _check_dtype(scores)
     return ShardedQuery(self.axis_name, scores, labels, where, k)
 
   def any(self, which: Array, axis: int | None = None) -> Array:
@@ -120,13 +122,14 @@ def top(
 
   Raises:
     ValueError: if `k` is not from 1 to the number of candidates, padding included.
-    TypeError: for scores of 64 bits or integers of 32.
+    TypeError: for scores of 64 bits or integers of 32, or a `k` that is none.
   """
-  scores = _lists(axis_name, scores)
+  _checks.axis(axis_name)
+  scores = lists(scores)
   where = _checks.mask(where, scores)
   _check_dtype(scores)
   n = scores.shape[-1]
-  if not 1 <= k <= n * lax.axis_size(axis_name):
+  if _checks.count("k", k) > n * lax.axis_size(axis_name):
     raise ValueError(f"k must be from 1 to {n * lax.axis_size(axis_name)} candidates, got {k}.")
 
   def query(scores: Array, where: Array) -> tuple[Array, Array]:
@@ -159,47 +162,14 @@ def target_ranks(
     Ranks `[...]`, int32.
 
   Raises:
-    ValueError: if shapes do not go together.
+    ValueError: if shapes do not go together, or targets differ between devices.
     TypeError: if `where` is not boolean, or `targets` are not integers.
   """
-  scores, targets = _lists(axis_name, scores), _checks.array("targets", targets)
-  if not jnp.issubdtype(targets.dtype, jnp.integer):
-    raise TypeError(f"targets must be integer indices of candidates, got {targets.dtype}.")
-  if targets.shape != scores.shape[:-1]:
-    raise ValueError(
-      f"targets must have one index a query, shape {scores.shape[:-1]}, got {targets.shape}."
-    )
-  where = _checks.mask(where, scores)
-  valid = where & (scores == scores)
-  index = sorting.slots(scores) + lax.axis_index(axis_name) * scores.shape[-1]
-  chosen = valid & (index == targets[..., None].astype(jnp.int32))
-  own = jnp.sum(jnp.where(chosen, scores, jnp.zeros_like(scores)), -1, dtype=scores.dtype)
-  score = lax.psum(own, axis_name)[..., None]
-
-  def count(which: Array) -> Array:
-    return lax.psum(jnp.sum(which, -1, dtype=jnp.int32), axis_name)
-
-  found = count(chosen) > 0
-  optimistic = jnp.where(found, 1 + count(valid & (scores > score)), 0)
-  pessimistic = jnp.where(found, count(valid & (scores >= score)), 0)
-  # Where all scores are NaN it is no padding yet: it must not vanish, but be NaN.
-  candidates = jnp.maximum(count(valid), (count(where) > 0).astype(jnp.int32))
-  return TargetRanks(optimistic, pessimistic, candidates)
-
-
-def _lists(axis_name: Axis, scores: ArrayLike) -> Array:
-  """Scores `[..., n]`, of a function that is mapped over the axis."""
-  try:
-    lax.axis_size(axis_name)
-  except NameError:
-    raise ValueError(
-      f"Candidates are spread over the mesh axis {axis_name!r} inside shard_map only: call this "
-      "from a function that shard_map maps over it."
-    ) from None
-  scores = _checks.array("scores", scores)
-  if scores.ndim == 0:
-    raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
-  return scores
+  _checks.axis(axis_name)
+  scores, targets, where = checked(scores, targets, where)
+  _checks.same_on_devices("targets", targets, axis_name)
+  targets -= lax.axis_index(axis_name) * scores.shape[-1]
+  return counted(scores, targets, where, lambda x: lax.psum(x, axis_name))
 
 
 def _check_dtype(scores: Array) -> None:

@@ -95,8 +95,8 @@ def test_sampled_metrics_mislead_and_corrected_ones_less():
   [
     (lambda: corpus.unsampled_rank([0], 5, 10), "ranks must be from 1 to sampled"),
     (lambda: corpus.unsampled_rank([7], 5, 10), "ranks must be from 1 to sampled"),
-    (lambda: corpus.unsampled_rank([1], 0, 10), "sampled must be positive"),
-    (lambda: corpus.unsampled_metric(hits, 5, 0), "items must be positive"),
+    (lambda: corpus.unsampled_rank([1], 0, 10), "sampled must be at least 1"),
+    (lambda: corpus.unsampled_metric(hits, 5, 0), "items must be at least 1"),
     (lambda: corpus.unsampled_metric(hits, 5, 10, tradeoff=2), "tradeoff must be from 0 to 1"),
     (lambda: corpus.unsampled_metric(sum, 5, 10), "one value a rank"),
   ],
@@ -104,6 +104,15 @@ def test_sampled_metrics_mislead_and_corrected_ones_less():
 def test_what_is_out_of_range_is_told(call, message):
   with pytest.raises(ValueError, match=message):
     call()
+
+
+def test_what_is_no_number_is_told():
+  with pytest.raises(TypeError, match="items must be an int"):
+    corpus.unsampled_metric(hits, 5, 10.5)
+  with pytest.raises(TypeError, match="metric must be a function"):
+    corpus.unsampled_metric("mrr", 5, 10)
+  with pytest.raises(ValueError, match="metric must be finite, got inf at rank 1"):
+    corpus.unsampled_metric(lambda r: np.where(r == 1, np.inf, 0), 5, 10)
 
 
 def test_one_item_is_always_first():

@@ -178,9 +178,9 @@ def test_a_length_too_small_names_the_query():
 
 
 def test_a_length_is_a_count():
-  with pytest.raises(ValueError, match="length must not be negative, got -1"):
+  with pytest.raises(ValueError, match="length must be at least 0, got -1"):
     ragged.pad([], [], [], length=-1)
-  with pytest.raises(TypeError, match="float"):
+  with pytest.raises(TypeError, match="length must be an int, .* got 2.5"):
     ragged.pad([1], [0.5], [1], length=2.5)
 
 
@@ -193,6 +193,34 @@ def test_lengths_must_be_positive_integers(lengths):
 def test_a_query_needs_a_name():
   with pytest.raises(ValueError, match="got nan in row 1"):
     ragged.pad([1.0, np.nan], [0.5, 1.0], [0, 1])
+
+
+@pytest.mark.parametrize(
+  ("columns", "error", "message"),
+  [
+    ((["a", None], [0.5, 1.0], [0, 1]), TypeError, "query_ids must be of one dtype that sorts"),
+    (([[1], [1, 2]], [0.5, 1.0], [0, 1]), ValueError, "must be flat"),
+    (([1, 1], ["a", "b"], [0, 1]), TypeError, "scores must be real.* got <U1"),
+    (([1, 1], [0.5, 1.0], [None, 1]), TypeError, "labels must be real.* got object"),
+    (([1, 1], [0.5, 1.0], [1j, 1]), TypeError, "labels must be real"),
+  ],
+)
+def test_columns_that_are_no_numbers_are_told(columns, error, message):
+  with pytest.raises(error, match=message):
+    ragged.pad(*columns)
+
+
+def test_padding_goes_with_no_jit():
+  with pytest.raises(TypeError, match="outside of jit"):
+    jax.jit(lambda scores: ragged.pad([1, 1], scores, [0, 1]).scores)(np.ones(2))
+
+
+@pytest.mark.parametrize("padded", [None, np.ones((2, 2)), (np.ones(2), np.ones(2))])
+def test_what_was_not_padded_is_told(padded):
+  with pytest.raises(TypeError, match="what pad or pad_buckets returned"):
+    ragged.batches(padded)
+  with pytest.raises(TypeError, match="what pad or pad_buckets returned"):
+    ragged.unpad(padded, padded)
 
 
 def test_unpad_names_values_that_do_not_fit():
@@ -233,10 +261,11 @@ def test_many_sizes_are_rounded_up():
   assert sizes.sum() <= cells <= 1.07 * sizes.sum()
 
 
-@pytest.mark.parametrize("change", [{"buckets": 0}, {"buckets": 2, "lengths": [4]}])
-def test_buckets_replace_lengths(change):
-  with pytest.raises(ValueError, match="buckets must be a positive number"):
-    ragged.pad_buckets([0], [0.0], [0], **change)
+def test_buckets_replace_lengths():
+  with pytest.raises(ValueError, match="buckets must be at least 1, got 0"):
+    ragged.pad_buckets([0], [0.0], [0], buckets=0)
+  with pytest.raises(ValueError, match="in place of lengths"):
+    ragged.pad_buckets([0], [0.0], [0], buckets=2, lengths=[4])
 
 
 @pytest.mark.parametrize("buckets", [None, 2])
@@ -286,3 +315,9 @@ def test_nothing_gives_no_batches():
 def test_batches_need_room(change):
   with pytest.raises(ValueError, match="must be at least 1, got 0"):
     ragged.batches(ragged.pad([0], [0.0], [0]), **change)
+
+
+@pytest.mark.parametrize("name", ["cells", "ahead", "sharding", "progress"])
+def test_batches_name_what_is_of_no_use(name):
+  with pytest.raises(TypeError, match=f"{name} must be"):
+    ragged.batches(ragged.pad([0], [0.0], [0]), **{name: 2.5})

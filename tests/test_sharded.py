@@ -1,6 +1,7 @@
 """Candidates of one query spread over four devices: the same values as on one."""
 
 import functools
+import math
 
 import cases
 import jax
@@ -33,6 +34,21 @@ def same(actual, expected):
   np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
 
 
+def others(scores, labels, where, **options):
+  """Metrics that no name stands for, and deeper cut-offs."""
+  options["where"] = where
+  return [
+    jr.precision(scores, labels, k=N + 5, **options),
+    jr.average_precision(scores, labels, k=3, normalizer="retrieved", **options),
+    jr.ndcg(scores, labels, k=20, discount=jr.discounts.geometric(0.9), **options),
+  ]
+
+
+def largest(program):
+  """How many numbers the devices exchange at a time, at most."""
+  return max(map(math.prod, two_processes.exchanged(program)))
+
+
 def test_metrics_are_those_of_one_device():
   @jax.jit
   @over_items
@@ -42,31 +58,22 @@ def test_metrics_are_those_of_one_device():
   expected = jr.evaluate(MEASURES, *LISTS[:2], where=LISTS[2])
   assert 0 < np.isnan(expected["RR"]).sum() < QUERIES / 2
   assert len(expected) == len(MEASURES.split())
-  for name, values in spread(*LISTS).items():
-    same(values, expected[name])
   program = spread.lower(*LISTS).compile()
-  shapes = two_processes.gathered(program)
-  assert shapes
+  for name, values in program(*LISTS).items():
+    same(values, expected[name])
   # The best few of each device, at most.
-  assert all(int(shape[:-1].split(",")[-1]) <= 4 * K for shape in shapes)
+  assert QUERIES < largest(program) <= QUERIES * 4 * K
 
 
-@pytest.mark.parametrize(
-  "metric",
-  [
-    functools.partial(jr.precision, k=N + 5),
-    functools.partial(jr.average_precision, k=3, normalizer="retrieved"),
-    functools.partial(jr.ndcg, k=20, discount=jr.discounts.geometric(0.9)),
-  ],
-)
-def test_other_metrics_and_deeper_cutoffs(metric):
-  spread = over_items(lambda s, x, w: metric(s, x, where=w, ranking=SHARDED))
-  same(jax.jit(spread)(*LISTS), metric(*LISTS[:2], where=LISTS[2]))
+def test_other_metrics_and_deeper_cutoffs():
+  spread = jax.jit(over_items(lambda *lists: others(*lists, ranking=SHARDED)))
+  for values, expected in zip(spread(*LISTS), others(*LISTS), strict=True):
+    same(values, expected)
 
 
-def test_counting_metrics_gather_nothing():
+def test_counting_metrics_exchange_counts():
   spread = over_items(lambda s, x, w: jr.reciprocal_rank(s, x, where=w, ranking=SHARDED))
-  assert not two_processes.gathered(jax.jit(spread).lower(*LISTS).compile())
+  assert largest(jax.jit(spread).lower(*LISTS).compile()) == QUERIES
 
 
 def test_queries_and_candidates_spread_both():
@@ -118,12 +125,12 @@ def test_ranks_of_targets_are_those_of_one_device():
     in_specs=(P(None, "items"), P(), P(None, "items")),
     out_specs=P(),
   )
-  found, expected = jax.jit(spread)(scores, targets, where), None
+  program = jax.jit(spread).lower(scores, targets.astype(np.int32), where).compile()
+  found = program(scores, targets.astype(np.int32), where)
   expected = jr.ranks.from_scores(scores, targets, where=where)
   jax.tree.map(np.testing.assert_array_equal, found, expected)
   assert 0 < np.sum(np.asarray(found.optimistic) > 0) < QUERIES
-  program = jax.jit(spread).lower(scores, targets, where).compile()
-  assert not two_processes.gathered(program)
+  assert largest(program) == QUERIES
 
 
 def test_mistakes():
@@ -142,6 +149,16 @@ def test_mistakes():
     jax.jit(over_items(lambda s: jr.sharded.top(s, N + 1, "items")))(lists[0])
   with pytest.raises(TypeError, match="integer indices"):
     jax.jit(over_items(lambda s: jr.sharded.target_ranks(s, jnp.ones(3), "items")))(lists[0])
+  with pytest.raises(TypeError, match="k must be an int"):
+    jax.jit(over_items(lambda s: jr.sharded.top(s, 2.0, "items")))(lists[0])
+  spread = jax.shard_map(
+    lambda s, t: jr.sharded.target_ranks(s, t[: len(s)], "items"),
+    mesh=jax.make_mesh((4,), ("items",), axis_types=(AxisType.Auto,)),
+    in_specs=(P(None, "items"), P("items")),
+    out_specs=P(),
+  )
+  with pytest.raises(ValueError, match="targets must be the same on all devices"):
+    spread(lists[0][:2], np.zeros(8, int))
   few = jax.jit(over_items(lambda s: jr.sharded.target_ranks(s, jnp.arange(3), "items")))
   with pytest.raises(ValueError, match=r"one index a query, shape \(96,\), got \(3,\)"):
     few(lists[0])

@@ -53,17 +53,18 @@ def check(state):
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
 def test_queries_spread_over_a_mesh(kind):
   mesh = jax.make_mesh((4,), ("q",), axis_types=(kind,))
-  update = jax.jit(lambda state, arrays: OWN.update(state, **arrays), donate_argnums=0)
+  place = functools.partial(NamedSharding, mesh)
+  update = jax.jit(lambda state, arrays: OWN.update(state, **arrays), out_shardings=place(P()))
   with jax.set_mesh(mesh):
-    state = OWN.init(KEY)
-    for i in range(BATCHES):
-      spread = jax.device_put(batch(i), NamedSharding(mesh, P("q")))
-      state = update(state, spread)
-    program = update.lower(state, spread).compile()
+    state = jax.device_put(OWN.init(KEY), place(P()))
+    batches = [jax.device_put(batch(i), place(P("q"))) for i in range(BATCHES)]
+    program = update.lower(state, batches[0]).compile()
+    for arrays in batches:
+      state = program(state, arrays)
   check(state)
-  assert "all-reduce" in program.as_text()
+  assert two_processes.exchanged(program)
   # The sample alone needs all values of the queries, never a score.
-  assert not any(f"{N}]" in shape for shape in two_processes.gathered(program))
+  assert not any(N in shape for shape in two_processes.exchanged(program))
 
 
 def test_all_reduce_inside_a_shard_map():
@@ -76,31 +77,75 @@ def test_all_reduce_inside_a_shard_map():
     state, _ = lax.scan(step, OWN.init(KEY, axis_name="q"), data)
     return OWN.all_reduce(state, "q")
 
-  check(evaluated(DATA))
   program = evaluated.lower(DATA).compile()
-  assert not any(f"{N}]" in shape for shape in two_processes.gathered(program))
+  check(program(DATA))
+  assert two_processes.exchanged(program)
+  assert not any(N in shape for shape in two_processes.exchanged(program))
 
 
-@pytest.mark.parametrize("measures", ["nDCG@3 P@5", "AP ERR@5"])
-@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-def test_no_metric_gathers_anything(kind, measures):
-  """Neither those that would select from lists so long, nor those that sort."""
+# Some select from lists so long, and some sort them.
+WIDE = cases.draw(0, QUERIES, 40, most_orders=10**40)[:3]
+LOSSES = ["softmax", "pairwise_logistic", "lambda_rank", "list_mle", "approx_ndcg", "softrank_ndcg"]
+
+
+@functools.cache
+def alone(measures):
+  return jr.evaluate(measures, *WIDE[:2], where=WIDE[2])
+
+
+@pytest.mark.parametrize(
+  ("kind", "measures"),
+  [
+    (AxisType.Auto, "nDCG@3 P@5"),
+    (AxisType.Explicit, "nDCG@3 P@5"),
+    (AxisType.Auto, "AP ERR@5 Success@2"),
+  ],
+)
+def test_metrics_exchange_no_score(kind, measures):
   mesh = jax.make_mesh((4,), ("q",), axis_types=(kind,))
-  lists = cases.draw(0, QUERIES, 40, most_orders=10**40)[:3]
   evaluate = lambda s, x, w: jr.evaluate(measures, s, x, where=w)  # noqa: E731
   with jax.set_mesh(mesh):
-    spread = jax.device_put(lists, NamedSharding(mesh, P("q")))
+    spread = jax.device_put(WIDE, NamedSharding(mesh, P("q")))
     program = jax.jit(evaluate).lower(*spread).compile()
-  assert not two_processes.gathered(program)
+  # Whether any device has ties, say.
+  assert not any(two_processes.exchanged(program))
   for name, values in program(*spread).items():
-    np.testing.assert_allclose(values, evaluate(*lists)[name], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(values, alone(measures)[name], rtol=1e-6, atol=1e-6)
 
 
-def test_a_gathered_score_would_be_found():
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_and_their_gradients_exchange_no_score(name):
   mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
-  whole = jax.jit(jnp.negative, out_shardings=NamedSharding(mesh, P()))
-  scores = jax.device_put(batch(0)["scores"], NamedSharding(mesh, P("q")))
-  assert two_processes.gathered(whole.lower(scores).compile()) == [f"f32[{QUERIES},{N}]"]
+
+  def mean(scores, labels, where):
+    return jr.aggregate(getattr(jr.losses, name)(scores, labels, where=where))
+
+  spread = jax.device_put([WIDE[0], WIDE[1], WIDE[2]], NamedSharding(mesh, P("q")))
+  program = jax.jit(jax.value_and_grad(mean)).lower(*spread).compile()
+  assert two_processes.exchanged(program)
+  assert not any(two_processes.exchanged(program))
+
+
+def test_an_exchanged_score_would_be_found():
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+  place = functools.partial(NamedSharding, mesh)
+  scores = jax.device_put(np.zeros((QUERIES, 8), np.float32), place(P("q")))
+
+  def found(turned, spec):
+    program = jax.jit(turned, out_shardings=place(spec)).lower(scores).compile()
+    return two_processes.exchanged(program)
+
+  assert found(jnp.negative, P()) == [[QUERIES, 8]]
+  assert any(found(jnp.negative, P(None, "q")))
+  assert any(found(lambda x: jnp.roll(x, 1, axis=0), P("q")))
+
+
+def test_split_candidates_are_told_from_split_queries():
+  mesh = jax.make_mesh((4,), ("items",), axis_types=(AxisType.Explicit,))
+  with jax.set_mesh(mesh):
+    scores, labels, _ = jax.device_put(WIDE, NamedSharding(mesh, P(None, "items")))
+    with pytest.raises(ValueError, match=r"split over 'items'.*Sharded\('items'\).*reshard"):
+      jr.ndcg(scores, labels)
 
 
 def test_what_an_axis_does_not_divide_is_refused():
@@ -117,7 +162,32 @@ def test_what_an_axis_does_not_divide_is_refused():
   with pytest.raises(ValueError, match="divi(de|sible)"):
     jax.jit(step)(odd)
   padded = {name: np.pad(x, ((0, 2), (0, 0))) for name, x in odd.items()}
-  close(own.compute(jax.jit(step)(padded)), own.compute(own.update(own.init(), **odd)).values())
+  values = np.asarray(jr.reciprocal_rank(*list(odd.values())[:2], where=odd["where"]))
+  mean = values[odd["where"].any(-1)].mean()
+  assert own.compute(jax.jit(step)(padded)) == pytest.approx({"RR": mean})
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_what_is_reduced_is_not_reduced_again(check):
+  own = jr.Evaluator("RR", reservoir=4)
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+
+  def reduced(times, axis_name):
+    def call(scores):
+      state = own.update(own.init(KEY, axis_name=axis_name), scores, scores)
+      for _ in range(times):
+        state = own.all_reduce(state, "q")
+      return state.count
+
+    spread = jax.shard_map(call, mesh=mesh, in_specs=P("q"), out_specs=P(), check_vma=check)
+    return jax.eval_shape(spread, jnp.ones((8, 3)))
+
+  assert reduced(1, "q").shape == (1,)
+  if check:
+    with pytest.raises(ValueError, match="reduced already"):
+      reduced(2, "q")
+    with pytest.raises(ValueError, match=r"drawn alike.*axis_name='q'"):
+      reduced(1, None)
 
 
 def test_priorities_differ_between_devices():
@@ -172,4 +242,5 @@ def test_two_processes_are_as_one(tmp_path):
     cut = 3 * QUERIES // 4
     mine = slice(cut) if i == 0 else slice(cut, QUERIES)
     np.testing.assert_allclose(found["slope"][: len(slope[mine])], slope[mine], atol=1e-6)
-    assert not found["gathered"]
+    assert found["exchanged"]
+    assert not any(N in shape for shape in found["exchanged"])

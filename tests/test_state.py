@@ -466,7 +466,7 @@ def test_other_rankings_stream():
   live = batch(0)["where"].any(-1)
   mean = own.compute(state)["RR"]
   assert mean == pytest.approx(np.mean(np.asarray(values)[live]), rel=1e-6)
-  plain = evaluator().update(evaluator().init(), **batch(0))
+  plain = updating()(evaluator().init(), batch(0))
   assert mean > evaluator().compute(plain)["RR"]
 
 
@@ -515,3 +515,33 @@ def test_mistakes():
     grouped.group(grouped.init(), 3)
   with pytest.raises(TypeError, match="inside jit"):
     jax.jit(own.compute)(state)
+  with pytest.raises(TypeError, match="measures must be names"):
+    jr.Evaluator(None)
+  for name in ("groups", "reservoir"):
+    with pytest.raises(TypeError, match=f"{name} must be an int"):
+      jr.Evaluator("RR", **{name: 2.5})
+  for ranking in ("exact", jr.Exact):
+    with pytest.raises(TypeError, match=r"ranking must be one such as Exact\(\)"):
+      jr.Evaluator("RR", ranking=ranking)
+  for key in (0, jax.random.split(jax.random.key(0))):
+    with pytest.raises(TypeError, match="one PRNG key"):
+      jr.Evaluator("RR", reservoir=4).init(key)
+  for call in (own.compute, own.variance, own.interval, lambda x: own.merge(x, state)):
+    with pytest.raises(TypeError, match="Expected a State.* got tuple"):
+      call(lists)
+  with pytest.raises(TypeError, match="Expected a State.* got ndarray"):
+    own.update(*lists, state)
+  for compute in (own.compute, own.standard_error, own.interval):
+    with pytest.raises(ValueError, match="another evaluator"):
+      compute(jr.Evaluator("RR").init())
+  with pytest.raises(ValueError, match="another evaluator"):
+    own.compute(jax.tree.map(lambda x: jnp.stack([x, x]), state))
+  with pytest.raises(ValueError, match="There are no groups"):
+    own.per_group(state)
+  with pytest.raises(TypeError, match="group must be an int"):
+    grouped.group(grouped.init(), 0.5)
+  with pytest.raises(ValueError, match="q must be a number between 0 and 1"):
+    own.quantile(state, [0.1, 0.9])
+  for call in (lambda: own.all_reduce(state, "q"), lambda: own.init(axis_name="q")):
+    with pytest.raises(ValueError, match="'q' is no mesh axis here"):
+      call()

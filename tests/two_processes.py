@@ -51,7 +51,7 @@ def main(address, process, source, target):
     for i in range(len(data["scores"])):
       state = update(state, together(i))
     out["jit"] = report(own, state)
-    out["gathered"] = gathered(update)
+    out["exchanged"] = exchanged(update)
 
     # With collectives by hand.
     @jax.jit
@@ -74,7 +74,7 @@ def main(address, process, source, target):
     out["loss"] = float(value)
     local_slope = multihost_utils.global_array_to_host_local_array(slope, mesh, P("q"))
     out["slope"] = np.asarray(local_slope)[: len(data["scores"][0])].tolist()
-    out["gathered"] += gathered(loss)
+    out["exchanged"] += exchanged(loss)
 
   # Each process on its own, merged at the end.
   update = jax.jit(lambda state, arrays: own.update(state, **arrays))
@@ -99,10 +99,18 @@ def mean_loss(scores, labels, where):
   return jr.aggregate(loss, where=jnp.any(where, -1))
 
 
-def gathered(compiled):
-  """The shapes of what a program gathers."""
-  text = compiled.as_text()
-  return re.findall(r"= \(?(\w+\[[\d,]*\])[^=]* all-gather(?:-start)?\(", text)
+_COLLECTIVE = (
+  r"= ([^=]*?) (?:all-gather|all-reduce|all-to-all|collective-permute|collective-broadcast|"
+  r"ragged-all-to-all|reduce-scatter)(?:-start)?\("
+)
+
+
+def exchanged(compiled):
+  """The shapes of all that the devices of a program hand each other, by any collective."""
+  arrays = " ".join(re.findall(_COLLECTIVE, compiled.as_text()))
+  return [
+    [int(x) for x in re.findall(r"\d+", dims)] for dims in re.findall(r"\[([\d,]*)\]", arrays)
+  ]
 
 
 def report(own, state):

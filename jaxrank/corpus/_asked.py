@@ -58,7 +58,7 @@ def vectors(queries: Any, items: Any) -> None:
         f"{name} must have shape [{name}, d] for a similarity by name, got "
         f"{getattr(x, 'shape', type(x).__name__)}; pass a function as similarity."
       )
-    _checks.array(name, np.zeros(0, x.dtype))
+    _checks.real(name, x.dtype)
   if queries.shape[1] != items.shape[1]:
     raise ValueError(
       "queries and items must have vectors of one length, [queries, d] and [items, d], got "
@@ -71,7 +71,12 @@ def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) 
   traced = isinstance(x, jax.core.Tracer)
   # Those of many processes are in reach of none.
   known = not traced and getattr(x, "is_fully_addressable", True)
-  found: Any = np.asarray(x) if known else x
+  try:
+    found: Any = np.asarray(x) if known else x
+  except ValueError:
+    raise ValueError(f"{name} must have rows of one length: pad them with -1.") from None
+  if known and not found.size:
+    found = found.astype(np.int32)
   if not jnp.issubdtype(found.dtype, jnp.integer):
     raise TypeError(f"{name} must be integer ids of items, got {found.dtype}.")
   if found.ndim != ndim or found.shape[0] != queries:
@@ -93,6 +98,8 @@ def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) 
 
 def streams(progress: Progress | None, *inputs: Any) -> bool:
   """Whether the items, the first of the inputs, come from the host chunk by chunk."""
+  if progress is not None:
+    _checks.function("progress", progress, "a function of (done, total), or None")
   traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(inputs))
   if traced and progress is not None:
     raise ValueError("progress is told of outside of jit only: drop it, or the jit.")

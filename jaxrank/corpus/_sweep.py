@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from jaxrank import sorting
+from jaxrank import _checks, sorting
 from jaxrank.corpus._asked import NONE, Asked, Progress, size
 
 # What is asked, the state, a chunk of items and its place, to the next state.
@@ -117,6 +117,12 @@ def over_devices(call: Callable[..., Any], asked: Asked, items: Any, axis: Axis,
   if mesh is None:
     return call(asked, items, axis, *rest)
   by_query, by_item = (p.spec[0] if not p.mesh.empty else None for p in places)
+  if by_query and by_item and _checks.axes_of(by_query) & _checks.axes_of(by_item):
+    raise ValueError(
+      f"queries, split over {by_query!r}, and items, over {by_item!r}, share a mesh axis: each "
+      "device would rank its queries among its items alone. Make one of them whole, with "
+      "jax.sharding.reshard(queries, jax.P()), or split them over two axes."
+    )
   queries, whole = PartitionSpec(by_query), PartitionSpec()
   specs = ((queries, queries, whole), PartitionSpec(by_item), *(queries for _ in rest))
   given = (asked[:3], items, *rest)
@@ -131,16 +137,6 @@ def over_devices(call: Callable[..., Any], asked: Asked, items: Any, axis: Axis,
     return call(Asked(*asked), items, by_item, *rest)
 
   return jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=queries)(*given)
-
-
-def check(axis: str) -> None:
-  """Raises `ValueError` outside of a `shard_map` over the axis."""
-  try:
-    lax.axis_size(axis)
-  except NameError:
-    raise ValueError(
-      f"axis_name={axis!r} is no axis here: call inside shard_map over it, or drop axis_name."
-    ) from None
 
 
 def offset(items: Any, axis: Axis) -> Any:

@@ -73,7 +73,7 @@ def unsampled_metric(
     `[sampled + 1]`, float64: the value for each sampled rank, from 1 on.
 
   Raises:
-    ValueError: if a number is out of range, or the metric gives other shapes.
+    ValueError: if a number is out of range, or the metric gives other shapes or no numbers.
 
   References:
     Krichene and Rendle, `On sampled metrics for item recommendation
@@ -82,10 +82,14 @@ def unsampled_metric(
   _check(sampled, items)
   if not 0 <= tradeoff <= 1:
     raise ValueError(f"tradeoff must be from 0 to 1, got {tradeoff}.")
+  _checks.function("metric", metric, "a function of ranks")
   ranks = np.arange(1, items + 1)
   values = np.asarray(metric(ranks), np.float64)
   if values.shape != ranks.shape:
     raise ValueError(f"metric must give one value a rank, {ranks.shape}, got {values.shape}.")
+  if not np.isfinite(values).all():
+    at = int(ranks[~np.isfinite(values)][0])
+    raise ValueError(f"metric must be finite, got {values[at - 1]} at rank {at}.")
   size = sampled + 1
   products, share, target = np.zeros((size, size)), np.zeros(size), np.zeros(size)
   for start in range(0, items, _BLOCK):
@@ -110,4 +114,4 @@ def _binomial(draws: int, chance: np.ndarray) -> np.ndarray:
 
 def _check(sampled: int, items: int) -> None:
   for name, value in (("sampled", sampled), ("items", items)):
-    _checks.positive(name, value)
+    _checks.count(name, value)

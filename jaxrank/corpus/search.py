@@ -82,6 +82,8 @@ def target_ranks(
   asked, items, known = _prepare(queries, items, exclude, similarity, axis_name)
   targets = _asked.ids("targets", targets, len(asked.removed), known, ndim=1)
   chunk = _checks.count("chunk", chunk)
+  if axis_name is not None:
+    _checks.same_on_devices("targets", targets, axis_name)
   if not _asked.streams(progress, items, asked, targets):
     return _rank(asked, items, targets, chunk, axis_name)
   rows = np.maximum(np.asarray(targets), 0)
@@ -146,7 +148,8 @@ def _prepare(
   if n == 0:
     raise ValueError("items must hold at least one item, got an empty corpus.")
   if axis_name is not None:
-    _sweep.check(axis_name)
+    _checks.axis(axis_name)
+    _checks.same_on_devices("queries and exclude", (queries, exclude), axis_name)
   known = n if axis_name is None else None
   if exclude is None:
     removed = jnp.full((q, 0), NONE, np.int32)

@@ -23,11 +23,6 @@ def scorer(similarity: Similarity) -> Partial:
   return _NAMED[similarity]
 
 
-def takes_vectors(similarity: Similarity) -> bool:
-  """Whether queries and items must be `[q, d]` and `[n, d]`."""
-  return isinstance(similarity, str)
-
-
 def _dot(queries: Array, items: Array) -> Array:
   queries, items = _alike(queries, items)
   # One row alone goes to a matrix-vector product, which rounds the last columns differently.
@@ -76,7 +71,7 @@ def scores(similarity: Partial, queries: Any, items: Any) -> Array:
   """`[q, c]`, checked for what a caller's function may get wrong."""
   found = similarity(queries, items)
   expected = tuple(jax.tree.leaves(x)[0].shape[0] for x in (queries, items))
-  if getattr(found, "shape", None) != expected or not jnp.issubdtype(found.dtype, jnp.number):
+  if getattr(found, "shape", None) != expected:
     told = getattr(found, "shape", type(found).__name__)
     raise ValueError(f"similarity must return scores [queries, items] = {expected}, got {told}.")
-  return masking.floating(found)
+  return masking.floating(_checks.array("similarity", found))

@@ -114,7 +114,7 @@ def ask(
   subtopics: bool = False,
 ) -> list[Any]:
   """Ranks every query once and answers all questions, as arrays `[...]`."""
-  _checks.function("ranking", ranking, "a ranking such as jr.Exact() or jr.Laplace(1.0)")
+  _checks.function("ranking", ranking, "one such as Exact() or Logistic(1.0)")
   with _width(scores) as narrow:
     scores, labels, where = _checks.lists(scores, labels, where, subtopics)
     arrays, plain, tree = _split([question.parameters for question in questions])
@@ -125,6 +125,8 @@ def ask(
     kernels = tuple(question.kernel for question in questions)
     depths = [question.depth for question in questions]
     depth = max((d for d in depths if d is not None), default=0) if None not in depths else None
+    if depth != 0:
+      _checks.whole(scores)
     spec = (kernels, plain, tree, depth)
     return narrow(_answer(spec, arrays, own, ranking, scores, labels, where))
 

@@ -1,9 +1,10 @@
 """The lengths to which queries are padded."""
 
-import operator
 from collections.abc import Sequence
 
 import numpy as np
+
+from jaxrank import _checks
 
 # So many sizes are told apart when lengths are chosen; more are rounded up.
 _SIZES = 1024
@@ -16,12 +17,9 @@ def choices(
   if buckets is None:
     longest = int(sizes.max(initial=0))
     return 2 ** np.arange(longest.bit_length() + 1) if lengths is None else _given(lengths)
-  if lengths is not None or operator.index(buckets) < 1:
-    raise ValueError(
-      f"buckets must be a positive number of lengths, in place of lengths, got {buckets} and "
-      f"lengths={lengths}"
-    )
-  return _least_padding(sizes, buckets)
+  if lengths is not None:
+    raise ValueError(f"buckets are in place of lengths, got {buckets} and lengths={lengths}")
+  return _least_padding(sizes, _checks.count("buckets", buckets))
 
 
 def _least_padding(sizes: np.ndarray, buckets: int) -> np.ndarray:

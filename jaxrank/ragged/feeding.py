@@ -1,13 +1,13 @@
 """`batches`: padded queries in fixed shapes, sent to the device ahead of time."""
 
 import collections
-import operator
 from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import numpy as np
 
-from jaxrank.ragged.padding import Batch, pad_buckets  # noqa: F401, of the example
+from jaxrank import _checks
+from jaxrank.ragged.padding import Batch, as_list, pad_buckets  # noqa: F401, of the example
 
 
 def batches(
@@ -43,11 +43,16 @@ def batches(
 
   Raises:
     ValueError: `cells` or `ahead` is less than 1.
+    TypeError: what is padded, a number, the sharding or `progress` is none.
   """
-  for name, value in (("cells", cells), ("ahead", ahead)):
-    if operator.index(value) < 1:
-      raise ValueError(f"{name} must be at least 1, got {value}")
-  groups = [padded] if isinstance(padded, Batch) else list(padded)
+  cells, ahead = _checks.count("cells", cells), _checks.count("ahead", ahead)
+  if progress is not None:
+    _checks.function("progress", progress, "a function of (done, queries), or None")
+  if not isinstance(sharding, jax.sharding.Sharding | None):
+    raise TypeError(
+      f"sharding must be such as NamedSharding(mesh, P('data')), got {type(sharding).__name__}."
+    )
+  groups = as_list(padded)
   devices = len(sharding.device_set) if sharding is not None else 1
   total = sum(len(group.query_ids) for group in groups)
 

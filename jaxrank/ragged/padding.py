@@ -1,12 +1,13 @@
 """`pad`, `pad_buckets` and `unpad`: flat rows to padded arrays and back."""
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxrank import _checks
 from jaxrank.ragged import _lengths
 
 
@@ -63,9 +64,7 @@ def pad(
   ids, sizes, order = _group(flat_ids)
   if length is None:
     length = int(sizes.max(initial=0))
-  length = operator.index(length)
-  if length < 0:
-    raise ValueError(f"length must not be negative, got {length}")
+  length = _checks.count("length", length, least=0)
   _check_fits("length", length, ids, sizes)
   return _fill(ids, sizes, order, flat_scores, flat_labels, length)
 
@@ -137,8 +136,9 @@ def unpad(batch: Batch | Sequence[Batch], values: ArrayLike | Sequence[ArrayLike
     ValueError: the values have another shape than the batch, there are more or fewer of them than
       batches, or the batches do not hold each row of the flat input once.
   """
-  batches = [batch] if isinstance(batch, Batch) else list(batch)
-  arrays = list(cast(Sequence[ArrayLike], [values] if isinstance(batch, Batch) else values))
+  batches = as_list(batch)
+  one = isinstance(batch, Batch) or not isinstance(values, Iterable)
+  arrays = list(cast(Sequence[ArrayLike], [values] if one else values))
   if len(arrays) != len(batches):
     raise ValueError(
       f"unpad takes one array of values per batch, got {len(arrays)} for {len(batches)} batches"
@@ -151,6 +151,16 @@ def unpad(batch: Batch | Sequence[Batch], values: ArrayLike | Sequence[ArrayLike
   result = np.empty_like(flat)
   result[rows] = flat
   return result
+
+
+def as_list(batch: Batch | Iterable[Batch]) -> list[Batch]:
+  """What `pad` or `pad_buckets` returned, as a list."""
+  single = isinstance(batch, Batch) or not isinstance(batch, Iterable)
+  batches = cast(list[Batch], [batch] if single else list(batch))
+  for each in batches:
+    if not isinstance(each, Batch):
+      raise TypeError(f"Expected what pad or pad_buckets returned, got {type(each).__name__}.")
+  return batches
 
 
 def _cells(batch: Batch, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -166,7 +176,15 @@ def _cells(batch: Batch, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
 def _rows(*columns: ArrayLike) -> list[np.ndarray]:
   """The query ids, scores and labels as arrays, one entry per row."""
-  arrays = [np.asarray(column) for column in columns]
+  if any(isinstance(column, jax.core.Tracer) for column in columns):
+    raise TypeError("Shapes of padded queries depend on the data: call this outside of jit.")
+  try:
+    arrays = [np.asarray(column) for column in columns]
+  except ValueError as error:
+    raise ValueError(f"query_ids, scores and labels must be flat: {error}") from None
+  for name, x in zip(("scores", "labels"), arrays[1:], strict=True):
+    if x.size:
+      _checks.real(name, x.dtype)
   if arrays[0].ndim != 1 or len({array.shape for array in arrays}) != 1:
     ids, scores, labels = (array.shape for array in arrays)
     raise ValueError(
@@ -178,7 +196,10 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
 
 def _group(query_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """The ids in ascending order, how many rows each has, and the rows in that order."""
-  order = np.argsort(query_ids, kind="stable")
+  try:
+    order = np.argsort(query_ids, kind="stable")
+  except TypeError as error:
+    raise TypeError(f"query_ids must be of one dtype that sorts: {error}.") from None
   ordered = query_ids[order]
   if ordered.size and ordered[-1] != ordered[-1]:
     raise ValueError(f"query_ids must name a query, got {ordered[-1]} in row {order[-1]}")

@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -79,35 +81,58 @@ def from_scores(
   """
   wide = isinstance(scores, np.ndarray) and scores.dtype.itemsize == 8
   with jax.enable_x64(True) if wide else contextlib.nullcontext():
-    scores, targets = _checks.array("scores", scores), _checks.array("targets", targets)
-    if scores.ndim == 0:
-      raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
-    if not jnp.issubdtype(targets.dtype, jnp.integer):
-      raise TypeError(f"targets must be integer indices of candidates, got {targets.dtype}.")
-    if targets.shape != scores.shape[:-1]:
-      raise ValueError(
-        f"targets must have one index a query, shape {scores.shape[:-1]}, got {targets.shape}."
-      )
-    return _from_scores(scores, targets.astype(jnp.int32), _checks.mask(where, scores))
+    return _from_scores(*checked(scores, targets, where))
+
+
+def lists(scores: ArrayLike) -> Array:
+  """Scores as an array `[..., n]`."""
+  scores = _checks.array("scores", scores)
+  if scores.ndim == 0:
+    raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
+  return scores
+
+
+def checked(
+  scores: ArrayLike, targets: ArrayLike, where: ArrayLike | None
+) -> tuple[Array, Array, Array]:
+  """Scores, int32 targets and mask as arrays that go together."""
+  scores, targets = lists(scores), _checks.array("targets", targets)
+  if not jnp.issubdtype(targets.dtype, jnp.integer):
+    raise TypeError(f"targets must be integer indices of candidates, got {targets.dtype}.")
+  if targets.shape != scores.shape[:-1]:
+    raise ValueError(
+      f"targets must have one index a query, shape {scores.shape[:-1]}, got {targets.shape}."
+    )
+  return scores, targets.astype(jnp.int32), _checks.mask(where, scores)
 
 
 @jax.jit
 def _from_scores(scores: Array, targets: Array, where: Array) -> TargetRanks:
-  return masking.lift(_rank, targets.ndim)(scores, targets, where)
+  return counted(scores, targets, where, lambda x: x)
 
 
-def _rank(scores: Array, target: Array, where: Array) -> TargetRanks:
+def counted(
+  scores: Array, targets: Array, where: Array, total: Callable[[Array], Array]
+) -> TargetRanks:
+  """Ranks by counts; `total` adds up numbers `[...]` of all who have a part of the candidates."""
+  rank = functools.partial(_rank, total)
+  return masking.lift(rank, targets.ndim)(scores, targets, where)
+
+
+def _rank(
+  total: Callable[[Array], Array], scores: Array, target: Array, where: Array
+) -> TargetRanks:
   valid = where & (scores == scores)
   # No gather: a mask also reads a score from candidates that are spread over devices.
   chosen = valid & (jnp.arange(scores.size, dtype=jnp.int32) == target)
-  score = jnp.sum(jnp.where(chosen, scores, jnp.zeros_like(scores)), dtype=scores.dtype)
-  found = jnp.any(chosen)
+  score = total(jnp.sum(jnp.where(chosen, scores, jnp.zeros_like(scores)), dtype=scores.dtype))
 
   def count(which: Array) -> Array:
-    return jnp.sum(which, dtype=jnp.int32)
+    return total(jnp.sum(which, dtype=jnp.int32))
 
+  found = count(chosen) > 0
   optimistic = jnp.where(found, 1 + count(valid & (scores > score)), 0)
   pessimistic = jnp.where(found, count(valid & (scores >= score)), 0)
   # Where all scores are NaN it is no padding yet: it must not vanish, but be NaN.
-  candidates = jnp.maximum(count(valid), jnp.any(where).astype(jnp.int32))
+  candidates = jnp.maximum(count(valid), (count(where) > 0).astype(jnp.int32))
   return TargetRanks(optimistic, pessimistic, candidates)

@@ -53,7 +53,8 @@ class Evaluator:
     ranking: Exact or smooth.
 
   Raises:
-    ValueError: for an unknown name or policy, or no measure at all.
+    ValueError: for an unknown name or policy, no measure at all, or numbers less than 1.
+    TypeError: for names, numbers or a ranking that are none.
 
   References:
     Chan, Golub and LeVeque, `Algorithms for computing the sample variance
@@ -73,8 +74,10 @@ class Evaluator:
       raise ValueError("Evaluator needs at least one measure, such as 'nDCG@10'; got none.")
     _checks.choice("empty", self.empty, EMPTY)
     _checks.choice("invalid", self.invalid, INVALID)
-    _checks.cutoff(self.groups, "groups")
-    _checks.cutoff(self.reservoir, "reservoir")
+    for name in ("groups", "reservoir"):
+      if getattr(self, name) is not None:
+        object.__setattr__(self, name, _checks.count(name, getattr(self, name)))
+    _checks.function("ranking", self.ranking, "one such as Exact() or Logistic(1.0)")
 
   @functools.cached_property
   def _measures(self) -> tuple[Measure, ...]:
@@ -99,10 +102,15 @@ class Evaluator:
       A state.
 
     Raises:
-      ValueError: if there is a reservoir and no key, or the other way round.
+      ValueError: if there is a reservoir and no key, or the other way round, or no such axis.
+      TypeError: if the key is none.
     """
     if (self.reservoir is None) != (key is None):
       raise ValueError(f"A reservoir needs a key, and only it; got {self.reservoir}, {key}.")
+    if key is not None:
+      reservoir.check(key)
+    if axis_name is not None:
+      _checks.axis(axis_name)
     groups = () if self.groups is None else (self.groups,)
     shape = (*groups, len(self.names))
     sample = None if key is None else reservoir.new(self.reservoir or 0, len(self.names), key)
@@ -139,7 +147,7 @@ class Evaluator:
 
     Raises:
       ValueError: if shapes differ, or groups are missing or not expected.
-      TypeError: for dtypes that cannot be ranked, or groups that are not integers.
+      TypeError: for dtypes that cannot be ranked, groups that are not integers, or no state.
     """
     self._check_own(state)
     by_name = evaluate(self._measures, scores, labels, where=where, ranking=self.ranking)
@@ -169,7 +177,7 @@ class Evaluator:
     """
     self._check_own(a)
     self._check_own(b)
-    return _merge(a, b)
+    return summary.merge(a, b)
 
   def all_reduce(self, state: State, axis_name: str | tuple[str, ...]) -> State:
     """The state of the queries of all devices, inside `shard_map`.
@@ -185,9 +193,11 @@ class Evaluator:
       A state, the same on every device.
 
     Raises:
-      ValueError: if the state is not of such an evaluator.
+      ValueError: if the state is not of such an evaluator, there is no such axis, or the state is
+        the same on all devices already.
     """
     self._check_own(state)
+    summary.check_apart(state, axis_name)
     count, empty, invalid = lax.psum((state.count, state.empty, state.invalid), axis_name)
     whole = moments.over(axis_name, state.moments)
     sample = None if state.reservoir is None else reservoir.over(axis_name, state.reservoir)
@@ -203,9 +213,10 @@ class Evaluator:
       Floats by name.
 
     Raises:
-      ValueError: for empty queries, if the policy is `"error"`.
+      ValueError: for empty queries, if the policy is `"error"`, or a state of another evaluator.
       TypeError: inside `jit`.
     """
+    means = self._named(state, summary.summarize(state).mean)
     invalid = int(np.sum(summary.host(state.invalid)))
     if invalid and self.invalid == "warn":
       warnings.warn(
@@ -213,7 +224,7 @@ class Evaluator:
         'no mean. jaxrank.check_values finds them; invalid="propagate" makes the mean NaN.',
         stacklevel=2,
       )
-    return self._named(state, summary.summarize(state).mean)
+    return means
 
   def variance(self, state: State) -> dict[str, float]:
     """The unbiased variance of a measure between queries; NaN of less than two.
@@ -254,8 +265,8 @@ class Evaluator:
     Raises:
       ValueError: if `confidence` is not between 0 and 1.
     """
-    if not 0 < confidence < 1:
-      raise ValueError(f"confidence must be between 0 and 1, got {confidence}; try 0.95.")
+    if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
+      raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
     mean, _, error = summary.summarize(state)
     reach = summary.normal_quantile((1 + confidence) / 2) * error
     low, high = self._named(state, mean - reach), self._named(state, mean + reach)
@@ -277,8 +288,8 @@ class Evaluator:
     Raises:
       ValueError: if `q` is out of range, or there is no reservoir.
     """
-    if not 0 <= q <= 1:
-      raise ValueError(f"q must be between 0 and 1, got {q}.")
+    if not (isinstance(q, int | float | np.number) and 0 <= q <= 1):
+      raise ValueError(f"q must be a number between 0 and 1, got {q!r}.")
     return self._named(state, summary.quantiles(state, q))
 
   def group(self, state: State, group: int) -> State:
@@ -293,9 +304,10 @@ class Evaluator:
 
     Raises:
       ValueError: if there is no such group.
+      TypeError: if it is no int.
     """
     self._check_own(state)
-    if not 0 <= group < (self.groups or 0):
+    if _checks.count("group", group, least=0) >= (self.groups or 0):
       raise ValueError(f"group must be one of {self.groups or 'no'} groups, got {group}.")
     return summary.of_group(state, group)
 
@@ -307,41 +319,31 @@ class Evaluator:
 
     Returns:
       `groups` floats by name.
+
+    Raises:
+      ValueError: if the evaluator has no groups.
     """
-    means = [self.compute(self.group(state, g)) for g in range(self.groups or 0)]
+    if self.groups is None:
+      raise ValueError("There are no groups: pass groups= to Evaluator, and to update.")
+    means = [self.compute(self.group(state, g)) for g in range(self.groups)]
     return {name: [mean[name] for mean in means] for name in self.names}
 
   def _named(self, state: State, values: np.ndarray) -> dict[str, float]:
+    self._check_own(state, or_of_a_group=True)
     if self.empty == "error":
       summary.refuse_empty(state)
     if self.invalid == "propagate" and np.any(summary.host(state.invalid)):
       values = np.full_like(values, np.nan)
     return dict(zip(state.names, map(float, values), strict=True))
 
-  def _check_own(self, state: State) -> None:
-    groups = () if self.groups is None else (self.groups,)
-    summary.check_like(state, self.names, groups, self.reservoir)
+  def _check_own(self, state: State, *, or_of_a_group: bool = False) -> None:
+    summary.check_like(state, self.names, self.groups, self.reservoir, or_of_a_group)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _update(rules: batch.Rules, state: State, *arrays: Array) -> State:
   queries = batch.queries(rules, *arrays)
   counts = State(state.names, *batch.tally(queries, rules.groups), None)
-  merged = _merge(dataclasses.replace(state, reservoir=None), counts)
+  merged = summary.merge(dataclasses.replace(state, reservoir=None), counts)
   sample = None if state.reservoir is None else reservoir.add(state.reservoir, queries)
   return dataclasses.replace(merged, reservoir=sample)
-
-
-@jax.jit
-def _merge(a: State, b: State) -> State:
-  sample = a.reservoir
-  if sample is not None and b.reservoir is not None:
-    sample = reservoir.merge(sample, b.reservoir)
-  return State(
-    a.names,
-    a.count + b.count,
-    a.empty + b.empty,
-    a.invalid + b.invalid,
-    moments.merge(a.moments, b.moments),
-    sample,
-  )

@@ -34,6 +34,13 @@ class Reservoir(NamedTuple):
   group: Array
 
 
+def check(key: Array) -> None:
+  """Raises `TypeError` unless it is one typed key."""
+  typed = isinstance(key, Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+  if not typed or key.shape:
+    raise TypeError(f"key must be one PRNG key, such as jax.random.key(0), got {key!r}.")
+
+
 def new(size: int, measures: int, key: Array) -> Reservoir:
   """A sample of nothing."""
   return Reservoir(

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxrank import _checks
 from jaxrank._typing import pytree
-from jaxrank.state import reservoir
+from jaxrank.state import moments, reservoir
 from jaxrank.state.moments import Moments
 from jaxrank.state.reservoir import Reservoir
 
@@ -37,6 +38,22 @@ class State:
   reservoir: Reservoir | None
 
 
+@jax.jit
+def merge(a: State, b: State) -> State:
+  """The state of the queries of both."""
+  sample = a.reservoir
+  if sample is not None and b.reservoir is not None:
+    sample = reservoir.merge(sample, b.reservoir)
+  return State(
+    a.names,
+    a.count + b.count,
+    a.empty + b.empty,
+    a.invalid + b.invalid,
+    moments.merge(a.moments, b.moments),
+    sample,
+  )
+
+
 class Summary(NamedTuple):
   """Statistics `[measures]` in float64, of all groups together."""
 
@@ -47,6 +64,7 @@ class Summary(NamedTuple):
 
 def summarize(state: State) -> Summary:
   """The mean, the variance and the standard error of the mean; 0, NaN and NaN of no query."""
+  _check(state)
   weight, square, mean, spread = (
     np.add(*(host(x).astype(np.float64) for x in pair)).reshape(-1, len(state.names))
     for pair in state.moments
@@ -61,6 +79,7 @@ def summarize(state: State) -> Summary:
 
 def quantiles(state: State, q: float) -> np.ndarray:
   """One quantile of each measure, `[measures]`, from the sample."""
+  _check(state)
   if state.reservoir is None:
     raise ValueError("Quantiles need a sample of the queries: pass reservoir=1024 to Evaluator.")
   values, weight = host(state.reservoir.values), host(state.reservoir.weight)
@@ -69,10 +88,12 @@ def quantiles(state: State, q: float) -> np.ndarray:
 
 def of_group(state: State, group: int) -> State:
   """The state of one group, which has no group axis."""
-  part = jax.tree.map(lambda x: x[group], dataclasses.replace(state, reservoir=None))
+  part = jax.tree.map(lambda x: host(x)[group], dataclasses.replace(state, reservoir=None))
   sample = state.reservoir
   if sample is not None:
-    sample = sample._replace(weight=jnp.where(sample.group == group, sample.weight, 0))
+    own = host(sample.group) == group
+    weight = jnp.asarray(np.where(own, host(sample.weight), np.float32(0)))
+    sample = sample._replace(weight=weight)
   return dataclasses.replace(part, reservoir=sample)
 
 
@@ -86,16 +107,40 @@ def apart(axis: str | tuple[str, ...], state: State) -> State:
   return dataclasses.replace(state, reservoir=sample._replace(seed=seed))
 
 
+def check_apart(state: State, axis: str | tuple[str, ...]) -> None:
+  """Raises `ValueError` for what must not be added up over devices, as far as JAX can tell."""
+  _checks.axis(axis)
+  axes = _checks.axes_of(axis)
+  if not axes <= _checks.varying(lax.axis_index(axis)):
+    return  # Of a shard_map that was told not to check.
+  if not axes <= _checks.varying(state.count):
+    raise ValueError(
+      f"The state is the same on all devices along {axis!r}: it is reduced already, or has read "
+      "the same queries everywhere, and another sum would count them again."
+    )
+  if state.reservoir is not None and not axes <= _checks.varying(state.reservoir.seed):
+    raise ValueError(
+      f"The samples of all devices were drawn alike: start with init(key, axis_name={axis!r})."
+    )
+
+
 def check_like(
-  state: State, names: tuple[str, ...], groups: tuple[int, ...], size: int | None
+  state: State, names: tuple[str, ...], groups: int | None, size: int | None, or_of_a_group: bool
 ) -> None:
   """Raises `ValueError` for a state of other measures, groups or samples."""
+  _check(state)
+  shape = () if groups is None or (or_of_a_group and not state.invalid.shape) else (groups,)
   own = None if state.reservoir is None else state.reservoir.priority.shape[-1]
-  if (state.names, state.invalid.shape, own) != (names, groups, size):
+  if (state.names, state.invalid.shape, own) != (names, shape, size):
     raise ValueError(
       f"The state is of another evaluator: {state.names}, groups {state.invalid.shape}, "
-      f"reservoir {own}; expected {names}, {groups}, {size}."
+      f"reservoir {own}; expected {names}, {shape}, {size}."
     )
+
+
+def _check(state: State) -> None:
+  if not isinstance(state, State):
+    raise TypeError(f"Expected a State, from init, update or merge, got {type(state).__name__}.")
 
 
 def refuse_empty(state: State) -> None:
