@@ -330,7 +330,7 @@ def test_mistakes():
   with pytest.raises(ValueError, match="max_label must be at least 0, got -1"):
     jr.err_ia(scores, labels, max_label=-1)
   for ranking in ("exact", None):
-    with pytest.raises(TypeError, match=f"ranking such as jr.Exact.*got {ranking!r}"):
+    with pytest.raises(TypeError, match=f"ranking must be one such as Exact.*got {ranking!r}"):
       jr.nerr_ia(scores, labels, ranking=ranking)
   with pytest.raises(TypeError, match="swapped"):
     jr.alpha_dcg(where, labels)
