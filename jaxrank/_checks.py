@@ -195,6 +195,19 @@ def number(name: str, value: Any) -> None:
     raise TypeError(f"{name} must be a number, got {value!r}.")
 
 
+def threshold(name: str, value: Any) -> None:
+  """Raises `TypeError` for what is neither a number nor None."""
+  if value is not None:
+    number(name, value)
+
+
+def grade(name: str, value: Any) -> None:
+  """The same, and raises `ValueError` for a number known now that is negative."""
+  threshold(name, value)
+  if isinstance(value, int | float) and value < 0:
+    raise ValueError(f"{name} must be at least 0, got {value}.")
+
+
 def share(name: str, value: ArrayLike) -> None:
   """Raises for what is no number, and for one known now that is not from 0 to 1."""
   number(name, value)

@@ -20,8 +20,16 @@ from jaxrank.ranking import Exact
 # The parameters with the leading axes of the scores.
 _OF_QUERIES = ("weights", "intents")
 
-_NUMBERS = frozenset({"beta", "level", "max_label", "persistence", "rel"})
-_MAY_BE_NONE = ("max_label", "rel")
+# What raises if a parameter of this name is wrong.
+_CHECKS: Mapping[str, Callable[[str, Any], None]] = {
+  "adaptive_k": _checks.flag,
+  "alpha": _checks.share,
+  "beta": _checks.number,
+  "level": _checks.number,
+  "max_label": _checks.grade,
+  "persistence": _checks.number,
+  "rel": _checks.threshold,
+}
 
 # A core's caches hold a few arrays of so many items; half as many make it wait for the others.
 _ITEMS_PER_CORE = 1 << 17
@@ -72,16 +80,9 @@ def metric(
     for name in ("k", "max_k"):
       if name in parameters:
         parameters[name] = _checks.cutoff(parameters[name], name)
-    for name in _NUMBERS.intersection(parameters):
-      if parameters[name] is not None or name not in _MAY_BE_NONE:
-        _checks.number(name, parameters[name])
-    if "alpha" in parameters:
-      _checks.share("alpha", parameters["alpha"])
-    best = parameters.get("max_label")
-    if isinstance(best, int | float) and best < 0:
-      raise ValueError(f"max_label must be at least 0, got {best}.")
-    if "adaptive_k" in parameters:
-      _checks.flag("adaptive_k", parameters["adaptive_k"])
+    for name, value in parameters.items():
+      if name in _CHECKS:
+        _CHECKS[name](name, value)
     k = parameters.get("k")
     depth = {"k": k if isinstance(k, int) else None, "all": None, "none": 0}[sorts]
     return Question(kernel, parameters, depth)
