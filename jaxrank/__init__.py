@@ -19,18 +19,18 @@ one value per query, never reduced. What holds for every metric is said here onc
 """
 
 from jaxrank import chance as chance
+from jaxrank import class_labels as class_labels
 from jaxrank import corpus as corpus
 from jaxrank import discounts as discounts
 from jaxrank import gains as gains
-from jaxrank import labels as labels
 from jaxrank import letor as letor
 from jaxrank import losses as losses
 from jaxrank import metrics as metrics
 from jaxrank import plot as plot
 from jaxrank import ranks as ranks
 from jaxrank import sharded as sharded
-from jaxrank.masking import aggregate as aggregate
-from jaxrank.masking import has_relevant as has_relevant
+from jaxrank.aggregation import aggregate as aggregate
+from jaxrank.aggregation import has_relevant as has_relevant
 from jaxrank.measures import Measure as Measure
 from jaxrank.measures import evaluate as evaluate
 from jaxrank.measures import parse as parse
@@ -62,19 +62,19 @@ from jaxrank.metrics import recall as recall
 from jaxrank.metrics import recall_at_fixed_precision as recall_at_fixed_precision
 from jaxrank.metrics import reciprocal_rank as reciprocal_rank
 from jaxrank.metrics import spearman as spearman
-from jaxrank.noise import Gaussian as Gaussian
-from jaxrank.noise import Gumbel as Gumbel
-from jaxrank.ragged import Batch as Batch
-from jaxrank.ragged import batches as batches
-from jaxrank.ragged import pad as pad
-from jaxrank.ragged import pad_buckets as pad_buckets
-from jaxrank.ragged import unpad as unpad
-from jaxrank.ranking import Exact as Exact
+from jaxrank.padding import Batch as Batch
+from jaxrank.padding import batches as batches
+from jaxrank.padding import pad as pad
+from jaxrank.padding import pad_buckets as pad_buckets
+from jaxrank.padding import unpad as unpad
+from jaxrank.rankings.exact import Exact as Exact
+from jaxrank.rankings.expected_rank import Laplace as Laplace
+from jaxrank.rankings.expected_rank import Logistic as Logistic
+from jaxrank.rankings.perturbed import Gaussian as Gaussian
+from jaxrank.rankings.perturbed import Gumbel as Gumbel
 from jaxrank.sharded import Sharded as Sharded
-from jaxrank.smoothing import Laplace as Laplace
-from jaxrank.smoothing import Logistic as Logistic
-from jaxrank.state import Evaluator as Evaluator
-from jaxrank.state import State as State
-from jaxrank.values import check_values as check_values
+from jaxrank.streaming import Evaluator as Evaluator
+from jaxrank.streaming import State as State
+from jaxrank.validation import check_values as check_values
 
 __version__ = "0.1.0"

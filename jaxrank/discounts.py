@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._typing import Discount, pytree
+from jaxrank._core.types import Discount, pytree
 
 
 class Terms(NamedTuple):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._typing import Gain
+from jaxrank._core.types import Gain
 
 # 2 ** 100 times any list length is still a float32.
 _MAX_LABEL = 100

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking, sorting
-from jaxrank._typing import pytree
-from jaxrank.query import shared
-from jaxrank.ranking import ExactQuery
+from jaxrank._core import arithmetic, batching, checks, sorting
+from jaxrank._core.ranked import shared
+from jaxrank._core.types import pytree
+from jaxrank.rankings.exact import ExactQuery
 from jaxrank.ranks import TargetRanks
 from jaxrank.ranks.target import checked, counted, lists
 
@@ -96,7 +96,7 @@ class Sharded:
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None
   ) -> ShardedQuery:
     """Ranks one query; `k` is the largest rank that will be asked for."""
-    _checks.axis(self.axis_name)
+    checks.axis(self.axis_name)
     _check_dtype(scores)
     return ShardedQuery(self.axis_name, scores, labels, where, k)
 
@@ -124,24 +124,24 @@ def top(
     ValueError: if `k` is not from 1 to the number of candidates, padding included.
     TypeError: for scores of 64 bits or integers of 32, or a `k` that is none.
   """
-  _checks.axis(axis_name)
+  checks.axis(axis_name)
   scores = lists(scores)
-  where = _checks.mask(where, scores)
+  where = checks.mask(where, scores)
   _check_dtype(scores)
   n = scores.shape[-1]
-  if _checks.count("k", k) > n * lax.axis_size(axis_name):
+  if checks.count("k", k) > n * lax.axis_size(axis_name):
     raise ValueError(f"k must be from 1 to {n * lax.axis_size(axis_name)} candidates, got {k}.")
 
   def query(scores: Array, where: Array) -> tuple[Array, Array]:
     valid = where & (scores == scores)
-    scores = masking.floating(scores)
+    scores = arithmetic.floating(scores)
     pick = sorting.top_over(axis_name, sorting.top_values(scores, sorting.keys(scores, valid)), k)
     index = jnp.where(
       valid & (scores > -jnp.inf), lax.axis_index(axis_name) * n + sorting.slots(scores), -1
     )
     return pick(jnp.where(valid, scores, -jnp.inf)), pick(index)
 
-  return masking.lift(query, scores.ndim - 1)(scores, where)
+  return batching.over_queries(query, scores.ndim - 1)(scores, where)
 
 
 def target_ranks(
@@ -165,9 +165,9 @@ def target_ranks(
     ValueError: if shapes do not go together, or targets differ between devices.
     TypeError: if `where` is not boolean, or `targets` are not integers.
   """
-  _checks.axis(axis_name)
+  checks.axis(axis_name)
   scores, targets, where = checked(scores, targets, where)
-  _checks.same_on_devices("targets", targets, axis_name)
+  checks.same_on_devices("targets", targets, axis_name)
   targets -= lax.axis_index(axis_name) * scores.shape[-1]
   return counted(scores, targets, where, lambda x: lax.psum(x, axis_name))
 

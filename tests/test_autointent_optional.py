@@ -55,7 +55,7 @@ NATIVE = {
 def test_native_calls_agree_query_by_query(name):
   queries, lists = (x.reshape(-1, *x.shape[2:]) for x in draw(np.random.default_rng(1), rows=False))
   scores = np.broadcast_to(-np.arange(N), lists.shape)
-  got = NATIVE[name](scores, jr.labels.relevance(queries, lists), k=5)
+  got = NATIVE[name](scores, jr.class_labels.relevance(queries, lists), k=5)
   function = getattr(original, f"retrieval_{name}")
   expected = [function([q], [c], 5) for q, c in zip(queries, lists, strict=True)]
   np.testing.assert_allclose(got, expected, atol=1e-6)

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank import masking
-from jaxrank.metrics import _metric
+from jaxrank.metrics import _apply as apply, batching
 
 
 @pytest.fixture
 def three_at_a_time(monkeypatch):
   """Metrics cut batches into blocks of three queries."""
-  monkeypatch.setattr(_metric, "_rows", lambda scores: 3)
-  _metric._answer.clear_cache()
+  monkeypatch.setattr(apply, "_rows", lambda scores: 3)
+  apply._answer.clear_cache()
   yield
-  _metric._answer.clear_cache()
+  apply._answer.clear_cache()
 
 
 def lists(*shape):
@@ -33,7 +32,7 @@ def test_a_function_in_blocks_is_the_function(queries):
 
   x = jnp.arange(2.0 * queries).reshape(queries, 2)
   keys = jax.random.split(jax.random.key(0), queries)
-  blocks = masking.in_blocks(function, 3)
+  blocks = batching.in_blocks(function, 3)
   assert str(jax.make_jaxpr(blocks)(x, keys)).count("scan") == (queries > 3)
   jax.tree.map(np.testing.assert_array_equal, blocks(x, keys), function(x, keys))
 
@@ -84,7 +83,7 @@ def test_batches_of_batches_are_cut_along_the_first_axis():
 def test_one_device_of_a_cpu_cuts_what_exceeds_its_caches(monkeypatch):
   def rows(scores):
     found = []
-    jax.eval_shape(lambda scores: found.append(_metric._rows(scores)), scores)
+    jax.eval_shape(lambda scores: found.append(apply._rows(scores)), scores)
     return found[0]
 
   scores = jax.ShapeDtypeStruct((1000, 10_000), jnp.float32)

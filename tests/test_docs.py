@@ -18,7 +18,7 @@ MODULES = (
   jaxrank.corpus,
   jaxrank.discounts,
   jaxrank.gains,
-  jaxrank.labels,
+  jaxrank.class_labels,
   jaxrank.losses,
   jaxrank.ranks,
 )

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import jaxrank as jr
-from jaxrank.grammar import ALIASES, Spec, parse_names
+from jaxrank.measures.grammar import ALIASES, Spec, parse_names
 
 # Spelling, the name of its values, metric, parameters.
 IR_MEASURES = [

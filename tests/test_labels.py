@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank import labels
+from jaxrank import class_labels
 
 Q, N, C = 6, 7, 3
 METRICS = {
@@ -48,7 +48,7 @@ def test_means_agree_with_plain_python(name):
   for rows, expected in ((False, oracle.plain), (True, oracle.intersecting)):
     for seed in range(10):
       scores, queries, candidates, where = draw(seed, rows)
-      got = labels.mean(METRICS[name], scores, queries, candidates, where=where, k=3)
+      got = class_labels.mean(METRICS[name], scores, queries, candidates, where=where, k=3)
       lists = ranked(scores, queries, candidates, where)
       assert float(got) == pytest.approx(expected(oracle.METRICS[name], *lists, 3), abs=1e-6)
 
@@ -56,7 +56,7 @@ def test_means_agree_with_plain_python(name):
 @pytest.mark.parametrize("joint_absence", [False, True])
 def test_macro_means_agree_with_plain_python(joint_absence):
   macro = jax.jit(
-    functools.partial(labels.macro_mean, jr.hit_rate, k=3, joint_absence=joint_absence)
+    functools.partial(class_labels.macro_mean, jr.hit_rate, k=3, joint_absence=joint_absence)
   )
   for seed in range(20):
     scores, queries, candidates, where = draw(seed, rows=True)
@@ -68,13 +68,13 @@ def test_macro_means_agree_with_plain_python(joint_absence):
 
 
 def test_macro_means_of_classes_are_those_of_one_hot_rows():
-  metric = functools.partial(labels.macro_mean, jr.reciprocal_rank)
+  metric = functools.partial(class_labels.macro_mean, jr.reciprocal_rank)
   for seed in range(5):
     scores, queries, candidates, where = draw(seed, rows=False)
     rows = (jax.nn.one_hot(x, C, dtype=jnp.int32) for x in (queries, candidates))
     found = metric(scores, queries, candidates, where=where)
     np.testing.assert_allclose(found, metric(scores, *rows, where=where), rtol=1e-6)
-    values = jr.reciprocal_rank(scores, labels.relevance(queries, candidates), where=where)
+    values = jr.reciprocal_rank(scores, class_labels.relevance(queries, candidates), where=where)
     means = [np.mean(values[queries == c]) for c in set(queries.tolist()) - {-1}]
     np.testing.assert_allclose(found, np.mean(means), rtol=1e-6)
 
@@ -84,9 +84,9 @@ def test_shared_candidates_are_those_of_every_query(rows):
   scores, queries, candidates, where = draw(0, rows)
   everyones = np.broadcast_to(candidates[0], candidates.shape)
   np.testing.assert_array_equal(
-    labels.relevance(queries, candidates[0]), labels.relevance(queries, everyones)
+    class_labels.relevance(queries, candidates[0]), class_labels.relevance(queries, everyones)
   )
-  for average in (labels.mean, labels.macro_mean):
+  for average in (class_labels.mean, class_labels.macro_mean):
     values = [
       average(jr.reciprocal_rank, scores, queries, x, where=where)
       for x in (candidates[0], everyones)
@@ -97,21 +97,26 @@ def test_shared_candidates_are_those_of_every_query(rows):
 def test_relevance():
   classes = [[1, 2, -1], [2, 2, -1], [-1, 0, -1]]
   expected = [[True, False, False], [True, True, False], [False] * 3]
-  np.testing.assert_array_equal(labels.relevance(np.array([1, 2, -1]), np.array(classes)), expected)
-  np.testing.assert_array_equal(labels.relevance(2, [1, 2]), [False, True])
+  np.testing.assert_array_equal(
+    class_labels.relevance(np.array([1, 2, -1]), np.array(classes)), expected
+  )
+  np.testing.assert_array_equal(class_labels.relevance(2, [1, 2]), [False, True])
   # A boolean row is a row, also of one query.
-  assert labels.relevance(np.array([True, False]), np.eye(2, dtype=bool)).tolist() == [True, False]
-  assert not labels.relevance([[0, 0]], [[0, 0], [1, 1]]).any()
+  assert class_labels.relevance(np.array([True, False]), np.eye(2, dtype=bool)).tolist() == [
+    True,
+    False,
+  ]
+  assert not class_labels.relevance([[0, 0]], [[0, 0], [1, 1]]).any()
 
 
 def test_large_classes_and_mixed_widths_are_compared_exactly():
   large = np.array([2**40, 2**40 + 2**32, 1])
-  np.testing.assert_array_equal(labels.relevance(large, large), np.eye(3, dtype=bool))
-  small = labels.relevance(jnp.array([1], jnp.int8), jnp.array([1, 257], jnp.int32))
+  np.testing.assert_array_equal(class_labels.relevance(large, large), np.eye(3, dtype=bool))
+  small = class_labels.relevance(jnp.array([1], jnp.int8), jnp.array([1, 257], jnp.int32))
   assert small.tolist() == [[True, False]]
   values = jnp.array([1.0, 0.0, 0.0])
   metric = lambda scores, relevant, *, where: values  # noqa: E731
-  assert labels.macro_mean(metric, None, large, large) == pytest.approx(1 / 3)
+  assert class_labels.macro_mean(metric, None, large, large) == pytest.approx(1 / 3)
 
 
 def test_a_query_without_label_or_candidates_does_not_count():
@@ -119,21 +124,21 @@ def test_a_query_without_label_or_candidates_does_not_count():
   padded = where.copy()
   padded[2:] = False
   none = np.array([-1] * Q, np.int32)
-  for average in (labels.mean, labels.macro_mean):
+  for average in (class_labels.mean, class_labels.macro_mean):
     metric = functools.partial(average, jr.reciprocal_rank, scores)
     few = metric(np.where(np.arange(Q) < 2, queries, none), candidates, where=where)
     assert metric(queries, candidates, where=padded) == few > 0
     assert metric(none, candidates, where=where) == 0
   rows = np.array([[1, 0]] * 3), np.array([[1, 0], [0, 1]])
   where = np.array([[True] * 2] * 2 + [[False] * 2])
-  assert labels.macro_mean(jr.hit_rate, None, *rows, where=where, joint_absence=True) == 1.0
-  assert labels.macro_mean(jr.hit_rate, None, np.zeros((3, 2), int), rows[1]) == 0.0
+  assert class_labels.macro_mean(jr.hit_rate, None, *rows, where=where, joint_absence=True) == 1.0
+  assert class_labels.macro_mean(jr.hit_rate, None, np.zeros((3, 2), int), rows[1]) == 0.0
 
 
 def test_ranked_order_stands_for_scores():
   _, queries, candidates, where = draw(2, rows=True)
   order = jnp.broadcast_to(-jnp.arange(N), (Q, N))
-  for average in (labels.mean, labels.macro_mean):
+  for average in (class_labels.mean, class_labels.macro_mean):
     value = average(jr.reciprocal_rank, order, queries, candidates, where=where)
     assert average(jr.reciprocal_rank, None, queries, candidates, where=where) == value
 
@@ -141,7 +146,7 @@ def test_ranked_order_stands_for_scores():
 def test_means_run_inside_jit_and_vmap():
   batches = [draw(seed, rows=False) for seed in range(3)]
   scores, queries, candidates, where = map(np.stack, zip(*batches, strict=True))
-  for average in (labels.mean, labels.macro_mean):
+  for average in (class_labels.mean, class_labels.macro_mean):
 
     def value(scores, queries, candidates, where, average=average):
       return average(jr.reciprocal_rank, scores, queries, candidates, where=where)
@@ -154,17 +159,17 @@ def test_means_run_inside_jit_and_vmap():
 @pytest.mark.parametrize("rows", [False, True])
 def test_queries_may_be_spread_over_devices(rows):
   scores, queries, candidates = (x[:4] for x in draw(5, rows)[:3])
-  expected = labels.macro_mean(jr.reciprocal_rank, scores, queries, candidates[0])
+  expected = class_labels.macro_mean(jr.reciprocal_rank, scores, queries, candidates[0])
   mesh = jax.make_mesh((2,), ("queries",), axis_types=(jax.sharding.AxisType.Explicit,))
   with jax.set_mesh(mesh):
     spread = [jax.device_put(x, jax.P("queries")) for x in (scores, queries)]
-    assert labels.macro_mean(jr.reciprocal_rank, *spread, candidates[0]) == expected > 0
+    assert class_labels.macro_mean(jr.reciprocal_rank, *spread, candidates[0]) == expected > 0
 
 
 def test_what_is_under_the_mask_does_not_matter():
   scores, queries, candidates, where = draw(3, rows=True)
   hostile = np.where(where, scores, np.nan), queries, np.where(where[..., None], candidates, -9)
-  loss = functools.partial(labels.macro_mean, jr.losses.softmax)
+  loss = functools.partial(class_labels.macro_mean, jr.losses.softmax)
   value, slope = jax.value_and_grad(lambda s: loss(s, queries, candidates, where=where))(scores)
   spoiled, again = jax.value_and_grad(lambda s: loss(s, *hostile[1:], where=where))(hostile[0])
   assert value == spoiled > 0
@@ -175,7 +180,7 @@ def test_what_is_under_the_mask_does_not_matter():
 
 def test_scores_are_sorted_once_for_all_classes():
   scores, queries, candidates, _ = draw(0, rows=True)
-  program = jax.make_jaxpr(functools.partial(labels.macro_mean, jr.average_precision))
+  program = jax.make_jaxpr(functools.partial(class_labels.macro_mean, jr.average_precision))
   text = str(program(scores, queries, candidates))
   assert f"i64[{Q},{N}]" in text
   assert f"i64[{C},{Q},{N}]" not in text
@@ -184,7 +189,7 @@ def test_scores_are_sorted_once_for_all_classes():
 def test_measures_are_metrics():
   arguments = draw(4, rows=True)[:3]
   (measure,) = jr.parse("RR")
-  for average in (labels.mean, labels.macro_mean):
+  for average in (class_labels.mean, class_labels.macro_mean):
     assert average(measure, *arguments) == average(jr.reciprocal_rank, *arguments)
 
 
@@ -202,9 +207,9 @@ def test_measures_are_metrics():
 def test_shapes_that_do_not_go_together_are_named(queries, candidates, wanted):
   queries, candidates = np.zeros(queries, int), np.zeros(candidates, int)
   for call in (
-    labels.relevance,
-    functools.partial(labels.mean, jr.ndcg, None),
-    functools.partial(labels.macro_mean, jr.ndcg, None),
+    class_labels.relevance,
+    functools.partial(class_labels.mean, jr.ndcg, None),
+    functools.partial(class_labels.macro_mean, jr.ndcg, None),
   ):
     with pytest.raises(ValueError, match=wanted):
       call(queries, candidates)
@@ -212,9 +217,9 @@ def test_shapes_that_do_not_go_together_are_named(queries, candidates, wanted):
 
 def test_joint_absence_is_of_rows():
   with pytest.raises(ValueError, match="joint_absence needs rows"):
-    labels.macro_mean(jr.ndcg, None, [1], [[1]], joint_absence=True)
+    class_labels.macro_mean(jr.ndcg, None, [1], [[1]], joint_absence=True)
   with pytest.raises(ValueError, match="scores and labels must have one shape"):
-    labels.mean(jr.ndcg, np.zeros((1, 3)), [1], [[1, 2]])
-  for average in (labels.mean, labels.macro_mean):
+    class_labels.mean(jr.ndcg, np.zeros((1, 3)), [1], [[1, 2]])
+  for average in (class_labels.mean, class_labels.macro_mean):
     with pytest.raises(TypeError, match="metric must be a metric such as jr.ndcg.*got 'ndcg'"):
       average("ndcg", None, [1], [[1, 2]])

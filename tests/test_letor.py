@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxrank import letor, ragged
+from jaxrank import letor, padding
 
 TEXT = """\
 # a header
@@ -105,7 +105,7 @@ def test_rows_without_features(write):
 
 def test_rows_go_into_batches(write):
   data = letor.read(write("train", TEXT))
-  batch = ragged.pad(data.query_ids, data.features[:, 0], data.labels)
+  batch = padding.pad(data.query_ids, data.features[:, 0], data.labels)
   assert batch.rows.tolist() == [[0, 1, 3], [2, -1, -1]]
 
 

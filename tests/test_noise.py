@@ -12,7 +12,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
-from jaxrank import noise
+from jaxrank.rankings import perturbed
 
 N = 6
 NAMES = ("Gumbel", "Gaussian")
@@ -238,7 +238,7 @@ class Spaced:
   factor: float = 0.5
 
   def __call__(self, scores, labels, where, *, k=None):
-    base = {"Gumbel": noise.GumbelQuery, "Gaussian": noise.GaussianQuery}[self.kind]
+    base = {"Gumbel": perturbed.GumbelQuery, "Gaussian": perturbed.GaussianQuery}[self.kind]
     spacing = base.noise.spacing
     closer = base.noise._replace(spacing=lambda n, wide: self.factor * spacing(n, wide))
     return type(base.__name__, (base,), {"noise": closer})(

@@ -13,8 +13,8 @@ import pytest
 from jax import lax
 
 import jaxrank as jr
-from jaxrank.state import moments, reservoir
-from jaxrank.state.batch import Queries, Rules, queries
+from jaxrank.streaming import moments, reservoir
+from jaxrank.streaming.batch import Queries, Rules, queries
 
 # Cheap to compile: they count, and do not sort.
 MEASURES = "RR RR(rel=2)@2 Success@1"

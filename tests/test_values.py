@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrank.values import check_values
+from jaxrank.validation import check_values
 
 SCORES = np.array([[0.5, 0.25, 1.0], [2.0, -1.0, 0.0]])
 LABELS = np.array([[1, 0, 2], [0, -1, 1]])

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._typing import Ranking
+from jaxrank._core.arithmetic import safe_sqrt
+from jaxrank._core.types import Ranking
 from jaxrank.chance.null import Measures, asked, draws, moments_of, null_of, retrieved_by
-from jaxrank.masking import safe_sqrt
-from jaxrank.ranking import Exact
+from jaxrank.rankings.exact import Exact
 
 # An expectation so many roundings from 1 leaves no room above chance.
 _ROUNDINGS = 128

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, sorting
+from jaxrank._core import checks, sorting
 from jaxrank.chance.shuffled import NoClosedFormError, Shuffled
 from jaxrank.measures import Measure, evaluate, parse
 
@@ -72,13 +72,13 @@ def null_of(
   labels: Any, where: Any, retrieved: Any, key: Any, samples: int, values: Any = None
 ) -> Null:
   """Checked, and as wide as `values`."""
-  labels = _checks.array("labels", labels)
+  labels = checks.array("labels", labels)
   dtype = jnp.result_type(*jax.tree.leaves(values) or [jnp.float32])
   scores = jnp.zeros_like(labels, dtype)
   if retrieved is not None:
-    retrieved = _checks.boolean("retrieved", retrieved, labels, "False for items at no rank")
+    retrieved = checks.boolean("retrieved", retrieved, labels, "False for items at no rank")
     scores = jnp.where(retrieved, scores, -jnp.inf)
-  return Null(scores, labels, where, key, _checks.count("samples", samples, 2))
+  return Null(scores, labels, where, key, checks.count("samples", samples, 2))
 
 
 def retrieved_by(scores: Any) -> Any:
@@ -122,4 +122,4 @@ def draws(ask: Asked, null: Null) -> list[Array]:
     order = jax.random.permutation(key, column, axis=-1, independent=True)
     return ask(order + null.scores, null.labels, where=null.where)
 
-  return jax.vmap(draw)(jax.random.split(_checks.prng_key(null.key), null.samples))
+  return jax.vmap(draw)(jax.random.split(checks.prng_key(null.key), null.samples))

@@ -16,11 +16,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank import discounts, sorting, ties
-from jaxrank._typing import Cutoff, Discount, pytree
-from jaxrank.masking import safe_divide, safe_sqrt
-from jaxrank.query import Pairs, Query
-from jaxrank.ranking import Exact
+from jaxrank import discounts
+from jaxrank._core import sorting, ties
+from jaxrank._core.arithmetic import safe_divide, safe_sqrt
+from jaxrank._core.ranked import Pairs, Query
+from jaxrank._core.types import Cutoff, Discount, pytree
+from jaxrank.rankings.exact import Exact
 
 
 class NoClosedFormError(ValueError):

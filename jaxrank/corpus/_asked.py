@@ -10,7 +10,7 @@ from jax import Array
 from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking, sorting
+from jaxrank._core import batching, checks, sorting
 
 Progress = Callable[[int, int], object]
 
@@ -42,7 +42,7 @@ def size(x: Any) -> int:
 def arrays(name: str, x: Any) -> Any:
   """The leaves as arrays of one length; those of numpy stay as they are."""
   leaves, structure = jax.tree.flatten(x, is_leaf=lambda x: isinstance(x, list))
-  leaves = [leaf if isinstance(leaf, np.ndarray) else _checks.array(name, leaf) for leaf in leaves]
+  leaves = [leaf if isinstance(leaf, np.ndarray) else checks.array(name, leaf) for leaf in leaves]
   shapes = [leaf.shape for leaf in leaves]
   if not shapes or any(not shape or shape[0] != shapes[0][0] for shape in shapes):
     told = ", ".join(map(str, shapes)) or "nothing"
@@ -58,7 +58,7 @@ def vectors(queries: Any, items: Any) -> None:
         f"{name} must have shape [{name}, d] for a similarity by name, got "
         f"{getattr(x, 'shape', type(x).__name__)}; pass a function as similarity."
       )
-    _checks.real(name, x.dtype)
+    checks.real(name, x.dtype)
   if queries.shape[1] != items.shape[1]:
     raise ValueError(
       "queries and items must have vectors of one length, [queries, d] and [items, d], got "
@@ -99,7 +99,7 @@ def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) 
 def streams(progress: Progress | None, *inputs: Any) -> bool:
   """Whether the items, the first of the inputs, come from the host chunk by chunk."""
   if progress is not None:
-    _checks.function("progress", progress, "a function of (done, total), or None")
+    checks.function("progress", progress, "a function of (done, total), or None")
   traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(inputs))
   if traced and progress is not None:
     raise ValueError("progress is told of outside of jit only: drop it, or the jit.")
@@ -115,4 +115,4 @@ def once(removed: Array) -> Array:
     again = jnp.concatenate([jnp.zeros_like(x[:1], bool), key[1:] == key[:-1]])
     return jnp.where(again, NONE, key)
 
-  return masking.lift(unique, 1)(removed) if removed.shape[1] > 1 else removed
+  return batching.over_queries(unique, 1)(removed) if removed.shape[1] > 1 else removed

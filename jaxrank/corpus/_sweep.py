@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from jaxrank import _checks, sorting
+from jaxrank._core import checks, sorting
 from jaxrank.corpus._asked import NONE, Asked, Progress, size
 
 # What is asked, the state, a chunk of items and its place, to the next state.
@@ -117,7 +117,7 @@ def over_devices(call: Callable[..., Any], asked: Asked, items: Any, axis: Axis,
   if mesh is None:
     return call(asked, items, axis, *rest)
   by_query, by_item = (p.spec[0] if not p.mesh.empty else None for p in places)
-  if by_query and by_item and _checks.axes_of(by_query) & _checks.axes_of(by_item):
+  if by_query and by_item and checks.axes_of(by_query) & checks.axes_of(by_item):
     raise ValueError(
       f"queries, split over {by_query!r}, and items, over {by_item!r}, share a mesh axis: each "
       "device would rank its queries among its items alone. Make one of them whole, with "

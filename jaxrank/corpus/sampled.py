@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrank import _checks
+from jaxrank._core import checks
 
 # So many ranks of the whole corpus are summed at a time.
 _BLOCK = 4096
@@ -82,7 +82,7 @@ def unsampled_metric(
   _check(sampled, items)
   if not 0 <= tradeoff <= 1:
     raise ValueError(f"tradeoff must be from 0 to 1, got {tradeoff}.")
-  _checks.function("metric", metric, "a function of ranks")
+  checks.function("metric", metric, "a function of ranks")
   ranks = np.arange(1, items + 1)
   values = np.asarray(metric(ranks), np.float64)
   if values.shape != ranks.shape:
@@ -114,4 +114,4 @@ def _binomial(draws: int, chance: np.ndarray) -> np.ndarray:
 
 def _check(sampled: int, items: int) -> None:
   for name, value in (("sampled", sampled), ("items", items)):
-    _checks.count(name, value)
+    checks.count(name, value)

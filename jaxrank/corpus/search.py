@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking, sorting
+from jaxrank._core import batching, checks, sorting
 from jaxrank.corpus import _asked, _sweep
 from jaxrank.corpus._asked import NONE, Asked, Progress
 from jaxrank.corpus._sweep import Place
@@ -81,9 +81,9 @@ def target_ranks(
   """
   asked, items, known = _prepare(queries, items, exclude, similarity, axis_name)
   targets = _asked.ids("targets", targets, len(asked.removed), known, ndim=1)
-  chunk = _checks.count("chunk", chunk)
+  chunk = checks.count("chunk", chunk)
   if axis_name is not None:
-    _checks.same_on_devices("targets", targets, axis_name)
+    checks.same_on_devices("targets", targets, axis_name)
   if not _asked.streams(progress, items, asked, targets):
     return _rank(asked, items, targets, chunk, axis_name)
   rows = np.maximum(np.asarray(targets), 0)
@@ -130,7 +130,7 @@ def top_items(
     ValueError: if shapes do not go together, there are no items, or an id is not one of theirs.
   """
   asked, items, _ = _prepare(queries, items, exclude, similarity, axis_name)
-  k, chunk = _checks.count("k", k), _checks.count("chunk", chunk)
+  k, chunk = checks.count("k", k), checks.count("chunk", chunk)
   if not _asked.streams(progress, items, asked):
     return tuple(_top(asked, items, k, chunk, axis_name))
   best = _none_yet(asked, items, k)
@@ -148,8 +148,8 @@ def _prepare(
   if n == 0:
     raise ValueError("items must hold at least one item, got an empty corpus.")
   if axis_name is not None:
-    _checks.axis(axis_name)
-    _checks.same_on_devices("queries and exclude", (queries, exclude), axis_name)
+    checks.axis(axis_name)
+    checks.same_on_devices("queries and exclude", (queries, exclude), axis_name)
   known = n if axis_name is None else None
   if exclude is None:
     removed = jnp.full((q, 0), NONE, np.int32)
@@ -207,7 +207,7 @@ def _count(asked: Asked, tally: Tally, part: Any, place: Place) -> Tally:
 
   rows_held = min(max(1, _HELD // chunk), chunk)
   given = asked.queries, asked.own, asked.removed, tally
-  return masking.in_blocks(count, rows_held)(*given)
+  return batching.in_blocks(count, rows_held)(*given)
 
 
 def _against(score: Array, x: Array) -> tuple[Array, ...]:
@@ -277,7 +277,7 @@ def _keep(asked: Asked, best: Best, part: Any, place: Place) -> Best:
     return _best(Best(*kept), best.ids.shape[1])
 
   rows_held = max(1, _HELD // chunk)
-  return Best(*masking.in_blocks(keep, rows_held)(asked.queries, asked.removed, best))
+  return Best(*batching.in_blocks(keep, rows_held)(asked.queries, asked.removed, best))
 
 
 def _best(of: Best, k: int) -> Best:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.tree_util import Partial
 
-from jaxrank import _checks, masking
+from jaxrank._core import arithmetic, checks
 
 Similarity = str | Callable[[Any, Any], Array]
 
@@ -19,7 +19,7 @@ def scorer(similarity: Similarity) -> Partial:
     return similarity
   if callable(similarity):
     return Partial(similarity)
-  _checks.choice("similarity", similarity, _NAMED)
+  checks.choice("similarity", similarity, _NAMED)
   return _NAMED[similarity]
 
 
@@ -32,7 +32,7 @@ def _dot(queries: Array, items: Array) -> Array:
     items,
     (((1,), (1,)), ((), ())),
     precision=lax.Precision.HIGHEST,
-    preferred_element_type=masking.floating(queries).dtype,
+    preferred_element_type=arithmetic.floating(queries).dtype,
   )
   return lax.optimization_barrier(product)[:1] if queries.shape[0] == 1 else product
 
@@ -51,17 +51,17 @@ def _alike(x: Array, y: Array) -> tuple[Array, Array]:
   """Both as floats of one dtype; half precision stays, and its products are exact in float32."""
   if x.dtype == y.dtype and jnp.issubdtype(x.dtype, jnp.floating):
     return x, y
-  x, y = masking.floating(x), masking.floating(y)
+  x, y = arithmetic.floating(x), arithmetic.floating(y)
   dtype = jnp.promote_types(x.dtype, y.dtype)
   return x.astype(dtype), y.astype(dtype)
 
 
 def _squares(x: Array) -> Array:
-  return jnp.sum(jnp.square(masking.floating(x)), axis=-1)
+  return jnp.sum(jnp.square(arithmetic.floating(x)), axis=-1)
 
 
 def _unit(x: Array) -> Array:
-  return masking.safe_divide(masking.floating(x), jnp.sqrt(_squares(x))[:, None])
+  return arithmetic.safe_divide(arithmetic.floating(x), jnp.sqrt(_squares(x))[:, None])
 
 
 _NAMED = {"dot": Partial(_dot), "cosine": Partial(_cosine), "l2": Partial(_l2)}
@@ -74,4 +74,4 @@ def scores(similarity: Partial, queries: Any, items: Any) -> Array:
   if getattr(found, "shape", None) != expected:
     told = getattr(found, "shape", type(found).__name__)
     raise ValueError(f"similarity must return scores [queries, items] = {expected}, got {told}.")
-  return masking.floating(_checks.array("similarity", found))
+  return arithmetic.floating(checks.array("similarity", found))

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrank import _checks
-from jaxrank.ranking import Exact
+from jaxrank._core import checks
+from jaxrank.rankings.exact import Exact
 
 # Axes of powers of two from here on, and one program for every `k`: few to compile.
 _LEAST = 8
@@ -62,7 +62,7 @@ def values(
   if scores is None:
     scores = np.broadcast_to(-np.arange(labels.shape[1], dtype=np.float64), labels.shape)
   arrays = (padded(x) for x in (scores, labels, where))
-  cutoff = _checks.cutoff(k)
+  cutoff = checks.cutoff(k)
   with jax.enable_x64(True):
     parameters = {} if cutoff is None else {"k": np.asarray(cutoff)}
     return np.asarray(_answer(metric, *arrays, parameters))[: len(where)]

@@ -9,11 +9,11 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import gains, metrics
-from jaxrank._typing import Ranked
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.types import Ranked
 from jaxrank.interop import _lists
-from jaxrank.masking import safe_divide
-from jaxrank.metrics._metric import metric
-from jaxrank.ragged import Batch, pad_buckets
+from jaxrank.metrics._apply import metric
+from jaxrank.padding import Batch, pad_buckets
 
 # Few shapes, so that other data seldom compile anew; at most 3 of 4 cells of a long row are waste.
 _LEAST = 16

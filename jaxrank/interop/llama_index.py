@@ -25,11 +25,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from jax import Array
 
-from jaxrank import _checks, discounts, metrics
-from jaxrank._typing import Ranked
+from jaxrank import discounts, metrics
+from jaxrank._core import checks
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.types import Ranked
 from jaxrank.interop import _lists
-from jaxrank.masking import safe_divide
-from jaxrank.metrics._metric import metric
+from jaxrank.metrics._apply import metric
 
 _MODES = ("linear", "exponential")
 
@@ -208,7 +209,7 @@ class HitRate(_ListMetric):
   use_granular_hit_rate: bool = False
 
   def __post_init__(self):
-    _checks.flag("use_granular_hit_rate", self.use_granular_hit_rate)
+    checks.flag("use_granular_hit_rate", self.use_granular_hit_rate)
 
   def _values(self, lists: Lists) -> np.ndarray:
     return _ask(metrics.recall if self.use_granular_hit_rate else metrics.hit_rate, lists)
@@ -226,7 +227,7 @@ class MRR(_ListMetric):
   use_granular_mrr: bool = False
 
   def __post_init__(self):
-    _checks.flag("use_granular_mrr", self.use_granular_mrr)
+    checks.flag("use_granular_mrr", self.use_granular_mrr)
 
   def _values(self, lists: Lists) -> np.ndarray:
     return _ask(_reciprocal_ranks if self.use_granular_mrr else metrics.reciprocal_rank, lists)
@@ -284,7 +285,7 @@ class NDCG(_ListMetric):
   mode: str = "linear"
 
   def __post_init__(self):
-    _checks.choice("mode", self.mode, _MODES)
+    checks.choice("mode", self.mode, _MODES)
 
   def _values(self, lists: Lists) -> np.ndarray:
     return _ask(metrics.ndcg, lists)
@@ -296,8 +297,8 @@ def discounted_gain(*, rel: float, i: int, mode: str) -> float:
   Raises:
     ValueError: for a mode other than `"linear"` and `"exponential"`, or a rank below 1.
   """
-  _checks.choice("mode", mode, _MODES)
-  _checks.number("rel", rel)
+  checks.choice("mode", mode, _MODES)
+  checks.number("rel", rel)
   if i < 1:
     raise ValueError(f"i must be a rank, at least 1, got {i}.")
   return (2**rel - 1 if mode == "exponential" else rel) / math.log2(i + 1)

@@ -24,7 +24,7 @@ import numpy as np
 from jaxrank import metrics, plot
 from jaxrank.interop import _lists, _retrieval
 from jaxrank.interop._retrieval import Kind
-from jaxrank.ragged import Batch
+from jaxrank.padding import Batch
 
 # Options of every metric of torchmetrics that have no effect: all state is here, on the host.
 _OF_TORCH = {

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks
-from jaxrank._typing import Gain
-from jaxrank.metrics._metric import Question, ask
-from jaxrank.query import Query, at_least_tiny
-from jaxrank.ranking import Exact
+from jaxrank._core import checks
+from jaxrank._core.ranked import Query, at_least_tiny
+from jaxrank._core.types import Gain
+from jaxrank.metrics._apply import Question, ask
+from jaxrank.rankings.exact import Exact
 
 # Of the largest float: room for the sum of so many differences of logits.
 _HEADROOM = 2.0**-24
@@ -31,7 +31,7 @@ def answer(
   The kernel sees no order unless `ties` says how to break it; `key` becomes `query.noise`.
   """
   if "temperature" in parameters:
-    _checks.positive("temperature", parameters["temperature"])
+    checks.positive("temperature", parameters["temperature"])
   ranking = Exact(ties or "average") if key is None else Exact("random", key)
   question = Question(kernel, parameters, None if ties else 0)
   return ask([question], *lists, ranking)[0]

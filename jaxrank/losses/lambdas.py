@@ -9,15 +9,16 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, discounts, gains, metrics
-from jaxrank._typing import Discount, Gain
+from jaxrank import discounts, gains, metrics
+from jaxrank._core import checks
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.sorting import slots
+from jaxrank._core.types import Discount, Gain
 from jaxrank.losses import swaps
 from jaxrank.losses._loss import answer, logits
 from jaxrank.losses.pairwise import Lists, rows_of, total
 from jaxrank.losses.swaps import Swap
-from jaxrank.masking import safe_divide
-from jaxrank.ranking import ExactQuery
-from jaxrank.sorting import slots
+from jaxrank.rankings.exact import ExactQuery
 
 
 def lambda_rank(
@@ -133,7 +134,7 @@ def lambda_ndcg(
     <https://doi.org/10.1145/3269206.3271784>`_, 2018; Jagerman et al., `On optimizing top-k metrics
     for neural ranking models <https://doi.org/10.1145/3477495.3531849>`_, 2022.
   """
-  _checks.choice("scheme", scheme, _SCHEMES)
+  checks.choice("scheme", scheme, _SCHEMES)
   own = {"k": k, "gain": gain, "discount": discount, "weights": weights}
   own |= {"mu": mu} if scheme == "ndcg2++" else {}
   return _lambda(_SCHEMES[scheme], (scores, labels, where), temperature=temperature, **own)
@@ -173,7 +174,7 @@ _SCHEMES: dict[str, Callable[..., Swap]] = {
 
 def _lambda(swap: Callable[..., Swap], lists: Lists, **parameters: Any) -> Array:
   if "k" in parameters:
-    parameters["k"] = _checks.cutoff(parameters["k"])
+    parameters["k"] = checks.cutoff(parameters["k"])
   rows = rows_of(lists[0])
   return answer(_sum_of_swaps, lists, ties="pessimistic", swap=swap, rows=rows, **parameters)
 

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import gains, sorting, ties
-from jaxrank._typing import Gain
+from jaxrank import gains
+from jaxrank._core import sorting, ties
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.ranked import Query
+from jaxrank._core.sorting import take
+from jaxrank._core.types import Gain
 from jaxrank.losses._loss import answer, logits, target
-from jaxrank.masking import safe_divide
-from jaxrank.query import Query
-from jaxrank.sorting import take
 
 
 def unique_softmax(

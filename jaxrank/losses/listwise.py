@@ -7,12 +7,13 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, gains
-from jaxrank._typing import Gain
+from jaxrank import gains
+from jaxrank._core import checks
+from jaxrank._core.arithmetic import floating, safe_divide
+from jaxrank._core.ranked import Query, by_column
+from jaxrank._core.types import Gain
 from jaxrank.losses._loss import answer, log_total, logits, target
-from jaxrank.masking import floating, safe_divide
-from jaxrank.query import Query, by_column
-from jaxrank.ranking import ExactQuery
+from jaxrank.rankings.exact import ExactQuery
 
 
 def softmax(
@@ -213,18 +214,18 @@ def sampled_softmax(
     Yi et al., `Sampling-bias-corrected neural modeling for large corpus item recommendations
     <https://doi.org/10.1145/3298689.3346996>`_, 2019.
   """
-  _checks.positive("temperature", temperature)
-  scores, labels, where = _checks.lists(scores, labels, where)
+  checks.positive("temperature", temperature)
+  scores, labels, where = checks.lists(scores, labels, where)
   if hits is not None:
-    hits = _checks.boolean("hits", hits, scores, "True for accidental hits")
+    hits = checks.boolean("hits", hits, scores, "True for accidental hits")
     where = where & ~(hits & (labels <= 0))
   scores = floating(scores)
   known = where & (scores > -jnp.inf)
   z = jnp.where(known, scores, 0) / jnp.asarray(temperature).astype(scores.dtype)
   if log_q is not None:
-    log_q = _checks.array("log_q", log_q).astype(scores.dtype)
+    log_q = checks.array("log_q", log_q).astype(scores.dtype)
     if log_q.ndim == 1 and scores.ndim > 1:
       log_q = jnp.broadcast_to(log_q, (*scores.shape[:-1], log_q.shape[0]))
-    _checks.same_shape("log_q", log_q, "scores", scores)
+    checks.same_shape("log_q", log_q, "scores", scores)
     z = z - jnp.where(known, log_q, 0)
   return softmax(jnp.where(known, z, scores), labels, where=where, weights=weights)

@@ -11,9 +11,9 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import gains
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.ranked import Query
 from jaxrank.losses._loss import answer, logits
-from jaxrank.masking import safe_divide
-from jaxrank.query import Query
 
 # Pairs held in memory at a time, over all queries of a batch.
 _PAIRS = 2**19

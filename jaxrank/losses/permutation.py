@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import sorting
+from jaxrank._core import sorting
+from jaxrank._core.ranked import Query
+from jaxrank._core.sorting import take
 from jaxrank.losses._loss import answer, logits
-from jaxrank.query import Query
-from jaxrank.sorting import take
 
 # Beyond so many temperatures below the best, items tie: the rounding of a logit, which is about n
 # times as large, must not reach the range of `exp`.

@@ -15,13 +15,13 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking
-from jaxrank._typing import Ranking
+from jaxrank._core import arithmetic, batching, checks
+from jaxrank._core.ranked import by_column
+from jaxrank._core.types import Ranking
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
-from jaxrank.metrics._metric import keys_of_queries
-from jaxrank.noise import Gaussian, Gumbel
-from jaxrank.query import by_column
-from jaxrank.smoothing import Logistic
+from jaxrank.metrics._apply import keys_of_queries
+from jaxrank.rankings.expected_rank import Logistic
+from jaxrank.rankings.perturbed import Gaussian, Gumbel
 
 Loss = Callable[..., Array]
 
@@ -209,12 +209,12 @@ def perturbed(loss: Loss, key: Array, samples: int = 8, scale: ArrayLike = 1.0) 
     Bruch et al., `A stochastic treatment of learning to rank scoring functions
     <https://doi.org/10.1145/3336191.3371844>`_, 2020.
   """
-  _checks.positive("samples", samples)
-  _checks.positive("scale", scale)
+  checks.positive("samples", samples)
+  checks.positive("scale", scale)
 
   @functools.wraps(loss)
   def noisy(scores, labels, **parameters):
-    scores = masking.floating(_checks.array("scores", scores))
+    scores = arithmetic.floating(checks.array("scores", scores))
     size = jnp.asarray(scale).astype(scores.dtype)
 
     def sample(key):
@@ -227,5 +227,5 @@ def perturbed(loss: Loss, key: Array, samples: int = 8, scale: ArrayLike = 1.0) 
 
 def _gumbel(key: Array, like: Array) -> Array:
   draw = functools.partial(jax.random.gumbel, dtype=like.dtype)
-  noise = masking.lift(lambda x, key: by_column(draw, key, x), like.ndim - 1)
+  noise = batching.over_queries(lambda x, key: by_column(draw, key, x), like.ndim - 1)
   return noise(like, keys_of_queries(key, like))

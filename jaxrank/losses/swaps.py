@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank import _checks, discounts, gains, metrics
-from jaxrank._typing import Cutoff, Discount
-from jaxrank.masking import safe_divide
-from jaxrank.query import at_ranks
-from jaxrank.ranking import ExactQuery
-from jaxrank.ties import survival
+from jaxrank import discounts, gains, metrics
+from jaxrank._core import checks
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.ranked import at_ranks
+from jaxrank._core.ties import survival
+from jaxrank._core.types import Cutoff, Discount
+from jaxrank.rankings.exact import ExactQuery
 
 # The logarithm of the chance to pass an item at which everyone stops: 0 when alone, and a sum of
 # thousands of them is still exact enough for the difference of two.
@@ -127,7 +128,7 @@ def _hit_rate(query, *, k, rel):
 
 
 def _average_precision(query, *, k, rel, normalizer):
-  _checks.choice("normalizer", normalizer, ("relevant", "cutoff"))
+  checks.choice("normalizer", normalizer, ("relevant", "cutoff"))
   b = query.relevant(rel)
   count = query.count(b)
   if normalizer == "cutoff":
@@ -141,7 +142,7 @@ def _hits(query, rel, divisor, k):
 
 
 def _precision(query, *, k, rel, divisor):
-  _checks.choice("divisor", divisor, ("k", "retrieved"))
+  checks.choice("divisor", divisor, ("k", "retrieved"))
   cutoff = query.cutoff(k)
   if divisor == "retrieved":
     cutoff = jnp.minimum(cutoff, query.count(query.retrieved))

@@ -4,10 +4,11 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, discounts
-from jaxrank._typing import Cutoff, Ranked
-from jaxrank.masking import safe_divide
-from jaxrank.metrics._metric import metric
+from jaxrank import discounts
+from jaxrank._core import checks
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.types import Cutoff, Ranked
+from jaxrank.metrics._apply import metric
 
 
 def _hits(ranked: Ranked, b: Array, k: Cutoff) -> Array:
@@ -38,7 +39,7 @@ def precision(
   Returns:
     `[...]`, in [0, 1].
   """
-  _checks.choice("divisor", divisor, ("k", "retrieved"))
+  checks.choice("divisor", divisor, ("k", "retrieved"))
   cutoff = ranked.cutoff(k)
   if divisor == "retrieved":
     cutoff = jnp.minimum(cutoff, ranked.count(ranked.retrieved))
@@ -180,7 +181,7 @@ def average_precision(
     Buckley and Voorhees, `Evaluating evaluation measure stability
     <https://doi.org/10.1145/345508.345543>`_, 2000.
   """
-  _checks.choice("normalizer", normalizer, ("relevant", "cutoff", "retrieved"))
+  checks.choice("normalizer", normalizer, ("relevant", "cutoff", "retrieved"))
   b = ranked.relevant(rel)
   count = ranked.count(b)
   if normalizer == "cutoff":

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import sorting, ties
-from jaxrank._typing import Ranked
-from jaxrank.masking import safe_divide, safe_sqrt
-from jaxrank.metrics._metric import metric
+from jaxrank._core import sorting, ties
+from jaxrank._core.arithmetic import safe_divide, safe_sqrt
+from jaxrank._core.types import Ranked
+from jaxrank.metrics._apply import metric
 
 
 @metric(sorts="all")

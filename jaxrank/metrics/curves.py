@@ -8,10 +8,11 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking
-from jaxrank._typing import Ranked
-from jaxrank.masking import safe_divide
-from jaxrank.metrics._metric import metric
+from jaxrank import aggregation
+from jaxrank._core import arithmetic, checks
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.types import Ranked
+from jaxrank.metrics._apply import metric
 
 _LEVELS = tuple(i / 10 for i in range(11))
 
@@ -165,7 +166,7 @@ def aggregate_curve(
   precision, recall, k = _arrays(curve)
 
   def reduce(values):
-    return masking.aggregate(values, where=where, how=how)
+    return aggregation.aggregate(values, where=where, how=how)
 
   over_queries = jax.vmap(reduce, in_axes=-1)
   cutoffs = jnp.arange(1, k.shape[-1] + 1, dtype=jnp.int32)
@@ -196,7 +197,7 @@ def recall_at_fixed_precision(
     ValueError: if shapes differ.
   """
   precision, recall, k = _arrays(curve)
-  _checks.share("min_precision", min_precision)
+  checks.share("min_precision", min_precision)
   enough = precision + _SLACK >= jnp.asarray(min_precision).astype(precision.dtype)
   best = jnp.max(jnp.where(enough, recall, 0), axis=-1, keepdims=True)
   at = enough & (recall == best) & (best > 0)
@@ -208,9 +209,9 @@ def recall_at_fixed_precision(
 def _arrays(curve: tuple[ArrayLike, ArrayLike, ArrayLike]) -> Curve:
   if not hasattr(curve, "__len__") or len(curve) != 3:
     raise TypeError(f"a curve must be (precision, recall, k), three arrays, got {curve!r}.")
-  precision, recall, k = (_checks.array(f, x) for f, x in zip(Curve._fields, curve, strict=True))
+  precision, recall, k = (checks.array(f, x) for f, x in zip(Curve._fields, curve, strict=True))
   if precision.ndim == 0:
     raise ValueError("a curve must have shape [..., max_k], got scalars.")
-  _checks.same_shape("recall", recall, "precision", precision)
-  _checks.same_shape("k", k, "precision", precision)
-  return Curve(masking.floating(precision), masking.floating(recall), k)
+  checks.same_shape("recall", recall, "precision", precision)
+  checks.same_shape("k", k, "precision", precision)
+  return Curve(arithmetic.floating(precision), arithmetic.floating(recall), k)

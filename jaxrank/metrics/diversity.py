@@ -10,13 +10,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import discounts, gains, masking
-from jaxrank._typing import Cutoff, Discount, Ranked
-from jaxrank.masking import safe_divide
-from jaxrank.metrics._metric import metric
-from jaxrank.query import at_ranks
-from jaxrank.sorting import slots, take
-from jaxrank.ties import survival
+from jaxrank import discounts, gains
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.ranked import at_ranks, relevant
+from jaxrank._core.sorting import slots, take
+from jaxrank._core.ties import survival
+from jaxrank._core.types import Cutoff, Discount, Ranked
+from jaxrank.metrics._apply import metric
 
 # Worth of items and chances to stop at them, `[n, s]`, in the order of the input.
 _Cascades = tuple[Array, Array]
@@ -192,7 +192,7 @@ def _novelty(
   intents: Array | None,
 ) -> _Cascades:
   """Every relevant item is worth 1 to those who get there, and stops a share `alpha` of them."""
-  b = masking.relevant(labels, labels >= 0, rel).astype(ranked.dtype)
+  b = relevant(labels, labels >= 0, rel).astype(ranked.dtype)
   worth = b if intents is None else b * intents.astype(ranked.dtype)[None]
   return worth, b * jnp.asarray(alpha).astype(ranked.dtype)
 

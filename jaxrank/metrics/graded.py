@@ -5,11 +5,11 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
-from jaxrank._typing import Cutoff, Discount, Gain, Ranked
-from jaxrank.masking import safe_divide
-from jaxrank.metrics._metric import metric
-from jaxrank.query import at_ranks
-from jaxrank.ties import survival
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.ranked import at_ranks
+from jaxrank._core.ties import survival
+from jaxrank._core.types import Cutoff, Discount, Gain, Ranked
+from jaxrank.metrics._apply import metric
 
 
 @metric

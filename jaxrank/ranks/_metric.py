@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking
-from jaxrank._typing import pytree
+from jaxrank._core import batching, checks
+from jaxrank._core.types import pytree
 from jaxrank.ranks._statistic import Formula, Statistic, Tasks
 from jaxrank.ranks.target import TargetRanks, floating
 
@@ -44,7 +44,7 @@ class RankMetric:
       raise ValueError(f"{self.name} has no cut-off.")
     if k is None:
       raise TypeError(f"the cut-off of {self.name} must be a positive integer, got None.")
-    return dataclasses.replace(self, k=_checks.cutoff(k))
+    return dataclasses.replace(self, k=checks.cutoff(k))
 
   @property
   def name(self) -> str:
@@ -106,7 +106,7 @@ class RankMetric:
       )
     if self.needs_candidates and weights is not None and not self.statistic.weighted:
       raise ValueError(f"{self.name} has no closed form of what chance gives to weighted tasks.")
-    ranks = _checks.array("ranks", ranks)
+    ranks = checks.array("ranks", ranks)
     return _value(self, **_together(ranks=ranks, candidates=candidates, weights=weights))
 
   def expected_value(
@@ -177,14 +177,14 @@ class RankMetric:
     Returns:
       `[samples, ...]`.
     """
-    candidates = _checks.array("candidates", candidates)
+    candidates = checks.array("candidates", candidates)
     given = _together(candidates=candidates, weights=weights)
-    key, samples = _checks.prng_key(key), _checks.count("samples", samples)
+    key, samples = checks.prng_key(key), checks.count("samples", samples)
     return _sampled(self, key, given["candidates"], given["weights"], samples)
 
   def closed(self, what: str, weights: ArrayLike | None = None) -> bool:
     """Whether `what`, "expected" or "variance", has a closed form."""
-    _checks.choice("what", what, _MOMENTS)
+    checks.choice("what", what, _MOMENTS)
     known = getattr(self.statistic, what) is not None
     return known and (weights is None or self.statistic.weighted)
 
@@ -204,17 +204,17 @@ class RankMetric:
           f"{self.name}{weighted} has no closed form of its {_MOMENTS[what]} by chance: pass key= "
           "and samples= to estimate it."
         )
-      samples = _checks.count("samples", samples, 1 if what == "expected" else 2)
+      samples = checks.count("samples", samples, 1 if what == "expected" else 2)
       drawn = self.sampled_values(candidates, weights, key=key, samples=samples)
       return estimate(drawn, axis=0)
-    candidates = _checks.array("candidates", candidates)
+    candidates = checks.array("candidates", candidates)
     return _expected(self, what, **_together(candidates=candidates, weights=weights))
 
 
 def _together(**arrays: Any) -> dict[str, Array]:
   """The arrays, once their shapes are known to go together; None is 1 everywhere."""
   given = {
-    name: _checks.array(name, np.float32(1) if x is None else x) for name, x in arrays.items()
+    name: checks.array(name, np.float32(1) if x is None else x) for name, x in arrays.items()
   }
   told = ", ".join(f"{name} {list(x.shape)}" for name, x in given.items())
   try:
@@ -261,7 +261,7 @@ def _sampled(
     return _ask(metric, "value", ranks, candidates, weights)
 
   rows = max(1, _DRAWN // max(1, candidates.size))
-  return masking.in_blocks(jax.vmap(sample), rows)(jax.random.split(key, samples))
+  return batching.in_blocks(jax.vmap(sample), rows)(jax.random.split(key, samples))
 
 
 def draw(key: Array, candidates: Array) -> Array:
@@ -280,7 +280,7 @@ def _ask(metric: RankMetric, what: str, ranks: Array, candidates: Array, weights
     return jnp.where(jnp.any(kept & ~sound), jnp.nan, value)
 
   formula = getattr(metric.statistic, what)
-  return masking.lift(ask, ranks.ndim - 1)(ranks, candidates, weights)
+  return batching.over_queries(ask, ranks.ndim - 1)(ranks, candidates, weights)
 
 
 def rank_metric(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from jaxrank.masking import safe_divide
+from jaxrank._core.arithmetic import safe_divide
 
 
 class Tasks(NamedTuple):

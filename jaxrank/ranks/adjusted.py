@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxrank.masking import safe_divide
+from jaxrank._core.arithmetic import safe_divide
 from jaxrank.ranks import metrics
 from jaxrank.ranks._metric import RankMetric, documented
 from jaxrank.ranks._statistic import Formula, Statistic, Tasks

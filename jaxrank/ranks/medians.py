@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank import sorting
+from jaxrank._core import sorting
 
 # Counts at so many ranks are found side by side.
 _BLOCK = 128

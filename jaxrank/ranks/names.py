@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking, sorting
+from jaxrank._core import batching, checks, sorting
 from jaxrank.ranks import adjusted, metrics
 from jaxrank.ranks._metric import RankMetric
 from jaxrank.ranks.target import TargetRanks, floating
@@ -176,7 +176,7 @@ def _given(side: str, ranks: Any, weights: Any) -> tuple[TargetRanks, Array]:
   if not isinstance(ranks, TargetRanks):
     raise TypeError(f"{side} must be TargetRanks, as from_scores gives them, got {ranks!r}.")
   shape = ranks.candidates.shape
-  weights = _checks.array(f"{side}_weights", np.float32(1) if weights is None else weights)
+  weights = checks.array(f"{side}_weights", np.float32(1) if weights is None else weights)
   if weights.ndim > len(shape) or weights.shape != shape[len(shape) - weights.ndim :]:
     raise ValueError(
       f"{side}_weights must have the shape of its ranks, {shape}, got {weights.shape}."
@@ -236,13 +236,13 @@ def macro_weights(groups: ArrayLike, *, where: ArrayLike | None = None) -> Array
     TypeError: if groups are not integers, or `where` is not boolean.
     ValueError: if shapes differ.
   """
-  groups = _checks.array("groups", groups)
+  groups = checks.array("groups", groups)
   if not jnp.issubdtype(groups.dtype, jnp.integer) or groups.ndim == 0:
     raise TypeError(f"groups must be integers [..., n], got {groups.dtype}{list(groups.shape)}.")
 
   if groups.dtype.itemsize < 4:
     groups = groups.astype(jnp.int32)
-  return _macro_weights(groups, _checks.mask(where, groups))
+  return _macro_weights(groups, checks.mask(where, groups))
 
 
 @jax.jit
@@ -253,4 +253,4 @@ def _macro_weights(groups: Array, where: Array) -> Array:
     size = jnp.zeros(groups.size + 1, jnp.float32).at[group].add(1)
     return jnp.where(where, 1 / size[group], 0)
 
-  return masking.lift(weigh, groups.ndim - 1)(groups, where)
+  return batching.over_queries(weigh, groups.ndim - 1)(groups, where)

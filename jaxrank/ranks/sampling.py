@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking
+from jaxrank._core import batching, checks
 
 # So many resampled numbers are held at a time.
 _HELD = 1 << 20
@@ -58,10 +58,10 @@ def bootstrap(
   Raises:
     ValueError: if the data are not of one length.
   """
-  _checks.function("statistic", statistic, "a function such as jnp.mean")
-  _checks.share("confidence", confidence)
-  key, resamples = _checks.prng_key(key), _checks.count("resamples", resamples)
-  array = functools.partial(_checks.array, "data")
+  checks.function("statistic", statistic, "a function such as jnp.mean")
+  checks.share("confidence", confidence)
+  key, resamples = checks.prng_key(key), checks.count("resamples", resamples)
+  array = functools.partial(checks.array, "data")
   data = tuple(jax.tree.map(array, data, is_leaf=lambda x: isinstance(x, list)))
   shapes = {x.shape for x in jax.tree.leaves(data)}
   if len(shapes) != 1 or len(*shapes) != 1 or (0,) in shapes:
@@ -81,6 +81,6 @@ def _bootstrap(
     return statistic(*jax.tree.map(lambda x: x[rows], data))
 
   keys = jax.random.split(key, resamples)
-  values = masking.in_blocks(jax.vmap(resample), max(1, _HELD // max(1, n)))(keys)
+  values = batching.in_blocks(jax.vmap(resample), max(1, _HELD // max(1, n)))(keys)
   half = 0.5 * confidence.astype(values.dtype)
   return Interval(*jnp.quantile(values, jnp.stack([0.5 - half, 0.5 + 0 * half, 0.5 + half])))

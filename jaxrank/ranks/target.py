@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking
-from jaxrank._typing import pytree
+from jaxrank._core import batching, checks
+from jaxrank._core.types import pytree
 
 
 @pytree("optimistic", "pessimistic", "candidates")
@@ -39,9 +39,9 @@ class TargetRanks:
 
   def __post_init__(self) -> None:
     for field in dataclasses.fields(self):
-      x = _checks.array(field.name, getattr(self, field.name))
+      x = checks.array(field.name, getattr(self, field.name))
       object.__setattr__(self, field.name, x)
-      _checks.same_shape(field.name, x, "optimistic", self.optimistic)
+      checks.same_shape(field.name, x, "optimistic", self.optimistic)
 
   @property
   def realistic(self) -> Array:
@@ -86,7 +86,7 @@ def from_scores(
 
 def lists(scores: ArrayLike) -> Array:
   """Scores as an array `[..., n]`."""
-  scores = _checks.array("scores", scores)
+  scores = checks.array("scores", scores)
   if scores.ndim == 0:
     raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
   return scores
@@ -96,14 +96,14 @@ def checked(
   scores: ArrayLike, targets: ArrayLike, where: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
   """Scores, int32 targets and mask as arrays that go together."""
-  scores, targets = lists(scores), _checks.array("targets", targets)
+  scores, targets = lists(scores), checks.array("targets", targets)
   if not jnp.issubdtype(targets.dtype, jnp.integer):
     raise TypeError(f"targets must be integer indices of candidates, got {targets.dtype}.")
   if targets.shape != scores.shape[:-1]:
     raise ValueError(
       f"targets must have one index a query, shape {scores.shape[:-1]}, got {targets.shape}."
     )
-  return scores, targets.astype(jnp.int32), _checks.mask(where, scores)
+  return scores, targets.astype(jnp.int32), checks.mask(where, scores)
 
 
 @jax.jit
@@ -116,7 +116,7 @@ def counted(
 ) -> TargetRanks:
   """Ranks by counts; `total` adds up numbers `[...]` of all who have a part of the candidates."""
   rank = functools.partial(_rank, total)
-  return masking.lift(rank, targets.ndim)(scores, targets, where)
+  return batching.over_queries(rank, targets.ndim)(scores, targets, where)
 
 
 def _rank(

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxrank import _checks, discounts
+from jaxrank import discounts
+from jaxrank._core import checks
 from jaxrank.interop import _lists
 
 
@@ -17,7 +18,7 @@ def at(metric: Callable[..., Any], lists: np.ndarray, ks: Any, **parameters: Any
   """A metric of lists in rank order, `[lists, cutoffs]`, with parameters of each list."""
   if isinstance(ks, str) or not isinstance(ks, Iterable):
     raise TypeError(f"ks must be a sequence of cut-offs, got {ks!r}; use the _at_k of one.")
-  cutoffs = [lists.shape[1] or 1 if k is None else _checks.cutoff(k, "a cut-off") for k in ks]
+  cutoffs = [lists.shape[1] or 1 if k is None else checks.cutoff(k, "a cut-off") for k in ks]
   k = _lists.padded(np.array(cutoffs, np.int32))
   given = {name: _lists.padded(np.asarray(x, np.float32)) for name, x in parameters.items()}
   labels, where = _lists.padded(lists), _lists.padded(np.ones(lists.shape[:2], bool))
@@ -73,7 +74,7 @@ def best(max_label: Any, lists: np.ndarray) -> np.ndarray:
 
 def up_to(k: Any, lists: np.ndarray) -> range:
   """All cut-offs as far as `k`, or as the lists."""
-  last = _checks.cutoff(k)
+  last = checks.cutoff(k)
   return range(1, (lists.shape[1] if last is None else int(last)) + 1)
 
 

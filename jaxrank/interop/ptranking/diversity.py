@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxrank import _checks, gains, metrics
+from jaxrank import gains, metrics
+from jaxrank._core import checks
 from jaxrank.interop._lists import items, padded
 from jaxrank.interop.ptranking import _lists
 from jaxrank.metrics.diversity import greedy_order
@@ -135,7 +136,7 @@ def get_div_ideal_ranking(
   >>> get_div_ideal_ranking("xab", {"a": ["1"], "b": ["1", "2"]})
   ['b', 'a', 'x']
   """
-  _checks.share("alpha", alpha)
+  checks.share("alpha", alpha)
   docs = list(dict.fromkeys(pool_docs))
   worth = padded(_matrix(docs, q_doc_subtopics))
   item, count = _greedy(worth, np.float32(alpha) * worth)
@@ -168,7 +169,7 @@ def get_delta_alpha_dcg(
 
 
 def _alpha_dcg(matrix: Any, ks: Any, alpha: float) -> np.ndarray:
-  _checks.share("alpha", alpha)
+  checks.share("alpha", alpha)
   labels = _lists.as_lists(matrix).T[None]
   return _lists.at(metrics.alpha_dcg, labels, ks, alpha=np.array([alpha]))[0]
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from jaxrank import _checks
+from jaxrank._core import checks
 from jaxrank.interop._lists import numbers, roof
 from jaxrank.ranks import RankMetric, inverse_harmonic_mean_rank
 
@@ -154,7 +154,7 @@ class RankBasedMetric:
     candidates = numbers("num_candidates", num_candidates).ravel()
     weights = _flat("weights", weights)
     self._check_weights(weights)
-    num_samples = _checks.count("num_samples", num_samples)
+    num_samples = checks.count("num_samples", num_samples)
     generator = np.random.default_rng(generator)
     block = min(num_samples, max(1, _HELD // candidates.size)) if memory_intense else 1
     drawn = [
@@ -192,7 +192,7 @@ class RankBasedMetric:
   ) -> np.ndarray:
     if not 50 < confidence_level < 100:
       raise ValueError(f"Invalid {confidence_level=}. Should be in (50, 100).")
-    _checks.count("n_boot", n_boot)
+    checks.count("n_boot", n_boot)
     generator = np.random.default_rng(generator)
     values = self.get_sampled_values(generator=generator, **kwargs)
     n = len(values)
@@ -236,7 +236,7 @@ class RankBasedMetric:
     if not self.native.closed(what, weights):
       if num_samples is None:
         raise NoClosedFormError("Numeric estimation requires to specify a number of samples.")
-      _checks.count("num_samples", num_samples, 1 if what == "expected" else 2)
+      checks.count("num_samples", num_samples, 1 if what == "expected" else 2)
       return estimate(num_candidates=candidates, num_samples=num_samples, weights=weights, **kwargs)
     ask = self.native.expected_value if what == "expected" else self.native.variance
     with jax.enable_x64(True):
@@ -331,7 +331,7 @@ def generate_num_candidates_and_ranks(
   num_ranks: int, max_num_candidates: int, seed: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
   """Ranks by chance and the numbers of candidates, drawn from 1 to below `max_num_candidates`."""
-  _checks.count("max_num_candidates", max_num_candidates, 2)
+  checks.count("max_num_candidates", max_num_candidates, 2)
   generator = np.random.default_rng(seed)
   candidates = generator.integers(1, max_num_candidates, size=num_ranks)
   return generate_ranks(candidates, seed=generator), candidates
@@ -339,7 +339,7 @@ def generate_num_candidates_and_ranks(
 
 def generalized_harmonic_numbers(n: int, p: float = -1.0) -> np.ndarray:
   """`sum_{i <= m} i^p` for all `m` from 1 to `n`."""
-  return np.cumsum(np.arange(1.0, _checks.count("n", n) + 1) ** p)
+  return np.cumsum(np.arange(1.0, checks.count("n", n) + 1) ** p)
 
 
 def harmonic_variances(n: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxrank import _checks
+from jaxrank._core import checks
 from jaxrank.interop._lists import numbers
 from jaxrank.interop.pykeen._metric import (
   RANK_TYPES,
@@ -102,7 +102,7 @@ class RankBasedEvaluator:
       true_scores: `[batch, 1]`; without a filter they are found among the scores.
       dense_positive_mask: Ignored.
     """
-    _checks.choice("target", target, SIDES)
+    checks.choice("target", target, SIDES)
     batch, scores = triples_of("hrt_batch", hrt_batch), numbers("scores", scores)
     if scores.shape[:-1] != (len(batch),):
       raise ValueError(f"scores must be [{len(batch)}, entities], got {list(scores.shape)}.")
@@ -224,7 +224,7 @@ def summarize_values(
 
 def _of_numpy(function: Any) -> Any:
   found = getattr(np, function, None) if isinstance(function, str) else function
-  _checks.function("a summary", found, f"a function, or the name of one of numpy ({function!r})")
+  checks.function("a summary", found, f"a function, or the name of one of numpy ({function!r})")
   return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrank import _checks
+from jaxrank._core import checks
 from jaxrank.interop._lists import numbers, numpy
 from jaxrank.interop.pykeen._metric import RANK_TYPES
 
@@ -201,7 +201,7 @@ def sample_negatives(
   They are drawn without replacement by Python's `random`; a pool that is too small is repeated.
   """
   triples = triples_of("evaluation_triples", evaluation_triples)
-  _checks.count("num_samples", num_samples)
+  checks.count("num_samples", num_samples)
   known = known_triples(triples, additional_filter_triples)
   num_entities = num_entities or int(known[:, [0, 2]].max()) + 1
   return {

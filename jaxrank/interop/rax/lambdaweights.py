@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks
+from jaxrank._core import checks
+from jaxrank._core.arithmetic import safe_divide
 from jaxrank.interop.rax.lists import Lists
 from jaxrank.interop.rax.metrics import (
   Cutoff,
@@ -17,7 +18,6 @@ from jaxrank.interop.rax.metrics import (
 )
 from jaxrank.interop.rax.pairwise import compute_pairs
 from jaxrank.interop.rax.positions import ranks
-from jaxrank.masking import safe_divide
 
 Fn = Callable[[Array], Array]
 
@@ -62,7 +62,7 @@ def dcg_lambdaweight(
   >>> print(f"{dcg_lambdaweight(scores, labels)[1]:.5f}")
   0.39279
   """
-  topn = _checks.cutoff(topn, "topn")
+  topn = checks.cutoff(topn, "topn")
   lists = Lists.of(scores, labels, where, segments)
   rank = ranks(lists.scores, where=lists.where, segments=lists.segments)
   discount = discount_fn(rank).astype(lists.dtype)
@@ -94,7 +94,7 @@ def dcg2_lambdaweight(
   >>> print(f"{dcg2_lambdaweight(scores, labels)[1]:.5f}")
   1.10721
   """
-  topn = _checks.cutoff(topn, "topn")
+  topn = checks.cutoff(topn, "topn")
   lists = Lists.of(scores, labels, where, segments)
   rank = ranks(lists.scores, where=lists.where, segments=lists.segments)
   apart = jnp.abs(compute_pairs(rank, jnp.subtract))

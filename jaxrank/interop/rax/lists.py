@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking, sorting
-from jaxrank.sorting import take
+from jaxrank._core import arithmetic, batching, checks, sorting
+from jaxrank._core.sorting import take
 
 ReduceFn = Callable[..., Array]
 
@@ -44,10 +44,10 @@ def safe_reduce(
   if reduce_fn is None:
     return a
   if reduce_fn is not jnp.mean:
-    _checks.function("reduce_fn", reduce_fn, "a function such as jnp.mean, or None")
+    checks.function("reduce_fn", reduce_fn, "a function such as jnp.mean, or None")
     return reduce_fn(a, where=where)
   count = a.size if where is None else jnp.sum(where)
-  return masking.safe_divide(jnp.sum(a), jnp.asarray(count).astype(a.dtype))
+  return arithmetic.safe_divide(jnp.sum(a), jnp.asarray(count).astype(a.dtype))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Groups:
 def _collect(gather: Callable[[Array, Array], Array], x: Array, first: Array) -> Array:
   """Gathers at the first item of each segment, and gives the result to all its items."""
   one = lambda x, first: gather(x, first)[first]  # noqa: E731
-  return masking.lift(one, x.ndim - 1)(x, first)
+  return batching.over_queries(one, x.ndim - 1)(x, first)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,20 +139,20 @@ class Lists:
     segments: ArrayLike | None = None,
   ) -> "Lists":
     """Checks and prepares what the caller gave."""
-    scores, labels = _checks.array("scores", scores), _checks.array("labels", labels)
+    scores, labels = checks.array("scores", scores), checks.array("labels", labels)
     if scores.ndim == 0 or scores.shape[-1] == 0:
       raise ValueError(
         f"scores must have shape [..., list_size] with an item at least, got {scores.shape}; "
         "pad empty lists and mask the padding by `where`."
       )
-    _checks.same_shape("scores", scores, "labels", labels)
+    checks.same_shape("scores", scores, "labels", labels)
     mask = None if where is None else valid(where, scores)
     segments = None if segments is None else like("segments", segments, scores)
     groups = Groups(mask, None if segments is None else first_items(segment_keys(segments)))
     mask = jnp.ones_like(scores, bool) if mask is None else mask
     spoiled = mask & (isnan(scores) | isnan(labels))
     scores, labels = (jnp.where(mask & ~spoiled, x, jnp.zeros_like(x)) for x in (scores, labels))
-    kept = mask & (masking.floating(scores) > -jnp.inf)
+    kept = mask & (arithmetic.floating(scores) > -jnp.inf)
     return cls(scores, labels, mask, kept, segments, groups, spoiled)
 
   @property
@@ -199,7 +199,7 @@ def valid(where: ArrayLike, x: Array) -> Array:
 
 def like(name: str, given: ArrayLike, x: Array) -> Array:
   """`given` as an array of the shape of `x`, along axes of length 1 repeated."""
-  given = _checks.array(name, given)
+  given = checks.array(name, given)
   try:
     return jnp.broadcast_to(given, x.shape)
   except ValueError:
@@ -228,7 +228,7 @@ def first_items(segment: Array) -> Array:
     order = in_segments(segment)
     return sorting.scatter(take(order.item, order.start), order.item)
 
-  return masking.lift(first, segment.ndim - 1)(segment)
+  return batching.over_queries(first, segment.ndim - 1)(segment)
 
 
 class InSegments(NamedTuple):

@@ -7,7 +7,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking, sorting
+from jaxrank._core import arithmetic, batching, checks, sorting
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.sorting import take
 from jaxrank.interop.rax.lists import (
   Groups,
   InSegments,
@@ -22,8 +24,6 @@ from jaxrank.interop.rax.lists import (
 )
 from jaxrank.interop.rax.metrics import default_gain_fn
 from jaxrank.interop.rax.positions import ranks
-from jaxrank.masking import safe_divide
-from jaxrank.sorting import take
 
 
 def normalize_probabilities(
@@ -47,7 +47,7 @@ def normalize_probabilities(
   Returns:
     An array of the same shape.
   """
-  x = masking.floating(_checks.array("unscaled_probabilities", unscaled_probabilities))
+  x = arithmetic.floating(checks.array("unscaled_probabilities", unscaled_probabilities))
   where = jnp.ones_like(x, bool) if where is None else valid(where, x)
   segments = None if segments is None else like("segments", segments, x)
   given = jax.tree.map(lambda x: jnp.moveaxis(x, axis, -1), (x, where, segments))
@@ -117,7 +117,7 @@ def poly1_softmax_loss(
   elsewhere = 1 - groups.total(jnp.where(lists.valid, share * chance, 0))
   some = groups.count(lists.valid) > 0
   loss = _cross_entropy(lists, lambda a, where: a, weights)
-  loss = loss + jnp.where(some, _checks.array("epsilon", epsilon).astype(z.dtype) * elsewhere, 0)
+  loss = loss + jnp.where(some, checks.array("epsilon", epsilon).astype(z.dtype) * elsewhere, 0)
   return lists.reduce(loss, reduce_fn)
 
 
@@ -182,7 +182,7 @@ def _missed_unique(z: Array, live: Array, segment: Array, key: Array) -> Array:
     below = jnp.where(order.last, nothing, jnp.concatenate([total[1:], nothing]))
     return sorting.scatter(jax.nn.softplus(take(below, order.end) - z), order.item)
 
-  return masking.lift(one, z.ndim - 1)(z, live, segment, key)
+  return batching.over_queries(one, z.ndim - 1)(z, live, segment, key)
 
 
 @jax.jit
@@ -194,7 +194,7 @@ def _missed_in_order(z: Array, live: Array, segment: Array, key: Array) -> Array
     z, total = _totals(z, live, order)
     return sorting.scatter(total - z, order.item)
 
-  return masking.lift(one, z.ndim - 1)(z, live, segment, key)
+  return batching.over_queries(one, z.ndim - 1)(z, live, segment, key)
 
 
 def _totals(z: Array, live: Array, order: InSegments) -> tuple[Array, Array]:

@@ -10,8 +10,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, gains, masking, sorting
-from jaxrank._typing import Ranked
+from jaxrank import gains
+from jaxrank._core import arithmetic, batching, checks, sorting
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.sorting import take
+from jaxrank._core.types import Ranked
 from jaxrank.interop.rax.lists import (
   Lists,
   ReduceFn,
@@ -20,9 +23,7 @@ from jaxrank.interop.rax.lists import (
   valid,
 )
 from jaxrank.interop.rax.positions import cutoff, ranks
-from jaxrank.masking import safe_divide
-from jaxrank.metrics._metric import metric
-from jaxrank.sorting import take
+from jaxrank.metrics._apply import metric
 
 Cutoff = int | Array | None
 Fn = Callable[..., Array]
@@ -34,7 +35,7 @@ def default_gain_fn(label: ArrayLike) -> Array:
   >>> print(default_gain_fn(jnp.array([0, 1, 3])))
   [0. 1. 7.]
   """
-  return gains.exponential(masking.floating(jnp.asarray(label)))
+  return gains.exponential(arithmetic.floating(jnp.asarray(label)))
 
 
 def default_discount_fn(rank: ArrayLike) -> Array:
@@ -43,7 +44,7 @@ def default_discount_fn(rank: ArrayLike) -> Array:
   >>> print(default_discount_fn(jnp.array([1, 3])))
   [1.  0.5]
   """
-  return 1 / jnp.log2(masking.floating(jnp.asarray(rank)) + 1)
+  return 1 / jnp.log2(arithmetic.floating(jnp.asarray(rank)) + 1)
 
 
 class Found(NamedTuple):
@@ -83,7 +84,7 @@ def find(
   cutoff_fn: Fn = cutoff,
 ) -> Found:
   """Ranks items and cuts them off."""
-  topn = _checks.cutoff(topn, "topn")
+  topn = checks.cutoff(topn, "topn")
   where, segments = lists.where, lists.segments
   rank = rank_fn(lists.scores, where=where, segments=segments, key=key)
   if topn is not None and rank_fn is ranks and cutoff_fn is cutoff:
@@ -207,7 +208,7 @@ def opa_metric(
   """
   scores, labels = jnp.asarray(scores), jnp.asarray(labels)
   mask = None if where is None else valid(where, scores)
-  values = _ordered_pairs(masking.floating(scores), labels, where=mask)
+  values = _ordered_pairs(arithmetic.floating(scores), labels, where=mask)
   return safe_reduce(values, None if mask is None else jnp.any(mask, axis=-1), reduce_fn)
 
 
@@ -306,4 +307,4 @@ def _counted(key: Array, chosen: Array, segment: Array) -> Array:
     count = jnp.cumsum(chosen, dtype=jnp.int32)
     return sorting.scatter(take(count, order.end) - take(count - chosen, order.start), order.item)
 
-  return masking.lift(one, key.ndim - 1)(key, chosen, segment)
+  return batching.over_queries(one, key.ndim - 1)(key, chosen, segment)

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import masking
+from jaxrank._core import batching
+from jaxrank._core.arithmetic import safe_divide
 from jaxrank.interop.rax.lists import Lists, ReduceFn, safe_reduce
 from jaxrank.losses.pairwise import rows_of, total
-from jaxrank.masking import safe_divide
 
 PairLossFn = Callable[[Array, Array], tuple[Array, Array]]
 LambdaweightFn = Callable[..., Array]
@@ -112,7 +112,7 @@ def _in_blocks(
 
     return total(numbers, items, rows)
 
-  loss, count = map(jnp.sum, masking.lift(one, items[0].ndim - 1)(*items))
+  loss, count = map(jnp.sum, batching.over_queries(one, items[0].ndim - 1)(*items))
   return safe_divide(loss, count) if mean else loss
 
 

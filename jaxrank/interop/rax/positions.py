@@ -9,12 +9,12 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, kernels, masking, sorting
-from jaxrank._typing import pytree
+from jaxrank._core import arithmetic, batching, checks, pair_sums, sorting
+from jaxrank._core.ranked import at_least_tiny
+from jaxrank._core.sorting import take
+from jaxrank._core.types import pytree
 from jaxrank.interop.rax import lists
 from jaxrank.interop.rax.lists import Lists, in_segments, like, segment_keys
-from jaxrank.query import at_least_tiny
-from jaxrank.sorting import take
 
 StepFn = Callable[[Array], Array]
 
@@ -59,14 +59,14 @@ def ranks(
   Raises:
     ValueError: if segments are to be ranked along another axis than the last.
   """
-  scores = _checks.array("scores", scores)
+  scores = checks.array("scores", scores)
   if segments is not None and axis != -1:
     raise ValueError(f"only axis=-1 is supported when segments are set, but given axis={axis}.")
   if where is not None:
     where = lists.valid(where, scores)
   if segments is not None:
     segments = segment_keys(like("segments", segments, scores))
-  noise = None if key is None else jax.random.uniform(_checks.prng_key(key), scores.shape)
+  noise = None if key is None else jax.random.uniform(checks.prng_key(key), scores.shape)
   given = jax.tree.map(lambda x: jnp.moveaxis(x, axis, -1), (scores, where, segments, noise))
   return jnp.moveaxis(_ranks(*given), -1, axis)
 
@@ -91,7 +91,7 @@ def _ranks(
   if jnp.issubdtype(scores.dtype, jnp.floating):
     # A model that diverged must not look good.
     scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
-  return masking.lift(rank, scores.ndim - 1)(scores, where, segments, noise)
+  return batching.over_queries(rank, scores.ndim - 1)(scores, where, segments, noise)
 
 
 def approx_ranks(
@@ -142,7 +142,7 @@ def _sigmoid_ranks(temperature: ArrayLike, given: Lists) -> Array:
 @jax.jit
 def _sigmoids(temperature: ArrayLike, z: Array, live: Array, segment: Array) -> Array:
   """`sum_j sigmoid((z_j - z_i) / temperature)` over the other live items of the segment."""
-  tail = kernels.logistic(z.dtype.name).tail
+  tail = pair_sums.logistic(z.dtype.name).tail
 
   def one(z, live, segment):
     # What is not live stands behind, whatever its segment.
@@ -150,10 +150,10 @@ def _sigmoids(temperature: ArrayLike, z: Array, live: Array, segment: Array) -> 
     z, live = (take(x, order.item) for x in (z, live))
     ahead = sorting.slots(order.start) - order.start
     pair, t = np.stack([-tail, tail]), at_least_tiny(temperature, z.dtype)
-    within = kernels.polynomial_sums(z, t, live.astype(z.dtype), pair, order.start)
+    within = pair_sums.polynomial_sums(z, t, live.astype(z.dtype), pair, order.start)
     return sorting.scatter(ahead.astype(z.dtype) + within, order.item)
 
-  return masking.lift(one, z.ndim - 1)(z, live, segment)
+  return batching.over_queries(one, z.ndim - 1)(z, live, segment)
 
 
 def _ranks_by_pairs(given: Lists, step_fn: StepFn) -> Array:
@@ -186,8 +186,8 @@ def cutoff(
   Returns:
     An array of the shape of `a`.
   """
-  a = _checks.array("a", a)
-  n = _checks.cutoff(n, "n")
+  a = checks.array("a", a)
+  n = checks.cutoff(n, "n")
   if n is None:
     return jnp.ones_like(a)
   inside = ranks(a, where=where, segments=segments) <= n
@@ -219,7 +219,7 @@ def approx_cutoff(
   Returns:
     `[..., n]`; 1 where there are no more than `n`, 0 under the mask.
   """
-  a = masking.floating(_checks.array("a", a))
+  a = arithmetic.floating(checks.array("a", a))
   if n is None:
     return jnp.ones_like(a)
   given = Lists.of(a, a, where, segments)

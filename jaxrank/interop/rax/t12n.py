@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking
+from jaxrank._core import arithmetic, checks
 from jaxrank.interop.rax.lists import like, valid
 from jaxrank.interop.rax.metrics import accepts
 from jaxrank.interop.rax.positions import Sigmoid, StepFn, approx_cutoff, approx_ranks
@@ -34,8 +34,8 @@ def approx_t12n(metric_fn: Fn, temperature: ArrayLike = 1.0) -> Fn:
   Returns:
     A loss with the arguments of the metric.
   """
-  _checks.number("temperature", temperature)
-  _checks.positive("temperature", temperature)
+  checks.number("temperature", temperature)
+  checks.positive("temperature", temperature)
   step = Sigmoid(temperature)
   return _smooth(metric_fn, step, step, "approx")
 
@@ -103,14 +103,14 @@ def gumbel_t12n(
   Returns:
     A function with one more argument: `key`, a PRNG key.
   """
-  samples = _checks.count("samples", samples)
+  samples = checks.count("samples", samples)
 
   def repeated(x: Array) -> Array:
     return jnp.broadcast_to(x, (samples, *x.shape))
 
   def noisy(scores, labels, *, key, **kwargs):
-    key = _checks.prng_key(key)
-    scores = masking.floating(_checks.array("scores", scores))
+    key = checks.prng_key(key)
+    scores = arithmetic.floating(checks.array("scores", scores))
     kwargs = {name: _each(repeated, x, scores) for name, x in kwargs.items()}
     labels = _each(repeated, labels, scores)
     if accepts(loss_or_metric_fn, key=key):
@@ -160,7 +160,7 @@ def segment_t12n(loss_or_metric_fn: Fn) -> Fn:
   def segmented(scores, labels, *, segments=None, **kwargs):
     if segments is None:
       return loss_or_metric_fn(scores, labels, **kwargs)
-    scores = _checks.array("scores", scores)
+    scores = checks.array("scores", scores)
     segments = like("segments", segments, scores)
     same = segments[..., :, None] == segments[..., None, :]
     # A row for each item, whose mask is its segment; only the first item of a segment keeps it.

@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank import _checks, discounts, sorting, ties
-from jaxrank._typing import Cutoff, Discount, pytree
-from jaxrank.query import Pairs, Query, at_ranks, by_column, shared
-from jaxrank.sorting import take
+from jaxrank import discounts
+from jaxrank._core import checks, sorting, ties
+from jaxrank._core.ranked import Pairs, Query, at_ranks, by_column, shared
+from jaxrank._core.sorting import take
+from jaxrank._core.types import Cutoff, Discount, pytree
 
 TIES = ("average", "stable", "optimistic", "pessimistic", "random")
 
@@ -262,7 +263,7 @@ class Exact:
   key: Array | None = None
 
   def __post_init__(self):
-    _checks.choice("ties", self.ties, TIES)
+    checks.choice("ties", self.ties, TIES)
     if (self.ties == "random") != (self.key is not None):
       raise ValueError(f'ties="random" needs a key, and only it; got {self.ties!r}, {self.key!r}.')
 

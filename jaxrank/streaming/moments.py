@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank.masking import safe_divide
+from jaxrank._core.arithmetic import safe_divide
 
 
 class Pair(NamedTuple):

@@ -5,8 +5,8 @@ metrics take arrays `[queries, length]` and a mask. The functions here go from o
 the host, in numpy: shapes depend on the data, so this is work for before `jit`.
 """
 
-from jaxrank.ragged.feeding import batches as batches
-from jaxrank.ragged.padding import Batch as Batch
-from jaxrank.ragged.padding import pad as pad
-from jaxrank.ragged.padding import pad_buckets as pad_buckets
-from jaxrank.ragged.padding import unpad as unpad
+from jaxrank.padding.feeding import batches as batches
+from jaxrank.padding.padding import Batch as Batch
+from jaxrank.padding.padding import pad as pad
+from jaxrank.padding.padding import pad_buckets as pad_buckets
+from jaxrank.padding.padding import unpad as unpad

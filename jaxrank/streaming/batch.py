@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxrank import _checks, masking
+from jaxrank._core import arithmetic, checks, ranked
 from jaxrank.measures import Measure
-from jaxrank.state import moments
-from jaxrank.state.moments import Moments
+from jaxrank.streaming import moments
+from jaxrank.streaming.moments import Moments
 
 # What these look for is two labels that differ.
 _OF_ORDER = ("kendall_tau", "ordered_pair_accuracy", "spearman")
@@ -73,7 +73,7 @@ def queries(
 
 def _sought(measure: Measure, labels: Array, where: Array) -> list[Array]:
   """The items of which there must be one, `[..., n]`, of each kind that the measure needs."""
-  relevant = masking.relevant(labels, where, dict(measure.parameters).get("rel"))
+  relevant = ranked.relevant(labels, where, dict(measure.parameters).get("rel"))
   if measure.metric in _OF_ORDER:
     least = jnp.min(labels, axis=-1, where=where, initial=jnp.inf, keepdims=True)
     return [where & (labels != least)]
@@ -86,8 +86,8 @@ def weight(weights: Any, like: Array) -> Array:
   """The weight of each query, of the shape and dtype of `like`."""
   if weights is None:
     return jnp.ones_like(like)
-  weights = masking.floating(_checks.array("weights", weights)).astype(like.dtype)
-  _checks.same_shape("weights", weights, "the queries", like)
+  weights = arithmetic.floating(checks.array("weights", weights)).astype(like.dtype)
+  checks.same_shape("weights", weights, "the queries", like)
   return weights
 
 
@@ -98,10 +98,10 @@ def group(groups: Any, expected: int | None, like: Array) -> Array:
     raise ValueError(f"Evaluator has groups={expected} and update got {got}; give both or none.")
   if groups is None:
     return jnp.zeros_like(like, jnp.int32)
-  groups = _checks.array("groups", groups)
+  groups = checks.array("groups", groups)
   if not jnp.issubdtype(groups.dtype, jnp.integer):
     raise TypeError(f"groups must be integers from 0, one a query; got {groups.dtype}.")
-  _checks.same_shape("groups", groups, "the queries", like)
+  checks.same_shape("groups", groups, "the queries", like)
   return groups.astype(jnp.int32)
 
 

@@ -12,11 +12,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import discounts, quadrature
-from jaxrank._typing import Cutoff, Discount, pytree
-from jaxrank.kernels import distance
-from jaxrank.quadrature import Integrand, Noise
-from jaxrank.smoothing import SmoothQuery, SmoothRanking
+from jaxrank import discounts
+from jaxrank._core import quadrature
+from jaxrank._core.pair_sums import distance
+from jaxrank._core.quadrature import Integrand, Noise
+from jaxrank._core.types import Cutoff, Discount, pytree
+from jaxrank.rankings.expected_rank import SmoothQuery, SmoothRanking
 
 # Where items stand that are not retrieved: below everything.
 _NOWHERE = -1e30

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxrank import _checks
+from jaxrank._core import checks
 
 # So many sizes are told apart when lengths are chosen; more are rounded up.
 _SIZES = 1024
@@ -19,7 +19,7 @@ def choices(
     return 2 ** np.arange(longest.bit_length() + 1) if lengths is None else _given(lengths)
   if lengths is not None:
     raise ValueError(f"buckets are in place of lengths, got {buckets} and lengths={lengths}")
-  return _least_padding(sizes, _checks.count("buckets", buckets))
+  return _least_padding(sizes, checks.count("buckets", buckets))
 
 
 def _least_padding(sizes: np.ndarray, buckets: int) -> np.ndarray:

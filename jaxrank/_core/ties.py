@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank import sorting
-from jaxrank.sorting import take
+from jaxrank._core import sorting
+from jaxrank._core.sorting import take
 
 
 def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:

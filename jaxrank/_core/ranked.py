@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import gains, masking, sorting
-from jaxrank._typing import Cutoff, Discount, Gain
+from jaxrank import gains
+from jaxrank._core import ranked, sorting
+from jaxrank._core.types import Cutoff, Discount, Gain
 
 # Gains that keep the order of the labels, with gain 0 at label 0: their ideal is that of the
 # labels, which are sorted once for all.
@@ -52,6 +53,13 @@ def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
 def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:
   """`draw(key)` for each item, from its column alone, so that padding does not change it."""
   return jax.vmap(lambda i: draw(jax.random.fold_in(key, i)))(sorting.slots(like))
+
+
+def relevant(labels: Array, where: Array, rel: ArrayLike | None = None) -> Array:
+  """`label > 0`, or `label >= rel`, of the valid items; unjudged items never are."""
+  if rel is None:
+    return where & (labels > 0)
+  return where & (labels >= jnp.asarray(rel).astype(labels.dtype)) & (labels >= 0)
 
 
 class Pairs(NamedTuple):
@@ -119,7 +127,7 @@ class Query:
   @shared
   def relevant(self, rel: ArrayLike | None) -> Array:
     """`label > 0`, or `label >= rel`, of the valid items."""
-    return masking.relevant(self.grades, self.where, rel)
+    return ranked.relevant(self.grades, self.where, rel)
 
   @shared
   def gain(self, gain: Gain, weights: Array | None) -> Array:

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank import sorting
-from jaxrank.kernels import normal_tail
+from jaxrank._core import sorting
+from jaxrank._core.pair_sums import normal_tail
 
 # Floats of the largest array of a block of nodes, and the most nodes in a block.
 _BLOCK_SIZE = 2**21

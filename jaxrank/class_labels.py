@@ -17,7 +17,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking, sorting, ties
+from jaxrank import aggregation
+from jaxrank._core import arithmetic, batching, checks, sorting, ties
 
 Metric = Callable[..., Array]
 
@@ -69,7 +70,7 @@ def has_label(query_labels: ArrayLike) -> Array:
     `[...]`, bool.
   """
   with jax.enable_x64(True):
-    query = _checks.array("query_labels", query_labels)
+    query = checks.array("query_labels", query_labels)
     return jnp.any(_positive(query), axis=-1) if _are_rows(query) else query >= 0
 
 
@@ -103,10 +104,12 @@ def mean(
   Raises:
     ValueError: if shapes do not go together.
   """
-  _checks.function("metric", metric, _METRIC)
+  checks.function("metric", metric, _METRIC)
   shared = relevance(query_labels, candidate_labels)
   values = metric(_scores(scores, shared), shared, where=where, **parameters)
-  return masking.aggregate(values, where=has_label(query_labels) & _has_candidates(shared, where))
+  return aggregation.aggregate(
+    values, where=has_label(query_labels) & _has_candidates(shared, where)
+  )
 
 
 def macro_mean(
@@ -145,7 +148,7 @@ def macro_mean(
   Raises:
     ValueError: if shapes do not go together, or `joint_absence` is asked for of classes.
   """
-  _checks.function("metric", metric, _METRIC)
+  checks.function("metric", metric, _METRIC)
   query, candidates = _pair(query_labels, candidate_labels)
   shared = relevance(query_labels, candidate_labels)
   scores, countable = _scores(scores, shared), _has_candidates(shared, where)
@@ -169,14 +172,14 @@ def macro_mean(
   queries = tuple(range(counted.ndim - 1))
   count = jnp.sum(counted, axis=queries, dtype=values.dtype)
   total = jnp.sum(jnp.where(counted, values, 0), axis=queries)
-  return masking.aggregate(masking.safe_divide(total, count), where=count > 0)
+  return aggregation.aggregate(arithmetic.safe_divide(total, count), where=count > 0)
 
 
 def _mean_of_classes(values: Array, query_labels: Any, counted: Array) -> Array:
   """Each value weighs the inverse of how many there are of its class."""
   with jax.enable_x64(True):
-    classes = _checks.array("query_labels", query_labels)
-    return _weighed(*masking.gathered(*map(jnp.atleast_1d, (values, classes, counted))))
+    classes = checks.array("query_labels", query_labels)
+    return _weighed(*batching.replicated(*map(jnp.atleast_1d, (values, classes, counted))))
 
 
 @jax.jit
@@ -185,7 +188,7 @@ def _weighed(values: Array, classes: Array, counted: Array) -> Array:
   first, last = ties.layout(key, sorting.MASKED)
   weights = 1 / (last - first + 1).astype(values.dtype)
   values = sorting.take(values, query)
-  return masking.aggregate(values, where=key > sorting.MASKED, weights=weights)
+  return aggregation.aggregate(values, where=key > sorting.MASKED, weights=weights)
 
 
 def _positive(x: Array) -> Array:
@@ -198,8 +201,8 @@ def _are_rows(query: Array) -> bool:
 
 def _pair(query_labels: Any, candidate_labels: Any) -> tuple[Array, Array]:
   """Both as arrays that go together."""
-  query = _checks.array("query_labels", query_labels)
-  candidates = _checks.array("candidate_labels", candidate_labels)
+  query = checks.array("query_labels", query_labels)
+  candidates = checks.array("candidate_labels", candidate_labels)
   rows = _are_rows(query)
   lead = query.shape[:-1] if rows else query.shape
   last = query.shape[-1:] if rows else ()
@@ -225,4 +228,4 @@ def _scores(scores: Any, like: Array) -> Any:
 
 
 def _has_candidates(like: Array, where: Any) -> Array:
-  return jnp.any(_checks.mask(where, like), axis=-1)
+  return jnp.any(checks.mask(where, like), axis=-1)

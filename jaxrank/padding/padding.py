@@ -7,8 +7,8 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrank import _checks
-from jaxrank.ragged import _lengths
+from jaxrank._core import checks
+from jaxrank.padding import _lengths
 
 
 class Batch(NamedTuple):
@@ -64,7 +64,7 @@ def pad(
   ids, sizes, order = _group(flat_ids)
   if length is None:
     length = int(sizes.max(initial=0))
-  length = _checks.count("length", length, least=0)
+  length = checks.count("length", length, least=0)
   _check_fits("length", length, ids, sizes)
   return _fill(ids, sizes, order, flat_scores, flat_labels, length)
 
@@ -184,7 +184,7 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
     raise ValueError(f"query_ids, scores and labels must be flat: {error}") from None
   for name, x in zip(("scores", "labels"), arrays[1:], strict=True):
     if x.size:
-      _checks.real(name, x.dtype)
+      checks.real(name, x.dtype)
   if arrays[0].ndim != 1 or len({array.shape for array in arrays}) != 1:
     ids, scores, labels = (array.shape for array in arrays)
     raise ValueError(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 import jax
 import numpy as np
 
-from jaxrank import _checks
-from jaxrank.ragged.padding import Batch, as_list, pad_buckets  # noqa: F401, of the example
+from jaxrank._core import checks
+from jaxrank.padding.padding import Batch, as_list, pad_buckets  # noqa: F401, of the example
 
 
 def batches(
@@ -45,9 +45,9 @@ def batches(
     ValueError: `cells` or `ahead` is less than 1.
     TypeError: what is padded, a number, the sharding or `progress` is none.
   """
-  cells, ahead = _checks.count("cells", cells), _checks.count("ahead", ahead)
+  cells, ahead = checks.count("cells", cells), checks.count("ahead", ahead)
   if progress is not None:
-    _checks.function("progress", progress, "a function of (done, queries), or None")
+    checks.function("progress", progress, "a function of (done, queries), or None")
   if not isinstance(sharding, jax.sharding.Sharding | None):
     raise TypeError(
       f"sharding must be such as NamedSharding(mesh, P('data')), got {type(sharding).__name__}."

@@ -13,22 +13,23 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, gains, masking
-from jaxrank._typing import Ranking
-from jaxrank.ranking import Exact
+from jaxrank import gains
+from jaxrank._core import arithmetic, batching, checks
+from jaxrank._core.types import Ranking
+from jaxrank.rankings.exact import Exact
 
 # The parameters with the leading axes of the scores.
 _OF_QUERIES = ("weights", "intents")
 
 # What raises if a parameter of this name is wrong.
 _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
-  "adaptive_k": _checks.flag,
-  "alpha": _checks.share,
-  "beta": _checks.number,
-  "level": _checks.number,
-  "max_label": _checks.grade,
-  "persistence": _checks.number,
-  "rel": _checks.threshold,
+  "adaptive_k": checks.flag,
+  "alpha": checks.share,
+  "beta": checks.number,
+  "level": checks.number,
+  "max_label": checks.grade,
+  "persistence": checks.number,
+  "rel": checks.threshold,
 }
 
 # A core's caches hold a few arrays of so many items; half as many make it wait for the others.
@@ -79,7 +80,7 @@ def metric(
     parameters = dict(parameters)
     for name in ("k", "max_k"):
       if name in parameters:
-        parameters[name] = _checks.cutoff(parameters[name], name)
+        parameters[name] = checks.cutoff(parameters[name], name)
     for name, value in parameters.items():
       if name in _CHECKS:
         _CHECKS[name](name, value)
@@ -115,9 +116,9 @@ def ask(
   subtopics: bool = False,
 ) -> list[Any]:
   """Ranks every query once and answers all questions, as arrays `[...]`."""
-  _checks.function("ranking", ranking, "one such as Exact() or Logistic(1.0)")
+  checks.function("ranking", ranking, "one such as Exact() or Logistic(1.0)")
   with _width(scores) as narrow:
-    scores, labels, where = _checks.lists(scores, labels, where, subtopics)
+    scores, labels, where = checks.lists(scores, labels, where, subtopics)
     arrays, plain, tree = _split([question.parameters for question in questions])
     own = [_own(question.parameters, scores, labels) for question in questions]
     scores, labels, where, own = _never_empty(scores.ndim - 1, (scores, labels, where, own))
@@ -127,7 +128,7 @@ def ask(
     depths = [question.depth for question in questions]
     depth = max((d for d in depths if d is not None), default=0) if None not in depths else None
     if depth != 0:
-      _checks.whole(scores)
+      checks.whole(scores)
     spec = (kernels, plain, tree, depth)
     return narrow(_answer(spec, arrays, own, ranking, scores, labels, where))
 
@@ -136,8 +137,8 @@ def _own(parameters: Mapping[str, Any], scores: Array, labels: Array) -> dict[st
   """What a question says of each item or subtopic of each query."""
   own = {}
   if parameters.get("weights") is not None:
-    own["weights"] = _checks.array("weights", parameters["weights"])
-    _checks.same_shape("weights", own["weights"], "scores", scores)
+    own["weights"] = checks.array("weights", parameters["weights"])
+    checks.same_shape("weights", own["weights"], "scores", scores)
   if parameters.get("intents") is not None:
     own["intents"] = _intents(parameters["intents"], labels)
   return own
@@ -145,7 +146,7 @@ def _own(parameters: Mapping[str, Any], scores: Array, labels: Array) -> dict[st
 
 def _intents(intents: Any, labels: Array) -> Array:
   """One number a subtopic of labels `[..., n, s]`, as `[..., s]`."""
-  intents = masking.floating(_checks.array("intents", intents))
+  intents = arithmetic.floating(checks.array("intents", intents))
   shape = (*labels.shape[:-2], labels.shape[-1])
   if intents.shape == shape:
     return intents
@@ -189,7 +190,7 @@ def _answer(spec, arrays, own, ranking, scores, labels, where):
   parameters = jax.tree.unflatten(tree, [next(arrays) if x is _Traced else x for x in plain])
 
   def query(scores, labels, where, own, key):
-    judged = masking.floating(labels) if labels.ndim > 1 else None
+    judged = arithmetic.floating(labels) if labels.ndim > 1 else None
     if judged is not None:
       labels = jnp.sum(gains.linear(judged), axis=-1)
     spoiled = where & (_isnan(scores) | _isnan(labels))
@@ -209,9 +210,9 @@ def _answer(spec, arrays, own, ranking, scores, labels, where):
   together = len(kernels) > 1
   anywhere = getattr(ranking, "any", jnp.any)
   keys = keys_of_queries(getattr(ranking, "key", None), where)
-  queries = masking.lift(query, scores.ndim - 1)
+  queries = batching.over_queries(query, scores.ndim - 1)
   if scores.ndim > 1 and isinstance(ranking, Exact):
-    queries = masking.in_blocks(queries, _rows(scores))
+    queries = batching.in_blocks(queries, _rows(scores))
   values = queries(scores, labels, where, own, keys)
   return [values[..., i] for i in range(len(kernels))] if together else values
 
@@ -245,7 +246,7 @@ def keys_of_queries(key: Array | None, where: Array) -> Array | None:
     sharding = jax.typeof(query).sharding
     query += stride * jax.lax.broadcasted_iota(jnp.uint32, query.shape, axis, out_sharding=sharding)
     stride *= query.shape[axis]
-  return masking.lift(functools.partial(jax.random.fold_in, key), query.ndim)(query)
+  return batching.over_queries(functools.partial(jax.random.fold_in, key), query.ndim)(query)
 
 
 @contextlib.contextmanager

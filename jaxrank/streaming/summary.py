@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank import _checks
-from jaxrank._typing import pytree
-from jaxrank.state import moments, reservoir
-from jaxrank.state.moments import Moments
-from jaxrank.state.reservoir import Reservoir
+from jaxrank._core import checks
+from jaxrank._core.types import pytree
+from jaxrank.streaming import moments, reservoir
+from jaxrank.streaming.moments import Moments
+from jaxrank.streaming.reservoir import Reservoir
 
 
 @pytree("count", "empty", "invalid", "moments", "reservoir")
@@ -109,16 +109,16 @@ def apart(axis: str | tuple[str, ...], state: State) -> State:
 
 def check_apart(state: State, axis: str | tuple[str, ...]) -> None:
   """Raises `ValueError` for what must not be added up over devices, as far as JAX can tell."""
-  _checks.axis(axis)
-  axes = _checks.axes_of(axis)
-  if not axes <= _checks.varying(lax.axis_index(axis)):
+  checks.axis(axis)
+  axes = checks.axes_of(axis)
+  if not axes <= checks.varying(lax.axis_index(axis)):
     return  # Of a shard_map that was told not to check.
-  if not axes <= _checks.varying(state.count):
+  if not axes <= checks.varying(state.count):
     raise ValueError(
       f"The state is the same on all devices along {axis!r}: it is reduced already, or has read "
       "the same queries everywhere, and another sum would count them again."
     )
-  if state.reservoir is not None and not axes <= _checks.varying(state.reservoir.seed):
+  if state.reservoir is not None and not axes <= checks.varying(state.reservoir.seed):
     raise ValueError(
       f"The samples of all devices were drawn alike: start with init(key, axis_name={axis!r})."
     )

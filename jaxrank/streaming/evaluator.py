@@ -12,11 +12,11 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, masking
+from jaxrank._core import arithmetic, checks
 from jaxrank.measures import Measure, evaluate, parse
-from jaxrank.ranking import Exact
-from jaxrank.state import batch, moments, reservoir, summary
-from jaxrank.state.summary import State
+from jaxrank.rankings.exact import Exact
+from jaxrank.streaming import batch, moments, reservoir, summary
+from jaxrank.streaming.summary import State
 
 EMPTY = ("zero", "one", "skip", "error")
 INVALID = ("warn", "propagate")
@@ -72,12 +72,12 @@ class Evaluator:
   def __post_init__(self):
     if not self._measures:
       raise ValueError("Evaluator needs at least one measure, such as 'nDCG@10'; got none.")
-    _checks.choice("empty", self.empty, EMPTY)
-    _checks.choice("invalid", self.invalid, INVALID)
+    checks.choice("empty", self.empty, EMPTY)
+    checks.choice("invalid", self.invalid, INVALID)
     for name in ("groups", "reservoir"):
       if getattr(self, name) is not None:
-        object.__setattr__(self, name, _checks.count(name, getattr(self, name)))
-    _checks.function("ranking", self.ranking, "one such as Exact() or Logistic(1.0)")
+        object.__setattr__(self, name, checks.count(name, getattr(self, name)))
+    checks.function("ranking", self.ranking, "one such as Exact() or Logistic(1.0)")
 
   @functools.cached_property
   def _measures(self) -> tuple[Measure, ...]:
@@ -110,7 +110,7 @@ class Evaluator:
     if key is not None:
       reservoir.check(key)
     if axis_name is not None:
-      _checks.axis(axis_name)
+      checks.axis(axis_name)
     groups = () if self.groups is None else (self.groups,)
     shape = (*groups, len(self.names))
     sample = None if key is None else reservoir.new(self.reservoir or 0, len(self.names), key)
@@ -152,8 +152,8 @@ class Evaluator:
     self._check_own(state)
     by_name = evaluate(self._measures, scores, labels, where=where, ranking=self.ranking)
     values = jnp.stack(list(by_name.values()), -1)
-    labels = masking.floating(_checks.array("labels", labels))
-    where = _checks.mask(where, labels)
+    labels = arithmetic.floating(checks.array("labels", labels))
+    where = checks.mask(where, labels)
     weight = batch.weight(weights, values[..., 0])
     group = batch.group(groups, self.groups, values[..., 0])
     # Candidates that are spread over devices have a ranking that looks everywhere.
@@ -307,7 +307,7 @@ class Evaluator:
       TypeError: if it is no int.
     """
     self._check_own(state)
-    if _checks.count("group", group, least=0) >= (self.groups or 0):
+    if checks.count("group", group, least=0) >= (self.groups or 0):
       raise ValueError(f"group must be one of {self.groups or 'no'} groups, got {group}.")
     return summary.of_group(state, group)
 

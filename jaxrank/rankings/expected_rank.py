@@ -15,10 +15,10 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import _checks, kernels
-from jaxrank._typing import Cutoff, Discount, pytree
-from jaxrank.kernels import Kernel, distance, normal_tail, polynomial_sums
-from jaxrank.query import Query, at_least_tiny, shared
+from jaxrank._core import checks, pair_sums
+from jaxrank._core.pair_sums import Kernel, distance, normal_tail, polynomial_sums
+from jaxrank._core.ranked import Query, at_least_tiny, shared
+from jaxrank._core.types import Cutoff, Discount, pytree
 
 # The variance, in squared ranks, that keeps the cut-off defined where the ranking is certain.
 _LEAST_VARIANCE = 1e-3
@@ -93,7 +93,7 @@ class SmoothRanking:
   query: ClassVar[type[SmoothQuery]]
 
   def __post_init__(self):
-    _checks.positive("temperature", self.temperature)
+    checks.positive("temperature", self.temperature)
 
   def __call__(self, scores: Array, labels: Array, where: Array, *, k: int | None = None) -> Any:
     """Ranks one query `[n]`; `k` does not matter here."""
@@ -175,13 +175,13 @@ class KernelQuery(SmoothQuery):
 class LaplaceQuery(KernelQuery):
   """A query whose pairs are ordered by the Laplace distribution function."""
 
-  kernel = staticmethod(kernels.laplace)
+  kernel = staticmethod(pair_sums.laplace)
 
 
 class LogisticQuery(KernelQuery):
   """A query whose pairs are ordered by the logistic distribution function."""
 
-  kernel = staticmethod(kernels.logistic)
+  kernel = staticmethod(pair_sums.logistic)
 
 
 @pytree("temperature")

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import gains, grammar, metrics
-from jaxrank._typing import Gain
-from jaxrank.metrics._metric import Question, ask
-from jaxrank.ranking import Exact
+from jaxrank import gains, metrics
+from jaxrank._core.types import Gain
+from jaxrank.measures import grammar
+from jaxrank.metrics._apply import Question, ask
+from jaxrank.rankings.exact import Exact
 
 _GAINS = {"linear": gains.linear, "exponential": gains.exponential, "binary": gains.binary}
 

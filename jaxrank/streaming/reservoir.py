@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank import sorting
-from jaxrank.masking import gathered
-from jaxrank.state.batch import Queries
+from jaxrank._core import sorting
+from jaxrank._core.batching import replicated
+from jaxrank.streaming.batch import Queries
 
 
 class Reservoir(NamedTuple):
@@ -55,7 +55,9 @@ def new(size: int, measures: int, key: Array) -> Reservoir:
 def add(sample: Reservoir, queries: Queries) -> Reservoir:
   """The sample after some more queries."""
   leading = queries.group.ndim
-  values, weight, group, kept, *_ = gathered(*(x.reshape(-1, *x.shape[leading:]) for x in queries))
+  values, weight, group, kept, *_ = replicated(
+    *(x.reshape(-1, *x.shape[leading:]) for x in queries)
+  )
   key = jax.random.wrap_key_data(sample.seed, impl="threefry2x32")
   key, draw = jax.random.split(key)
   bits = lax.bitcast_convert_type(jax.random.bits(draw, group.shape, jnp.uint32), jnp.int32)

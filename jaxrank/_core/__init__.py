@@ -1,0 +1,1 @@
+"""Internals: may import `gains` and `discounts`, and nothing else from outside."""

@@ -1,0 +1,26 @@
+"""Arithmetic that is safe to differentiate: quotients, roots, floats of 32 bits at least."""
+
+import jax.numpy as jnp
+from jax import Array
+
+
+def safe_divide(x: Array, y: Array) -> Array:
+  """`x / y`, and 0 with gradient 0 where `y` is 0.
+
+  >>> print(safe_divide(jnp.array([1.0, 1.0]), jnp.array([2.0, 0.0])))
+  [0.5 0. ]
+  """
+  zero = y == 0
+  return jnp.where(zero, 0, x / jnp.where(zero, 1, y))
+
+
+def safe_sqrt(x: Array) -> Array:
+  """A square root, and 0 with gradient 0 where `x` is not positive."""
+  positive = x > 0
+  return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
+
+
+def floating(x: Array) -> Array:
+  """`x` as floats of 32 bits at least."""
+  wide = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
+  return x if wide else x.astype(jnp.float32)

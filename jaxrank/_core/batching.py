@@ -1,0 +1,47 @@
+"""From one query to a batch of queries: leading axes, blocks, replicas."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+
+def over_queries(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]:
+  """Maps a kernel of one query over `leading` axes of every argument."""
+  for _ in range(leading):
+    kernel = jax.vmap(kernel)
+  return kernel
+
+
+def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
+  """The same function of arrays `[q, ...]`, with about `rows` of the first axis at a time."""
+
+  def blocked(*args):
+    size = jax.tree.leaves(args)[0].shape[0]
+    least = -(-size // max(rows, 1))
+    if least <= 1:
+      return function(*args)
+    # Blocks that leave nothing over need no copy of the arguments.
+    blocks = next((b for b in range(least, 2 * least) if size % b == 0), least)
+    length = -(-size // blocks)
+
+    def cut(x):
+      if blocks * length > size:
+        x = x[jnp.minimum(jnp.arange(blocks * length), size - 1)]
+      return x.reshape(blocks, length, *x.shape[1:])
+
+    values = lax.map(lambda block: function(*block), jax.tree.map(cut, args))
+    return jax.tree.map(lambda x: x.reshape(blocks * length, *x.shape[2:])[:size], values)
+
+  return blocked
+
+
+def replicated(*arrays: Array) -> tuple[Array, ...]:
+  """Arrays made whole on every device of their mesh, to be sorted along an axis that was spread."""
+  mesh = jax.typeof(arrays[0]).sharding.mesh
+  if mesh.empty:
+    return arrays
+  whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+  return tuple(jax.sharding.reshard(x, whole) for x in arrays)

@@ -1,0 +1,7 @@
+"""Rankings: how items are ordered, exactly or smoothly."""
+
+from jaxrank.rankings.exact import Exact as Exact
+from jaxrank.rankings.expected_rank import Laplace as Laplace
+from jaxrank.rankings.expected_rank import Logistic as Logistic
+from jaxrank.rankings.perturbed import Gaussian as Gaussian
+from jaxrank.rankings.perturbed import Gumbel as Gumbel
