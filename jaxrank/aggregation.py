@@ -1,6 +1,7 @@
 """Many values to one: `aggregate` over queries, and `has_relevant`, which queries to keep."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,6 +11,8 @@ from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.batching import replicated
 from jaxrank._core.ranked import relevant
+
+Reduction = Literal["mean", "median", "min", "max"]
 
 
 def has_relevant(
@@ -42,8 +45,8 @@ def aggregate(
   values: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  weights: ArrayLike | None = None,
-  how: str | Callable[..., Array] = "mean",
+  query_weights: ArrayLike | None = None,
+  how: Reduction | Callable[..., Array] = "mean",
 ) -> Array:
   """One number from the values of many queries.
 
@@ -58,7 +61,7 @@ def aggregate(
   Args:
     values: `[...]`, one per query.
     where: `[...]`, False for queries to leave out.
-    weights: `[...]`, for the mean only.
+    query_weights: `[...]`, for the mean only.
     how: "mean", "median" (of an even count, halfway between the middle two), "min", "max", or a
       function of all values, such as `jnp.std`; a mask is passed on to it as `where=`.
 
@@ -67,17 +70,19 @@ def aggregate(
 
   Raises:
     TypeError: if `where` is not boolean.
-    ValueError: if shapes differ, `how` is unknown, or `weights` do not go with it.
+    ValueError: if shapes differ, `how` is unknown, or `query_weights` do not go with it.
   """
   if not callable(how):
     checks.choice("how", how, _REDUCTIONS)
   values = floating(checks.array("values", values))
   kept = checks.mask(where, values)
-  if weights is not None:
+  if query_weights is not None:
     if how != "mean":
-      raise ValueError(f"weights go with how='mean' only, got how={how!r}; drop the weights.")
-    weights = floating(checks.array("weights", weights)).astype(values.dtype)
-    checks.same_shape("weights", weights, "values", values)
+      raise ValueError(
+        f"aggregate: query_weights go with how='mean' only, got how={how!r}; drop the weights."
+      )
+    weights = floating(checks.array("query_weights", query_weights)).astype(values.dtype)
+    checks.same_shape("query_weights", weights, "values", values)
     return _mean(values, kept & (weights != 0), weights)
   if not callable(how):
     return _REDUCTIONS[how](values, kept)

@@ -103,6 +103,22 @@ def geometric(persistence: ArrayLike) -> Discount:
   return Geometric(persistence)
 
 
+def affine(first: ArrayLike, step: ArrayLike) -> Discount:
+  """`first + step * (r - 1)`: with `affine(0.0, 1.0)`, the number of items ahead.
+
+  >>> print(affine(1.0, -0.25)(jnp.array([1.0, 2.0, 5.0])))
+  [1.   0.75 0.  ]
+
+  Args:
+    first: The discount of rank 1; may be traced.
+    step: What each further rank adds; may be traced.
+
+  Returns:
+    A discount, itself a pytree whose leaves are `first` and `step`.
+  """
+  return Affine(first, step)
+
+
 def table(values: ArrayLike) -> Discount:
   """`values[r - 1]`, linear between whole ranks, 0 past the end.
 
@@ -138,6 +154,20 @@ class Geometric:
   def terms(self, n: int, digits: int = 5) -> Terms:
     """One exponential, which is exact."""
     return Terms(np.ones(1), jnp.asarray(self.persistence).reshape(1))
+
+
+@pytree("first", "step")
+@dataclasses.dataclass(frozen=True, eq=False)
+class Affine:
+  """What `affine` returns."""
+
+  first: ArrayLike
+  step: ArrayLike
+
+  def __call__(self, rank: Array) -> Array:
+    """`first + step * (r - 1)`."""
+    first, step = (jnp.asarray(x, rank.dtype) for x in (self.first, self.step))
+    return first + step * (rank - 1)
 
 
 @pytree("values")

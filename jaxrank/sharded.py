@@ -4,105 +4,14 @@ All of it runs inside `shard_map`. Each device has the scores, labels and mask o
 the candidates; results are the same on every device.
 """
 
-import dataclasses
-from typing import Any
-
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import arithmetic, batching, checks, sorting
-from jaxrank._core.ranked import shared
-from jaxrank._core.types import pytree
-from jaxrank.rankings.exact import ExactQuery
+from jaxrank.rankings.sharded import Axis, check_dtype
 from jaxrank.ranks import TargetRanks
 from jaxrank.ranks.target import checked, counted, lists
-
-Axis = str | tuple[str, ...]
-
-
-class ShardedQuery(ExactQuery):
-  """A query of which each device has some items. Sums and counts are those of all devices.
-
-  The items at the first ranks are the best of the best of each device.
-  """
-
-  def __init__(self, axis: Axis, *query: Any):
-    self.axis, depth = axis, query[-1]
-    if depth is None:
-      raise ValueError(
-        "Sharded ranks down to a static k: pass one, as in nDCG@10, or ask for reciprocal_rank "
-        "or hit_rate, which count. ERR, R-precision, AUC, correlations and curves need whole lists."
-      )
-    self.ranks: int = depth
-    super().__init__("average", None, *query)
-
-  def _sorts(self) -> bool:
-    return False
-
-  @property
-  def n(self) -> int:
-    """The padded number of items on all devices."""
-    return self.labels.shape[-1] * lax.axis_size(self.axis)
-
-  def total(self, x: Array, dtype: Any = None) -> Array:
-    """The sum over all items."""
-    return lax.psum(super().total(x, dtype), self.axis)
-
-  def most(self, x: Array) -> Array:
-    """The maximum over all items."""
-    return lax.pmax(super().most(x), self.axis)
-
-  @property
-  @shared
-  def selected(self) -> Any:
-    """Picks the items at the first ranks."""
-    values = sorting.top_values(self.scores, self.keys)
-    return sorting.top_over(self.axis, values, self.ranks)
-
-  def _ranked(self, w: Array) -> Array:
-    return self.selected(w)
-
-  def _best(self, x: Array) -> Array:
-    return sorting.top_over(self.axis, lax.stop_gradient(x), self.ranks)(x)
-
-
-@pytree()
-@dataclasses.dataclass(frozen=True)
-class Sharded:
-  """The ranking of candidates that are spread over devices, inside `shard_map`.
-
-  Metrics at a static `k` exchange the best `k` scores of each device, and sums; reciprocal rank
-  and hit rate only counts. Values are those of `Exact()`, ties averaged.
-
-  >>> import jax
-  >>> from jaxrank import evaluate
-  >>> mesh = jax.make_mesh((1,), ("items",), axis_types=(jax.sharding.AxisType.Auto,))
-  >>> @jax.shard_map(mesh=mesh, in_specs=jax.P(None, "items"), out_specs=jax.P())
-  ... def values(scores, labels):
-  ...   return evaluate("P@2 RR", scores, labels, ranking=Sharded("items"))
-  >>> for name, value in values(jnp.array([[3.0, 2.0, 1.0]]), jnp.array([[0, 1, 1]])).items():
-  ...   print(name, value)
-  P@2 [0.5]
-  RR [0.5]
-
-  Attributes:
-    axis_name: The mesh axes that candidates are spread over.
-  """
-
-  axis_name: Axis
-
-  def __call__(
-    self, scores: Array, labels: Array, where: Array, *, k: int | None = None
-  ) -> ShardedQuery:
-    """Ranks one query; `k` is the largest rank that will be asked for."""
-    checks.axis(self.axis_name)
-    _check_dtype(scores)
-    return ShardedQuery(self.axis_name, scores, labels, where, k)
-
-  def any(self, which: Array, axis: int | None = None) -> Array:
-    """Whether there is one on any device."""
-    return lax.psum(jnp.any(which, axis).astype(jnp.int32), self.axis_name) > 0
 
 
 def top(
@@ -127,7 +36,7 @@ def top(
   checks.axis(axis_name)
   scores = lists(scores)
   where = checks.mask(where, scores)
-  _check_dtype(scores)
+  check_dtype(scores)
   n = scores.shape[-1]
   if checks.count("k", k) > n * lax.axis_size(axis_name):
     raise ValueError(f"k must be from 1 to {n * lax.axis_size(axis_name)} candidates, got {k}.")
@@ -170,11 +79,3 @@ def target_ranks(
   checks.same_on_devices("targets", targets, axis_name)
   targets -= lax.axis_index(axis_name) * scores.shape[-1]
   return counted(scores, targets, where, lambda x: lax.psum(x, axis_name))
-
-
-def _check_dtype(scores: Array) -> None:
-  if scores.dtype.itemsize > 4 or scores.dtype in (jnp.int32, jnp.uint32):
-    raise TypeError(
-      f"Scores of {scores.dtype} on many devices have no common key of 32 bits; convert them to "
-      "float32, or gather them and rank with Exact()."
-    )

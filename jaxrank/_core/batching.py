@@ -1,5 +1,6 @@
 """From one query to a batch of queries: leading axes, blocks, replicas."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -45,3 +46,16 @@ def replicated(*arrays: Array) -> tuple[Array, ...]:
     return arrays
   whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
   return tuple(jax.sharding.reshard(x, whole) for x in arrays)
+
+
+def key_of_each_query(key: Array | None, where: Array) -> Array | None:
+  """One PRNG key for each query, by its place in the batch; `where` is `[..., n]`."""
+  if key is None or where.ndim == 1:
+    return key
+  query = jnp.zeros_like(where[..., 0], jnp.uint32)
+  stride = 1
+  for axis in reversed(range(query.ndim)):
+    sharding = jax.typeof(query).sharding
+    query += stride * lax.broadcasted_iota(jnp.uint32, query.shape, axis, out_sharding=sharding)
+    stride *= query.shape[axis]
+  return over_queries(functools.partial(jax.random.fold_in, key), query.ndim)(query)

@@ -1,7 +1,8 @@
 """Static checks: what shapes, dtypes and Python values can tell before anything runs."""
 
+import contextlib
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
@@ -9,6 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
+
+
+@contextlib.contextmanager
+def named(function: str) -> Iterator[None]:
+  """Puts the name of a function in front of the messages of checks inside."""
+  try:
+    yield
+  except (TypeError, ValueError) as error:
+    if type(error) not in (TypeError, ValueError):
+      raise
+    raise type(error)(f"{function}: {error}") from None
 
 
 def lists(
@@ -201,11 +213,21 @@ def threshold(name: str, value: Any) -> None:
     number(name, value)
 
 
-def grade(name: str, value: Any) -> None:
-  """The same, and raises `ValueError` for a number known now that is negative."""
-  threshold(name, value)
-  if isinstance(value, int | float) and value < 0:
+def nonnegative(name: str, value: Any) -> None:
+  """Raises for what is no number, and for one known now that is negative."""
+  number(name, value)
+  if isinstance(value, int | float | np.number) and not value >= 0:
     raise ValueError(f"{name} must be at least 0, got {value}.")
+
+
+def grade(name: str, value: Any) -> None:
+  """Raises unless `value` is the best grade that labels can have: a number from 0 on."""
+  if value is None:
+    raise TypeError(
+      f"{name} must be the best grade that labels can have, such as 4, got None: the best grade of "
+      "each query would give values that cannot be compared."
+    )
+  nonnegative(name, value)
 
 
 def share(name: str, value: ArrayLike) -> None:

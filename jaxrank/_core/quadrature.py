@@ -138,16 +138,24 @@ def _marked(plain: Integrand) -> Integrand:
   return Integrand(value, gradient)
 
 
-def _chances(noise: Noise, u: Array, z: Array) -> tuple[Array, Array, Array]:
-  """The chances and densities of every item at every node, `[..., n, nodes]`."""
-  return noise.chances(u[..., None, :] - z[..., :, None])
+def _chances(noise: Noise, u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
+  """The chances and densities of every item at every node, `[..., n, nodes]`.
+
+  Items that are not `among` those that count, `[..., n]` of 0 and 1, are never above a node.
+  """
+  above, below, density = noise.chances(u[..., None, :] - z[..., :, None])
+  if among:
+    counts = among[0][..., None]
+    above, below = above * counts, jnp.where(counts > 0, below, 1)
+  return above, below, density
 
 
 @functools.cache
 def products(noise: Noise, marked: bool = False) -> Integrand:
   """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j (1 - stop_j) t_m)` over `j` not `i`.
 
-  Arguments are `z`, `c`, `stop` `[..., n]`, `w`, `1 - t` `[..., terms]`. Most factors of a long
+  Arguments are `z`, `c`, `stop` `[..., n]`, `w`, `1 - t` `[..., terms]`, and perhaps a mask
+  `[..., n]` of the items `j` that count. Most factors of a long
   product are so close to 1 that each would be rounded in the same direction. Hence complements:
   of the bases, and of the product of each group of items, which grows from 0.
   """
@@ -171,13 +179,13 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
     groups = _in_groups(*_by_item(above, hit, stop[..., None]))
     return lax.scan(by_group, (1 + nothing, nothing), groups)[0]
 
-  def value(u, z, c, stop, w, lost):
-    above, _, density = _chances(noise, u, z)
+  def value(u, z, c, stop, w, lost, *among):
+    above, _, density = _chances(noise, u, z, *among)
     _, one = sums(above, c[..., None] * density, stop, lost)
     return jnp.sum(w[..., None] * one, axis=(-2, -1))
 
-  def gradient(cotangent, u, z, c, stop, w, lost):
-    (above, below, density), back = jax.vjp(functools.partial(_chances, noise, u), z)
+  def gradient(cotangent, u, z, c, stop, w, lost, *among):
+    (above, below, density), back = jax.vjp(lambda z: _chances(noise, u, z, *among), z)
     hit = c[..., None] * density
     none, one = (cotangent[..., None, None] * x for x in sums(above, hit, stop, lost))
 
@@ -198,7 +206,7 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
     by_above, by_hit, by_stop = (jnp.moveaxis(x, 0, z.ndim - 1) for x in slopes)
     (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_hit))
     by_c = jnp.sum(by_hit * density, axis=-1)
-    return by_z, by_c, by_stop, jnp.sum(one, axis=-1), by_lost
+    return by_z, by_c, by_stop, jnp.sum(one, axis=-1), by_lost, *map(jnp.zeros_like, among)
 
   plain = Integrand(value, gradient)
   return _marked(plain) if marked else plain
@@ -224,13 +232,14 @@ def _by_item(*rows: Array) -> tuple[Array, ...]:
 def counts(noise: Noise, marked: bool = False) -> Integrand:
   """`sum_i c_i density_i sum_r d_r P(r - 1 others are above, and all of them are passed)`.
 
-  Arguments are `z`, `c`, `stop` `[..., n]`, `d` `[..., k]`. Takes the items one by one, with
+  Arguments are `z`, `c`, `stop` `[..., n]`, `d` `[..., k]`, and perhaps a mask `[..., n]` of the
+  items `j` that count. Takes the items one by one, with
   the polynomial of `prod_j (1 - p_j + p_j (1 - stop_j) y)` and that of its sum over an item left
   out: every term is positive.
   """
 
-  def value(u, z, c, stop, d):
-    above, _, density = _chances(noise, u, z)
+  def value(u, z, c, stop, d, *among):
+    above, _, density = _chances(noise, u, z, *among)
     hit = c[..., None] * density
 
     def step(before, change, item):
@@ -261,25 +270,14 @@ def _raised(polynomial: Array) -> Array:
 
 
 @functools.cache
-def pairs(noise: Noise) -> Integrand:
-  """`sum_i density_i b_i sum_j p_j others_j`, `j` other than `i`, of `z`, `b`, `others`."""
+def weight_ahead(noise: Noise) -> Integrand:
+  """`density_i sum_j p_j w_j`, `j` other than `i`, of `z` and `w`: for every item, `[..., n]`."""
 
-  def value(u, z, b, others):
+  def value(u, z, w):
     above, _, density = _chances(noise, u, z)
-    above = others[..., None] * above
+    above = w[..., None] * above
     ahead = jnp.sum(above, axis=-2, keepdims=True) - above
-    return jnp.sum(b[..., None] * density * ahead, axis=(-2, -1))
-
-  return _by_autodiff(value)
-
-
-@functools.cache
-def positions(noise: Noise) -> Integrand:
-  """`density_i sum_j p_j`, `j` other than `i`, of `z`: for every item, `[..., n]`."""
-
-  def value(u, z):
-    above, _, density = _chances(noise, u, z)
-    return jnp.sum(density * (jnp.sum(above, axis=-2, keepdims=True) - above), axis=-1)
+    return jnp.sum(density * ahead, axis=-1)
 
   return _by_autodiff(value)
 

@@ -1,8 +1,14 @@
-"""What a metric may ask of a ranked query that does not depend on its order."""
+"""The contract between metrics and rankings: `Ranked`, one ranked query, and `Ranking`.
 
+A metric is a kernel of one ranked query. It reads facts, which do not depend on the order of the
+items, and asks questions to the order. A ranking answers the questions; `docs/extending.md` shows
+how to write either.
+"""
+
+import abc
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,39 +16,70 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import gains
-from jaxrank._core import ranked, sorting
+from jaxrank._core import sorting
 from jaxrank._core.types import Cutoff, Discount, Gain
 
-# Gains that keep the order of the labels, with gain 0 at label 0: their ideal is that of the
-# labels, which are sorted once for all.
+# Gains that never fall as labels rise, with gain 0 at label 0: their ideal order is that of the
+# labels, which are sorted once for all of them.
 _INCREASING = (gains.exponential, gains.linear, gains.binary)
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def shared(method: _Method) -> _Method:
-  """Answers the same question once, whichever metric asks.
+class UnansweredError(ValueError):
+  """A ranking cannot answer a question that a metric asks."""
 
-  Numbers are compared by value, arrays and functions by identity; the arguments are kept, so
-  that no identity is reused.
+
+class Pairs(NamedTuple):
+  """Numbers of pairs of valid items, as floats.
+
+  Attributes:
+    concordant: Pairs that scores and labels order alike.
+    discordant: Pairs that they order differently.
+    different_scores: Pairs with two different scores.
+    different_labels: Pairs with two different labels.
+  """
+
+  concordant: Array
+  discordant: Array
+  different_scores: Array
+  different_labels: Array
+
+
+def memoised(method: _Method) -> _Method:
+  """Computes the result of a method once for each combination of arguments.
+
+  Metrics that are evaluated together share their work in this way. Numbers are compared by value,
+  arrays and functions by identity; the arguments are kept, so that no identity is reused.
   """
 
   @functools.wraps(method)
-  def once(self, *args):
+  def once(self: Any, *args: Any) -> Any:
     name = (method.__name__, *(x if isinstance(x, int | float) else id(x) for x in args))
-    if name not in self.answers:
-      self.answers[name] = (method(self, *args), args)
-    return self.answers[name][0]
+    if name not in self.memory:
+      self.memory[name] = (method(self, *args), args)
+    return self.memory[name][0]
 
   return once  # type: ignore[return-value]
 
 
-def at_ranks(values: Array, discount: Discount, k: Cutoff) -> Array:
-  """`sum values[r - 1] * discount(r)` over the ranks `r <= k`."""
+def relevant(labels: Array, where: Array, rel: ArrayLike | None = None) -> Array:
+  """`label > 0`, or `label >= rel`, of the valid items; unjudged items never are relevant."""
+  if rel is None:
+    return where & (labels > 0)
+  return where & (labels >= jnp.asarray(rel).astype(labels.dtype)) & (labels >= 0)
+
+
+def within(rank: Array, k: Cutoff) -> Array:
+  """Whether a rank is at most `k`; True everywhere if `k` is None."""
+  return jnp.ones_like(rank, bool) if k is None else rank <= jnp.asarray(k).astype(rank.dtype)
+
+
+def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
+  """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
   values = values[:k] if isinstance(k, int) else values
   rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
-  inside = rank <= jnp.asarray(rank.size if k is None else k).astype(rank.dtype)
-  return jnp.sum(jnp.where(inside, values * discount(rank), 0))
+  return jnp.sum(jnp.where(within(rank, k), values * discount(rank), 0))
 
 
 def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
@@ -55,124 +92,239 @@ def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:
   return jax.vmap(lambda i: draw(jax.random.fold_in(key, i)))(sorting.slots(like))
 
 
-def relevant(labels: Array, where: Array, rel: ArrayLike | None = None) -> Array:
-  """`label > 0`, or `label >= rel`, of the valid items; unjudged items never are."""
-  if rel is None:
-    return where & (labels > 0)
-  return where & (labels >= jnp.asarray(rel).astype(labels.dtype)) & (labels >= 0)
+class Ranked(abc.ABC):
+  """One query after ranking: all that the kernel of a metric may read and ask.
 
-
-class Pairs(NamedTuple):
-  """Numbers of pairs of valid items, as floats."""
-
-  concordant: Array
-  discordant: Array
-  tied_scores: Array
-  tied_labels: Array
-
-
-class Query:
-  """A ranked query: what does not depend on the order. The rest is up to the subclass.
-
-  Its items stand in an order of its own, which all arrays `[n]` share.
+  Arrays of items have shape `[n]`, and all of them, facts, arguments and answers, share one order,
+  which is the affair of the ranking. Facts do not depend on the order of the scores. A question
+  is answered by an expectation over the noise of the ranking and over the orders of tied items. A
+  ranking that cannot answer one raises an error with its own name and that of the metric.
 
   Attributes:
-    labels: `[n]`.
-    grades: `[n]`, labels as floats of the dtype of the result, 0 under the mask.
+    labels: `[n]`, or `[n, subtopics]` for metrics of diversity; floats of the dtype of the result,
+      0 under the mask.
     where: `[n]`, False on padding.
-    retrieved: `[n]`, False on padding and for items known but not retrieved.
-    depth: The largest rank that a metric may ask for; None for all, 0 if none sorts.
+    judged: Valid items with a label that is not negative, of the shape of the labels.
+    retrieved: `[n]`, valid items with a score above -inf; the others stand at no rank.
+    dtype: The dtype of the result, float32 or float64.
+    name: The name of the ranking, for messages.
+    scores: `[n]`, in the dtype of the caller.
+    depth: The largest rank that a kernel asks for, known before anything runs; None for the whole
+      list, 0 if no kernel needs an order.
     keys: `[n]`, int32 in the order of the scores.
-    item: `[n]`, the place in the input of each item; None while they stand as in the input.
+    order: `[n]`, the column in the input of each item; None while items stand as in the input.
   """
 
-  item: Array | None = None
+  name: ClassVar[str] = "this ranking"
+  order: Array | None = None
 
   def __init__(self, scores: Array, labels: Array, where: Array, depth: int | None):
-    self.scores, self.labels, self.where, self.depth = scores, labels, where, depth
+    self.scores, self.where, self.depth = scores, where, depth
     wide = jnp.float64 in (scores.dtype, labels.dtype)
     self.dtype = jnp.dtype(jnp.float64 if wide else jnp.float32)
-    self.grades = jnp.where(where, labels.astype(self.dtype), 0)
+    self._set_labels(labels)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
     self.keys = sorting.keys(lax.stop_gradient(scores), where)
-    self.answers: dict[Any, Any] = {}
+    self.memory: dict[Any, Any] = {}
 
-  def _sort(self, first: Array | None = None) -> None:
-    """Puts the items in rank order, those not retrieved behind and the padding last.
+  def _set_labels(self, labels: Array) -> None:
+    self.given_labels = labels
+    self.labels = jnp.where(self._valid(labels), labels.astype(self.dtype), 0)
 
-    One permutation of the labels serves every metric. Ties keep the order of the input, or of the
-    keys `first`.
+  def _valid(self, like: Array) -> Array:
+    """The mask of valid items, for an array `[n]` or `[n, subtopics]`."""
+    return self.where[:, None] if like.ndim > 1 else self.where
+
+  def sort(self, first: Array | None = None) -> None:
+    """Puts the items in rank order: those not retrieved behind, the padding last.
+
+    One permutation of the labels serves every metric. Tied items keep the order of the input, or
+    take that of the keys `first`, largest first.
     """
-    self.keys, self.item = sorting.order(self.keys, first)
-    self.scores, self.labels, self.grades = map(self.own, (self.scores, self.labels, self.grades))
+    self.keys, self.order = sorting.order(self.keys, first)
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
+    self.scores = self.in_order(self.scores)
+    self._set_labels(self.in_order(self.given_labels))
+
+  def in_order(self, x: Array) -> Array:
+    """An array of items in the order of the input, `[n]` or `[n, any]`, in that of this query."""
+    if self.order is None:
+      return x
+    columns = functools.partial(sorting.take, index=self.order)
+    return columns(x) if x.ndim == 1 else jax.vmap(columns, 1, 1)(x)
+
+  def in_input_order(self, x: Array) -> Array:
+    """The inverse of `in_order`."""
+    if self.order is None:
+      return x
+    columns = functools.partial(sorting.scatter, permutation=self.order)
+    return columns(x) if x.ndim == 1 else jax.vmap(columns, 1, 1)(x)
+
+  @property
+  def n(self) -> int:
+    """The number of items, padding included."""
+    return self.where.shape[-1]
+
+  @property
+  def judged(self) -> Array:
+    """Valid items with a label that is not negative, of the shape of the labels."""
+    return self._valid(self.labels) & (self.labels >= 0)
+
+  def total(self, x: Array, dtype: Any = None) -> Array:
+    """The sum over all items, on all devices: `[n]` to a scalar, `[n, any]` to `[any]`."""
+    return jnp.sum(x, axis=0, dtype=dtype)
 
   def count(self, chosen: Array) -> Array:
     """How many items are chosen, as a float."""
     return self.total(chosen, self.dtype)
 
-  def total(self, x: Array, dtype: Any = None) -> Array:
-    """The sum over all items."""
-    return jnp.sum(x, dtype=dtype)
-
-  def most(self, x: Array) -> Array:
-    """The maximum over all items."""
+  def largest(self, x: Array) -> Array:
+    """The maximum over all items, on all devices."""
     return jnp.max(x)
 
   def cutoff(self, k: Cutoff) -> Array:
     """`k` as a float; the number of valid items for None."""
     return self.count(self.where) if k is None else jnp.asarray(k).astype(self.dtype)
 
-  @shared
-  def relevant(self, rel: ArrayLike | None) -> Array:
-    """`label > 0`, or `label >= rel`, of the valid items."""
-    return ranked.relevant(self.grades, self.where, rel)
+  @memoised
+  def relevant(self, rel: ArrayLike | None = None) -> Array:
+    """`label > 0`, or `label >= rel`, of the valid items, of the shape of the labels."""
+    return relevant(self.labels, self._valid(self.labels), rel)
 
-  @shared
-  def gain(self, gain: Gain, weights: Array | None) -> Array:
-    """Gains, times `weights` if given, 0 under the mask."""
-    value = jnp.where(self.where, gain(self.grades), 0)
+  @memoised
+  def weighted(self, x: Array, weights: Array | None = None) -> Array:
+    """`x` as floats, times the weights of the items if given, 0 under the mask."""
+    x = jnp.where(self._valid(x), x.astype(self.dtype), 0)
     if weights is None:
-      return value
-    return value * jnp.where(self.where, self.own(weights).astype(self.dtype), 0)
+      return x
+    return x * jnp.where(self._valid(weights), weights.astype(self.dtype), 0)
 
-  def own(self, x: Array) -> Array:
-    """What the caller gave for each item, in the order of this query."""
-    return x if self.item is None else sorting.take(x, self.item)
+  @memoised
+  def gain(self, gain: Gain, weights: Array | None = None) -> Array:
+    """Gains, times the weights of the items if given, 0 under the mask."""
+    return self.weighted(gain(self.labels), weights)
 
-  @shared
-  def stop(self, max_label: ArrayLike | None) -> Array:
-    """The chance of each item to satisfy; None is the best grade of the query."""
-    return gains.stop_probability(self.grades, self.max_label(max_label))
+  @memoised
+  def stop_probability(self, max_label: ArrayLike) -> Array:
+    """`(2 ** y - 1) / 2 ** max_label`, the probability that an item satisfies the user."""
+    return gains.stop_probability(self.labels, jnp.asarray(max_label).astype(self.dtype))
 
-  def max_label(self, given: ArrayLike | None) -> Array:
-    """The grade given, or the best of the query."""
-    if given is None:
-      return self.most(gains.linear(self.grades))
-    return jnp.asarray(given).astype(self.dtype)
+  def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
+    """The gains in their best order, `[m]`, 0 past rank `k`: those of an ideal ranking.
 
-  @shared
-  def best(self, gain: Gain, weights: Array | None) -> Array:
-    """The gains in their best order, down to `depth`."""
+    All valid items count, retrieved or not.
+    """
+    values = self._best_gains(gain, weights)
+    values = values[:k] if isinstance(k, int) else values
+    return jnp.where(within(sorting.slots(values).astype(self.dtype) + 1, k), values, 0)
+
+  @memoised
+  def _best_gains(self, gain: Gain, weights: Array | None) -> Array:
     if weights is None and gain in _INCREASING:
-      return gain(self.best_grades())
-    return self._best(self.gain(gain, weights))
+      return gain(self._best_labels())
+    return self._largest_first(self.gain(gain, weights))
 
-  @shared
-  def best_grades(self) -> Array:
-    """The labels in their best order, down to `depth`; unjudged items count as 0."""
-    return self._best(gains.linear(self.grades))
+  @memoised
+  def _best_labels(self) -> Array:
+    return self._largest_first(gains.linear(self.labels))
 
-  def _best(self, x: Array) -> Array:
+  def _largest_first(self, x: Array) -> Array:
     return sorting.descending(x, min(self.depth or self.n, self.n))
 
-  @property
-  def n(self) -> int:
-    """The padded number of items."""
-    return self.labels.shape[-1]
+  def require_order(self, what: str) -> None:
+    """Raises an error unless ranks are those of an order, for what has no smooth form."""
+    self._cannot_answer(what)
 
-  def exact(self, what: str) -> Any:
-    """This query, for what only an exact ranking can answer."""
-    kind = type(self).__name__.removesuffix("Query")
-    raise ValueError(f"{what} has no smooth form: it needs ranking=Exact(), got {kind}.")
+  @abc.abstractmethod
+  def expect(
+    self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
+  ) -> Array:
+    """`E sum_i w_i discount(r_i)` over the retrieved items with `r_i <= k`.
+
+    The rank `r_i` is 1 plus the number of items of the mask `among`, by default all retrieved
+    ones, ahead of item `i`, which itself never counts. The discount receives ranks as floats,
+    fractional ones under `Laplace` and `Logistic`.
+    """
+
+  def cascade(
+    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
+  ) -> Array:
+    """`E discount(r)` of the item at which a user stops, with probability `stop` at each item.
+
+    Given a `worth`: `E sum_i worth_i discount(r_i)` over the items that the user reaches. Arrays
+    `[n, s]` are `s` users on the one ranking; the answer is `[s]`.
+    """
+    del stop, discount, k, worth
+    self._cannot_answer("cascade, the item at which a user stops")
+
+  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
+    """`E` of the sum, over the relevant items `b` with `r_i <= k`, of the precision at `r_i`."""
+    del b, k
+    self._cannot_answer("precision, the sum of the precisions at relevant items")
+
+  def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r)` of the first item of the mask `b`, if its rank is at most `k`."""
+    del b, discount, k
+    self._cannot_answer("first, the rank of the first relevant item")
+
+  def before(self, w: Array) -> Array:
+    """The expected weight ahead of each item, itself excluded, tied items half: `[n]`.
+
+    For an item that is not retrieved it is the weight of all that are; it is 0 under the mask. It
+    is a mean: `f(before(w))` is not the expectation of `f` unless `f` is affine.
+    """
+    del w
+    self._cannot_answer("before, the weight ahead of each item")
+
+  def cumulative(self, w: Array) -> Array:
+    """The expected weight of the items at the ranks 1 to `r`, for `r = 1 ... n`: `[n]`."""
+    del w
+    self._cannot_answer("cumulative, the weight at the first ranks")
+
+  def pairs(self) -> Pairs:
+    """Numbers of concordant and discordant pairs of valid items."""
+    self._cannot_answer("pairs, the numbers of concordant and discordant pairs")
+
+  def _cannot_answer(self, what: str) -> NoReturn:
+    raise UnansweredError(
+      f"ranking={self.name} does not answer {what}; rank with jaxrank.Exact() instead."
+    )
+
+
+class Ranking(abc.ABC):
+  """How the items of a query are ordered: exactly, or smoothly in the scores.
+
+  A ranking is a hashable value or a registered pytree, so that it passes through `jit` and `vmap`
+  as an argument.
+
+  Attributes:
+    key: A PRNG key, of which every query gets its own, or None if nothing is random.
+    in_blocks: Whether a large batch may be ranked a block of queries at a time.
+  """
+
+  key: Array | None = None
+  in_blocks: ClassVar[bool] = False
+
+  @abc.abstractmethod
+  def __call__(self, scores: Array, labels: Array, where: Array, *, k: int | None = None) -> Ranked:
+    """Ranks one query.
+
+    Args:
+      scores: `[n]`.
+      labels: `[n]` or `[n, subtopics]`.
+      where: `[n]`, False on padding.
+      k: The largest rank that will be asked for; None for all, 0 if no order is needed.
+
+    Returns:
+      The ranked query.
+    """
+
+  def with_key(self, key: Array) -> "Ranking":
+    """The same ranking with the key of one query."""
+    del key
+    return self
+
+  def anywhere(self, which: Array) -> Array:
+    """Whether an item of one query is chosen, on any device: `[n]` to a scalar."""
+    return jnp.any(which)

@@ -1,8 +1,8 @@
-"""Names of measures: ir_measures, trec_eval, ranx, LlamaIndex and our own, read as calls.
+"""Names of measures: our own, and those of ir_measures, trec_eval, ndeval and ranx.
 
-A name means what its dialect means: `nDCG@10` has linear gain, `ERR@20` a highest grade of 4, and
-`AP` finds labels of 1 and more relevant. The functions of jaxrank are read last and mean what they
-do when called: `precision` is ranx's, over the number retrieved, and `precision()` is ours.
+Every metric says beside its kernel what the dialects call it; this module reads names by these
+descriptions. A name means what its dialect means. The names of jaxrank are the names of its
+functions and have their defaults.
 """
 
 import ast
@@ -10,197 +10,108 @@ import difflib
 import functools
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NamedTuple
 
+from jaxrank import metrics
+from jaxrank._core.description import Description
+from jaxrank._core.dialects import PIECES, Argument, Name
+from jaxrank._core.parameters import Kind
+from jaxrank.measures.measure import Measure, Metric, as_measures
 
-@dataclass(frozen=True)
-class Spec:
-  """A measure as a call: `metric(scores, labels, **dict(parameters))`.
+Dialect = Literal["jaxrank", "ir_measures", "trec_eval", "ndeval", "ranx"]
 
-  Attributes:
-    name: the key of its values: as ir_measures prints it, with the parameters that are not
-      defaults, or in another dialect as it was written.
-    metric: the name of a function of jaxrank.
-    parameters: pairs, sorted; what is missing is the function's default. A `gain` is "linear",
-      "exponential", or pairs of a label and its gain: labels not among them keep linear gain.
-  """
-
-  name: str
-  metric: str
-  parameters: tuple[tuple[str, Hashable], ...] = ()
-
-
-class _Parameter(NamedTuple):
-  field: str
-  read: Callable[[Any], Any]
-  allowed: str
-
-
-class _Meaning(NamedTuple):
-  metric: str
-  takes: tuple[str, ...]
-  fixed: dict[str, Any]
-
-
-class _Form(NamedTuple):
-  dialect: str
-  template: str
-  pattern: str
-  names: dict[str, str]
-
-
-def _number(low: float = -math.inf, high: float = math.inf) -> Callable[[Any], Any]:
-  def read(value: Any) -> float | None:
-    if type(value) not in (int, float) or not low <= value <= high or abs(value) == math.inf:
-      return None
-    return int(value) if value % 1 == 0 else value
-
-  return read
-
-
-def _choice(field: str, choices: dict[str, str]) -> _Parameter:
-  allowed = " or ".join(map(repr, choices))
-  return _Parameter(field, lambda x: choices.get(x) if isinstance(x, str) else None, allowed)
-
-
-def _gains(table: Any) -> Any:
-  """Pairs of label and gain; as in ir_measures, a label that is not named keeps its own."""
-  read = _number(low=0)
-  pairs = [(read(x), read(y)) for x, y in table.items()] if isinstance(table, dict) else [(None,)]
-  if any(None in pair for pair in pairs):
-    return None
-  return tuple(sorted(pair for pair in pairs if len(set(pair)) > 1)) or "linear"
-
-
-_PARAMETERS = {
-  "rel": _Parameter("rel", _number(), "a number"),
-  "dcg": _choice("gain", {"log2": "linear", "exp-log2": "exponential"}),
-  "gains": _Parameter("gain", _gains, "labels with gains from 0, like {0: 0, 1: 1, 2: 5}"),
-  "p": _Parameter("persistence", _number(0, 1), "a number from 0 to 1"),
-  "persistence": _Parameter("persistence", _number(0, 1), "a number from 0 to 1"),
-  "beta": _Parameter("beta", _number(low=0), "a number from 0"),
-  "level": _Parameter("level", _number(0, 1), "a number from 0 to 1"),
-  "max_label": _Parameter("max_label", _number(low=0), "a number from 0"),
-  "divisor": _choice("divisor", {x: x for x in ("k", "retrieved")}),
-  "normalizer": _choice("normalizer", {x: x for x in ("relevant", "cutoff", "retrieved")}),
-}
-
-
-def _means(metric: str, takes: str = "", **fixed: Any) -> _Meaning:
-  return _Meaning(metric, tuple(takes.split()), fixed)
-
-
-_binary = functools.partial(_means, takes="rel", rel=1)
-
-_MEANINGS = {
-  "AP": _binary("average_precision"),
-  "DCG": _means("dcg", "gains", gain="linear"),
-  "DCG_burges": _means("dcg", gain="exponential"),
-  "ERR": _means("err", max_label=4),
-  "F": _binary("f_measure"),
-  "P": _binary("precision"),
-  "R": _binary("recall"),
-  "RBP": _means("rbp", "p rel", persistence=0.8),
-  "RBP.95": _means("rbp", "p rel", rel=1),
-  "RR": _binary("reciprocal_rank"),
-  "Rprec": _binary("r_precision"),
-  "SetP": _binary("precision", divisor="retrieved"),
-  "SetR": _binary("recall"),
-  "Success": _binary("hit_rate"),
-  "nDCG": _means("ndcg", "dcg gains", gain="linear"),
-  "nDCG_burges": _means("ndcg", gain="exponential"),
-}
-_OURS = {
-  "": "kendall_tau ordered_pair_accuracy spearman",
-  "max_label": "err nerr",
-  "rel": "auc eleven_point_average fall_out hit_rate r_precision recall reciprocal_rank",
-  "rel beta": "f_measure",
-  "rel divisor": "precision",
-  "rel level": "interpolated_precision",
-  "rel normalizer": "average_precision",
-  "rel persistence": "rbp",
-}
-_MEANINGS |= {name: _means(name, takes) for takes, x in _OURS.items() for name in x.split()}
-
-_PIECES = {
-  "NAME": r"(?P<name>[A-Za-z][\w-]*?)",
-  "[(...)]": r"(?:\((?P<arguments>[^()]*)\))?",
-  "@10": r"@(?P<k>.+?)",
-  "[@10]": r"(?:@(?P<k>.+?))?",
-  "_10": r"[._](?P<k>[0-9]+)",
-  "[-l2]": r"(?:-l(?P<rel>[0-9]{1,2}))?",
-  ".95": r"[.@](?P<p>[0-9]+)",
-}
-
-
-def _form(dialect: str, template: str, names: str) -> _Form:
-  """A way to write names; each is a key of `_MEANINGS`, or is followed by `=` and one."""
-  pattern = "".join(_PIECES[piece] for piece in template.split())
-  keys = {name.split("=")[0]: name.split("=")[-1] for name in names.split()}
-  return _Form(dialect, template.replace(" ", ""), pattern, keys)
-
-
-_DIALECTS = (
-  _form("ir_measures", "NAME [(...)] [@10]", "nDCG AP MAP=AP RR MRR=RR RBP ERR"),
-  _form("ir_measures", "NAME [(...)] @10", "P Precision=P R Recall=R Success"),
-  _form("ir_measures", "NAME [(...)]", "Rprec SetP SetR"),
-  _form("trec_eval", "NAME", "map=AP recip_rank=RR Rprec ndcg=nDCG set_P=SetP set_recall=SetR"),
-  _form("trec_eval", "NAME _10", "P recall=R map_cut=AP ndcg_cut=nDCG success=Success"),
-  _form("ranx", "NAME [@10] [-l2]", "map=AP mrr=RR recall=R hit_rate=Success dcg=DCG ndcg=nDCG"),
-  _form("ranx", "NAME [@10]", "dcg_burges=DCG_burges ndcg_burges=nDCG_burges"),
-  _form("ranx", "NAME @10 [-l2]", "precision=P f1=F"),
-  _form("ranx", "NAME [-l2]", "precision=SetP r-precision=Rprec"),
-  _form("ranx", "NAME .95 [-l2]", "rbp=RBP.95"),
-  _form("LlamaIndex", "NAME", "hit_rate=Success mrr=RR precision=SetP recall=R ap=AP ndcg=nDCG"),
-)
-# Not dcg and ndcg: `ndcg(...)` is nDCG, lest two spellings of a name differ in gain.
-_OWN = (
-  _form("jaxrank", "NAME [(...)] [@10]", "precision recall f_measure hit_rate reciprocal_rank"),
-  _form("jaxrank", "NAME [(...)] [@10]", "average_precision fall_out err nerr rbp"),
-  _form("jaxrank", "NAME [(...)]", "r_precision auc kendall_tau spearman ordered_pair_accuracy"),
-  _form("jaxrank", "NAME [(...)]", "interpolated_precision eleven_point_average"),
-)
+# Without a dialect, names are looked up in those before the bar first.
+_FIRST: tuple[Dialect, ...] = ("jaxrank", "ir_measures", "trec_eval", "ndeval")
+_DIALECTS: tuple[Dialect, ...] = (*_FIRST, "ranx")
 _HOW = (
-  "Names look like nDCG@10 or AP(rel=2)@100 (ir_measures), map or ndcg_cut.5,10 (trec_eval), "
-  "mrr@10, map@100-l2 or rbp.95 (ranx), fall_out@10 or f_measure(beta=2)@10 (jaxrank)."
+  "Names look like ndcg, recall@10 or err(max_label=4) (jaxrank), nDCG@10 or AP(rel=2)@100 "
+  "(ir_measures), map or ndcg_cut.5,10 (trec_eval), ERR-IA@20 (ndeval), mrr@10, map@100-l2 or "
+  "rbp.95 (ranx)."
 )
 
 
-def parse_names(names: str | Iterable[str]) -> list[Spec]:
-  """Reads names of measures, in any dialect and any mixture of them.
+class _Entry(NamedTuple):
+  """A way to write a metric."""
 
-  A name that fits but for its case is taken if it can mean only one thing.
+  name: Name
+  metric: Metric
+  description: Description
 
-  >>> for spec in parse_names("NDCG@10 P.5,10 rbp.95 f_measure(beta=2)@5"):
-  ...   print(spec.name, "is", spec.metric, dict(spec.parameters))
-  nDCG@10 is ndcg {'gain': 'linear', 'k': 10}
-  P.5 is precision {'k': 5, 'rel': 1}
-  P.10 is precision {'k': 10, 'rel': 1}
-  rbp.95 is rbp {'persistence': 0.95, 'rel': 1}
-  f_measure(beta=2)@5 is f_measure {'beta': 2, 'k': 5}
+
+def parse(measures: Any, dialect: Dialect | None = None) -> tuple[Measure, ...]:
+  """Measures from names, metrics and measures.
+
+  A name of ours, such as `ndcg`, `recall@10` or `err(max_label=4)`, is that function with its
+  defaults. Names of ir_measures, trec_eval, ndeval and ranx mean what they mean there: `AP` finds
+  labels of 1 and more relevant, `ERR@20` has a best grade of 4. Where ranx spells a name as we do
+  and means another number, as in `precision`, it is ours unless the dialect says otherwise. A name
+  that fits but for its case is taken if it can mean only one thing.
+
+  >>> print(*parse("nDCG@10 AP(rel=2) P@5 recip_rank ERR-IA@20"))
+  nDCG@10 AP(rel=2) P@5 recip_rank ERR-IA@20
+  >>> print(dict(parse("precision")[0].parameters))
+  {}
+  >>> print(dict(parse("precision", dialect="ranx")[0].parameters))
+  {'rel': 1, 'divisor': 'retrieved'}
 
   Args:
-    names: a string of names between spaces or commas, or several such strings.
+    measures: Names separated by spaces or commas, a metric, a `Measure`, or several of these.
+    dialect: Whose names they are; None for all of them.
 
   Returns:
-    One `Spec` per measure in the order of the names, none twice.
+    Measures, hashable and in order, none twice.
 
   Raises:
-    TypeError: if a name is not a string.
-    ValueError: if a string names nothing, or a name is unknown, ambiguous or badly written.
+    ValueError: for an unknown name, which suggests the nearest, a bad parameter, or two measures
+      of one name.
+    TypeError: for what is no measure.
   """
-  if isinstance(names, bytes) or not isinstance(names, str | Iterable):
-    raise TypeError(f"Measures are named by one string or several, got {names!r}.")
-  texts = [names] if isinstance(names, str) else names
-  return list(dict.fromkeys(_read(name) for text in texts for name in _split(text)))
+  if dialect is not None and dialect not in _DIALECTS:
+    raise ValueError(f"dialect must be one of {', '.join(_DIALECTS)}, got {dialect!r}.")
+  found: dict[Measure, None] = {}
+  for item in as_measures(measures):
+    if isinstance(item, Measure):
+      found[item] = None
+    else:
+      found |= dict.fromkeys(_read(name, dialect) for name in _split(item))
+  names: dict[str, Measure] = {}
+  for measure in found:
+    if names.setdefault(measure.name, measure) != measure:
+      raise ValueError(
+        f"two measures have the name {measure.name!r}: {_told(names[measure.name])} and "
+        f"{_told(measure)}; give one another name, jaxrank.Measure(..., name=...)."
+      )
+  return tuple(found)
+
+
+def _told(measure: Measure) -> str:
+  return str(Measure(measure.metric, **measure.parameters))
+
+
+def resolve_metrics(names: str | Iterable[str]) -> tuple[Measure, ...]:
+  """Measures from the plain names of LlamaIndex, such as `mrr` and `hit_rate`.
+
+  >>> print(*resolve_metrics(["mrr", "hit_rate"]))
+  mrr hit_rate
+
+  Args:
+    names: One name each, of `hit_rate`, `mrr`, `precision`, `recall`, `ap` and `ndcg`.
+
+  Returns:
+    Measures in order.
+
+  Raises:
+    ValueError: for an unknown name.
+  """
+  # The table is that of the adapter, which is made of measures.
+  from jaxrank.interop import llama_index
+
+  return llama_index.measures(names)
 
 
 def _split(text: str) -> list[str]:
-  if not isinstance(text, str):
-    raise TypeError(f"A measure is named by a string, got {text!r}.")
-  names = []
+  names: list[str] = []
   # Not inside parentheses, and not at the comma of `P.5,10`, which is `P.5` and `P.10`.
   for name in filter(None, re.split(r"(?:\s|,(?![0-9]))+(?![^(]*\))", text)):
     listed = re.fullmatch(r"(.+[@._])([0-9,]+)", name)
@@ -210,63 +121,160 @@ def _split(text: str) -> list[str]:
   return names
 
 
+@functools.cache
+def _entries() -> dict[str, list[_Entry]]:
+  """All ways to write a metric, by dialect."""
+  entries: dict[str, list[_Entry]] = {dialect: [] for dialect in _DIALECTS}
+  for metric, description in metrics.described():
+    for name in (_own_name(description), *description.names):
+      entries[name.dialect].append(_Entry(name, metric, description))
+  return entries
+
+
+def _own_name(description: Description) -> Name:
+  parameters = description.signature.parameters
+  form = "NAME [(...)] [@10]" if "k" in parameters else "NAME [(...)]"
+  spelled = {name: Argument(name) for name in parameters if description.kind(name).spelled}
+  return Name("jaxrank", (description.name,), form, spelled, {})
+
+
+class _Match(NamedTuple):
+  """A name that fits an entry, and the pieces of the name."""
+
+  entry: _Entry
+  pieces: dict[str, str | None]
+
+
+def _matches(name: str, dialects: Iterable[str], *, fold: bool) -> Iterator[_Match]:
+  """The entries that a name fits, but for its case if that is folded."""
+  same = str.casefold if fold else str
+  for dialect in dialects:
+    for entry in _entries()[dialect]:
+      pieces = re.fullmatch(_pattern(entry.name.form), name)
+      if pieces and same(pieces["name"]) in map(same, entry.name.spellings):
+        yield _Match(entry, pieces.groupdict())
+
+
+@functools.cache
+def _pattern(form: str) -> str:
+  return "".join(PIECES[piece] for piece in form.split())
+
+
 @functools.lru_cache(maxsize=1024)
-def _read(name: str) -> Spec:
-  for fold in (str, str.casefold):
-    for forms in (_DIALECTS, _OWN):
-      found = [
-        (form.dialect, _spec(name, form, key, parts))
-        for form in forms
-        if (parts := re.fullmatch(form.pattern, name))
-        for spelling, key in form.names.items()
-        if fold(parts["name"]) == fold(spelling)
-      ]
-      if len({(spec.metric, spec.parameters) for _, spec in found}) > 1:
-        dialects = " or ".join(dialect for dialect, _ in found)
-        raise ValueError(f"{name!r} may be {dialects}, which differ: mind upper and lower case.")
-      if found:
-        return found[0][1]
-  raise ValueError(f"{name!r} is no name of a measure: {_remedy(name)} {_HOW}")
+def _read(name: str, dialect: Dialect | None) -> Measure:
+  for dialects in [(dialect,)] if dialect else [_FIRST, ("ranx",)]:
+    for match in _matches(name, dialects, fold=False):
+      return _measure(name, match)
+  found = list(_matches(name, [dialect] if dialect else _DIALECTS, fold=True))
+  if not found:
+    raise ValueError(f"{name!r} is no name of a measure: {_remedy(name)} {_HOW}")
+  measures = {}
+  for match in found:
+    measures.setdefault(_meaning(name, match), match)
+  if len(measures) > 1:
+    ways = " or ".join(map(_way, measures.values()))
+    raise ValueError(f"{name!r} may be {ways}, which differ: mind upper and lower case.")
+  return _measure(name, found[0])
 
 
-def _spec(name: str, form: _Form, key: str, parts: re.Match[str]) -> Spec:
-  metric, takes, fixed = _MEANINGS[key]
+def _meaning(name: str, match: _Match) -> Any:
+  """What a match means, to compare it with others; itself if it is not complete."""
+  try:
+    measure = _measure(name, match)
+  except ValueError:
+    return match.entry.name
+  call = measure.call()
+  return call.description, tuple(sorted((k, str(v)) for k, v in call.parameters.items()))
+
+
+def _way(match: _Match) -> str:
+  """How a name is written in the dialect of a match."""
+  name, description = match.entry.name, match.entry.description
+  missing = [
+    key
+    for key, p in description.signature.parameters.items()
+    if p.default is p.empty and key not in name.fixed
+  ]
+  k = match.pieces.get("k")
+  said = match.pieces.get("arguments") or ", ".join(f"{key}=4" for key in missing)
+  written = f"{name.spellings[0]}({said})" if said else name.spellings[0]
+  return f"{written}{f'@{k}' if k else ''} ({name.dialect})"
+
+
+def _measure(name: str, match: _Match) -> Measure:
+  """The measure that a name means."""
+  entry, pieces = match
   changed: dict[str, Any] = {}
-  texts = []
-  for argument, said in _arguments(name, takes, parts.groupdict("")).items():
-    field, read, allowed = _PARAMETERS[argument]
-    value = read(said)
-    if value is None:
-      raise ValueError(f"{name!r}: {argument} must be {allowed}, got {said!r}.")
-    if field in changed:
-      raise ValueError(f"{name!r}: give {' or '.join(takes)}, not both.")
-    if value != fixed.get(field):
-      changed[field] = value
-      shown = dict(value) if isinstance(value, tuple) else said if isinstance(said, str) else value
-      texts.append(f"{argument}={shown!r}".replace(" ", ""))
-  k = parts.groupdict().get("k")
+  said: list[str] = []
+  for argument, value in _arguments(name, match).items():
+    parameter, kind = entry.name.arguments[argument]
+    kind = kind or entry.description.kind(parameter)
+    if parameter in changed:
+      ways = " or ".join(entry.name.arguments)
+      raise ValueError(f"{name!r}: give {ways}, not both.")
+    read = _value(name, argument, kind, value)
+    if read != entry.name.fixed.get(parameter, _default(entry.description, parameter)):
+      changed[parameter] = read
+      shown = {key: x for key, x in value.items() if key != x} if isinstance(value, dict) else value
+      said.append(f"{argument}={shown!r}".replace(" ", ""))
+  k = pieces.get("k")
   if k:
     if not re.fullmatch("[1-9][0-9]{0,8}", k):
       raise ValueError(f"{name!r}: a cutoff is a whole number from 1 to 999999999, got {k!r}.")
+    if "k" in changed:
+      raise ValueError(f"{name!r}: give the cutoff once, got k={changed['k']} and @{k}.")
     changed["k"] = int(k)
-  if form.dialect == "ir_measures":
-    name = key + (f"({','.join(texts)})" if texts else "") + (f"@{k}" if k else "")
-  return Spec(name, metric, tuple(sorted((fixed | changed).items())))
+  if entry.name.dialect == "ir_measures":
+    written = entry.name.spellings[0] + (f"({','.join(said)})" if said else "")
+    name = written + (f"@{k}" if k else "")
+  try:
+    return Measure(entry.metric, name=name, **(dict(entry.name.fixed) | changed))
+  except TypeError as error:
+    raise ValueError(f"{name!r}: {error} {_instead(name, match)}".rstrip()) from None
 
 
-def _arguments(name: str, takes: tuple[str, ...], parts: dict[str, str]) -> dict[str, Any]:
-  """What the name says of parameters, in the order of `takes`."""
-  said = _literals(name, parts.get("arguments", ""))
-  if "p" in parts:
-    said["p"] = float(f"0.{parts['p']}")
-  if parts.get("rel"):
+def _instead(name: str, match: _Match) -> str:
+  """Other dialects' ways to write a name that is not complete."""
+  others = [other for other in _matches(name, _DIALECTS, fold=True) if other.entry != match.entry]
+  ways = " or ".join(map(_way, (match, *others)))
+  return f"Write {ways}."
+
+
+def _default(description: Description, parameter: str) -> Any:
+  return description.signature.parameters[parameter].default
+
+
+def _value(name: str, argument: str, kind: Kind, said: Any) -> Any:
+  """A literal as a value of the parameter."""
+  if isinstance(kind.spelled, dict):
+    allowed = " or ".join(map(repr, kind.spelled))
+    if not isinstance(said, str) or said not in kind.spelled:
+      raise ValueError(f"{name!r}: {argument} must be {allowed}, got {said!r}.")
+    return kind.spelled[said]
+  finite = not isinstance(said, float) or abs(said) < math.inf
+  if type(said) not in kind.literals or not finite:
+    raise ValueError(f"{name!r}: {argument} must be {kind.meaning}, got {said!r}.")
+  value = int(said) if type(said) is float and said % 1 == 0 else said
+  try:
+    return kind.check(argument, value)
+  except (TypeError, ValueError):
+    raise ValueError(f"{name!r}: {argument} must be {kind.meaning}, got {said!r}.") from None
+
+
+def _arguments(name: str, match: _Match) -> dict[str, Any]:
+  """What the name says of parameters, in the order of the description."""
+  takes, pieces = match.entry.name.arguments, match.pieces
+  said = _literals(name, pieces.get("arguments") or "")
+  if pieces.get("p"):
+    said["p"] = float(f"0.{pieces['p']}")
+  if pieces.get("rel"):
     # Graded measures of ranx drop the lower labels, which are whole numbers there.
-    level = int(parts["rel"])
+    level = int(pieces["rel"] or 0)
     said |= {"gains": dict.fromkeys(range(1, level), 0)} if "gains" in takes else {"rel": level}
   unknown = [key for key in said if key not in takes]
   if unknown:
     allowed = " and ".join(takes) or "no parameters"
-    raise ValueError(f"{name!r}: {parts['name']} takes {allowed}, got {unknown[0]!r}.")
+    raise ValueError(f"{name!r}: {pieces['name']} takes {allowed}, got {unknown[0]!r}.")
   return {key: said[key] for key in takes if key in said}
 
 
@@ -286,17 +294,12 @@ def _remedy(name: str) -> str:
   if head in ("setf", "set_f", "f1"):
     return "f_measure divides by k, not by the number retrieved; give a cutoff, as in f1@10."
   ways: dict[str, list[str]] = {}
-  for form in (*_DIALECTS, *_OWN):
-    for spelling in form.names:
-      way = f"{form.template.replace('NAME', spelling)} ({form.dialect})"
-      ways.setdefault(spelling.casefold(), []).append(way)
+  for dialect in _DIALECTS:
+    for entry in _entries()[dialect]:
+      for spelling in entry.name.spellings:
+        form = entry.name.form.replace(" ", "").replace("NAME", spelling)
+        ways.setdefault(spelling.casefold(), []).append(f"{form} ({dialect})")
   if head in ways:
     return f"write {' or '.join(ways[head])}."
   near = [ways[x][0] for x in difflib.get_close_matches(head, ways)]
   return f"did you mean {' or '.join(near)}?" if near else "nothing is called so."
-
-
-# The names of LlamaIndex, which has no cutoffs and no parameters.
-ALIASES = {
-  name: _read(name) for form in _DIALECTS if form.dialect == "LlamaIndex" for name in form.names
-}

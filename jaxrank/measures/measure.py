@@ -1,153 +1,146 @@
-"""Measures by name: `parse`, `evaluate`, `resolve_metrics`."""
+"""`Measure`, a metric with its parameters and a name."""
 
-import dataclasses
-import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import jax.numpy as jnp
+import jax
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import gains, metrics
-from jaxrank._core.types import Gain
-from jaxrank.measures import grammar
-from jaxrank.metrics._apply import Question, ask
+from jaxrank._core import checks, description
+from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.description import Description
+from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact
 
-_GAINS = {"linear": gains.linear, "exponential": gains.exponential, "binary": gains.binary}
+Metric = Callable[..., Any]
+
+_WHAT = (
+  "a metric such as jaxrank.ndcg, one that jaxrank.metric made of a kernel, a jaxrank.Measure, or "
+  "a name such as 'nDCG@10'"
+)
 
 
-@dataclasses.dataclass(frozen=True)
 class Measure:
   """A metric with its parameters and the name of its values.
 
+  It is called like its metric. Measures are equal, and hash alike, if their metrics, parameters
+  and names are; arrays among the parameters are told apart by identity.
+
+  >>> import jaxrank as jr
+  >>> print(Measure(jr.ndcg, k=10), Measure(jr.rbp, name="patient", persistence=0.95))
+  ndcg(k=10) patient
+
   Attributes:
-    name: As in the keys of `evaluate`.
-    metric: The name of a function of `jaxrank.metrics`.
-    parameters: Its keyword arguments as sorted pairs.
+    metric: The metric.
+    parameters: Those that were given, by name.
+    name: The key of its values in `evaluate`.
   """
 
+  metric: Metric
+  parameters: Mapping[str, Any]
   name: str
-  metric: str
-  parameters: tuple[tuple[str, Any], ...] = ()
+
+  def __init__(self, metric: Metric, /, *, name: str | None = None, **parameters: Any):
+    """Names a metric with some parameters.
+
+    Args:
+      metric: Of this library, or made by `jaxrank.metric`.
+      name: The key of its values; None is the metric with its parameters, as in `ndcg(k=10)`.
+      **parameters: Those of the metric, functions and arrays too; the others keep their defaults.
+
+    Raises:
+      TypeError: for what is no metric, a parameter that it does not take, or one that it needs.
+      ValueError: for a parameter out of its range.
+    """
+    self.metric, self.parameters = metric, dict(parameters)
+    with checks.named("Measure"):
+      self._call = Call(self.description, self.description.bind(parameters))
+    if name is not None and not isinstance(name, str):
+      raise TypeError(f"Measure: name must be a string, got {name!r}.")
+    said = ",".join(f"{key}={_shown(value)}" for key, value in parameters.items())
+    own = self.description.name
+    self.name = name if name is not None else f"{own}({said})" if said else own
+
+  @property
+  def description(self) -> Description:
+    """What is said of the metric."""
+    found = description.of_metric(self.metric)
+    if found is None:
+      raise TypeError(f"a measure is made of {_WHAT}; got {self.metric!r}.")
+    return found
+
+  def call(self) -> Call:
+    """The kernel with all parameters, checked."""
+    return self._call
 
   def __call__(
-    self, scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None
+    self,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    where: ArrayLike | None = None,
+    ranking: Ranking = Exact(),
   ) -> Array:
-    """The values of this measure alone, `[...]`."""
-    return evaluate([self], scores, labels, where=where)[self.name]
+    """The values `[...]` of this measure alone; see `jaxrank.metrics` for the arguments."""
+    with checks.named(self.name):
+      (found,) = apply_calls([self._call], scores, labels, where, ranking)
+    return found.value  # type: ignore[no-any-return]
 
   def __str__(self) -> str:
     return self.name
 
-  def question(self) -> Question:
-    """What to ask of a ranked query."""
-    parameters = dict(self.parameters)
-    if "gain" in parameters:
-      parameters["gain"] = _gain(parameters["gain"])
-    return getattr(metrics, self.metric).question(parameters)
+  def __repr__(self) -> str:
+    return f"Measure({self.name!r})"
+
+  def _identity(self) -> tuple[Any, ...]:
+    given = sorted((key, _identity(value)) for key, value in self.parameters.items())
+    return self.description, self.name, tuple(given)
+
+  def __eq__(self, other: object) -> bool:
+    return isinstance(other, Measure) and self._identity() == other._identity()
+
+  def __hash__(self) -> int:
+    return hash(self._identity())
+
+  def __reduce__(self) -> Any:
+    return _measure, (self.metric, self.name, self.parameters)
 
 
-@functools.cache
-def _gain(gain: str | tuple[tuple[float, float], ...]) -> Gain:
-  """A gain by name, or a table of labels to gains, linear where it says nothing.
-
-  Cached, because programs are compiled for a gain by its identity.
-  """
-  if isinstance(gain, str):
-    return _GAINS[gain]
-
-  def graded(labels):
-    value = gains.linear(labels)
-    for label, worth in gain:
-      value = jnp.where(labels == label, jnp.asarray(worth, labels.dtype), value)
-    return value
-
-  return graded
+def _measure(metric: Metric, name: str, parameters: Mapping[str, Any]) -> Measure:
+  return Measure(metric, name=name, **parameters)
 
 
-def parse(text: str | Iterable[str | Measure]) -> tuple[Measure, ...]:
-  """Measures from names in the spelling of ir_measures, trec_eval, ranx or this library.
+def _is_array(x: Any) -> bool:
+  return isinstance(x, jax.Array | np.ndarray)
 
-  A name means what its dialect means: `nDCG@10` has linear gain, as trec_eval's `ndcg_cut_10`,
-  and `nDCG(dcg='exp-log2')@10` and `ndcg_burges@10` an exponential one. `ERR@20` has four grades
-  above 0. The names of our own functions have our own defaults.
 
-  >>> print(*parse("nDCG@10 AP(rel=2) P@5 recip_rank"))
-  nDCG@10 AP(rel=2) P@5 recip_rank
+def _identity(x: Any) -> tuple[str, Any]:
+  """Something that sorts and hashes, equal for equal numbers and for the same array or function."""
+  plain = x is None or isinstance(x, int | float | str | np.generic)
+  return (type(x).__name__, str(x)) if plain else ("id", str(id(x)))
 
-  Args:
-    text: Names separated by spaces or commas, or a sequence of names and measures.
 
-  Returns:
-    Measures, hashable and in order.
+def _shown(x: Any) -> str:
+  if _is_array(x):
+    return f"{x.dtype}[{','.join(map(str, x.shape))}]"
+  return getattr(x, "__name__", None) or repr(x)
+
+
+def as_measures(measures: Any) -> Iterable[str | Measure]:
+  """Names and measures one by one, of one of them or several.
 
   Raises:
-    ValueError: for an unknown name, which suggests the nearest, or a bad parameter.
-    TypeError: for what is no names at all.
+    TypeError: for what is no measure, and says what is.
   """
-  if isinstance(text, str):
-    text = [text]
-  if not isinstance(text, Iterable):
-    raise TypeError(f"measures must be names such as 'nDCG@10', or measures, got {text!r}.")
-  found: list[Measure] = []
-  for item in text:
-    if isinstance(item, Measure):
-      found.append(item)
+  alone = isinstance(measures, str | Measure) or description.of_metric(measures) is not None
+  if not alone and (isinstance(measures, bytes) or not isinstance(measures, Iterable)):
+    raise TypeError(f"measures must be {_WHAT}, or several of these; got {measures!r}.")
+  for measure in [measures] if alone else measures:
+    if isinstance(measure, str | Measure):
+      yield measure
+    elif description.of_metric(measure) is not None:
+      yield Measure(measure)
     else:
-      found += [Measure(s.name, s.metric, s.parameters) for s in grammar.parse_names(item)]
-  return tuple(found)
-
-
-def resolve_metrics(names: Iterable[str]) -> tuple[Measure, ...]:
-  """Measures from plain names of metrics, such as `mrr` and `hit_rate`.
-
-  >>> print(*resolve_metrics(["mrr", "hit_rate"]))
-  mrr hit_rate
-
-  Args:
-    names: One name each.
-
-  Returns:
-    Measures in order.
-
-  Raises:
-    ValueError: for an unknown name, which suggests the nearest.
-  """
-  return parse([names] if isinstance(names, str) else list(names))
-
-
-def evaluate(
-  measures: str | Iterable[str | Measure],
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  ranking: Any = Exact(),
-) -> dict[str, Array]:
-  """Many measures of the same ranking, which is made once.
-
-  >>> import jax.numpy as jnp
-  >>> values = evaluate("nDCG@2 RR", jnp.array([[3.0, 2.0, 1.0]]), jnp.array([[0, 2, 1]]))
-  >>> print({name: f"{value[0]:.4f}" for name, value in values.items()})
-  {'nDCG@2': '0.4796', 'RR': '0.5000'}
-
-  Args:
-    measures: From `parse`, or names.
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    ranking: Exact or smooth.
-
-  Returns:
-    Arrays `[...]`, one value per query, by name.
-
-  Raises:
-    ValueError: for an unknown name, or shapes that differ.
-    TypeError: for dtypes that cannot be ranked.
-  """
-  measures = parse(measures)
-  questions = [measure.question() for measure in measures]
-  values = ask(questions, scores, labels, where, ranking) if measures else []
-  return {measure.name: value for measure, value in zip(measures, values, strict=True)}
+      raise TypeError(f"a measure must be {_WHAT}; got {measure!r}.")

@@ -1,143 +1,87 @@
-"""Metrics of binary relevance, `label > 0` or `label >= rel`."""
+"""Ranks of relevant items: reciprocal rank, average precision, RBP, bpref."""
+
+from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
-from jaxrank._core import checks
+from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.types import Cutoff, Ranked
-from jaxrank.metrics._apply import metric
+from jaxrank._core.description import describe
+from jaxrank._core.dialects import ir_measures, ranx, trec_eval
+from jaxrank._core.parameters import SHARE, THRESHOLD, one_of
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.types import Cutoff
+from jaxrank.rankings.exact import Exact
 
 
-def _hits(ranked: Ranked, b: Array, k: Cutoff) -> Array:
-  return ranked.expect(b, discounts.constant, k=k)
+def _hit_rate(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
+  return ranked.first(ranked.relevant(rel), discounts.constant, k=k)
 
 
-@metric
-def precision(
-  ranked: Ranked, *, k: Cutoff = None, rel: ArrayLike | None = None, divisor: str = "k"
+@describe(
+  _hit_rate,
+  rel=THRESHOLD,
+  names=(
+    ir_measures("Success", "@10", "rel", rel=1),
+    trec_eval("success", "_10", rel=1),
+    ranx("hit_rate", arguments="rel", rel=1),
+  ),
+)
+def hit_rate(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
 ) -> Array:
-  """Precision: the share of relevant items among the first `k`.
-
-  `P@k = hits@k / k`, also where `k` exceeds the list.
-
-  >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])
-  >>> print(f"{precision(scores, labels, k=2):.5f} {precision(scores, labels, k=5):.5f}")
-  0.50000 0.40000
-
-  Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    k: Cut-off; None is the number of valid items.
-    rel: Labels from here on are relevant; None is any positive label.
-    divisor: `"k"`, or `"retrieved"` to divide by `min(k, items retrieved)`.
-    ranking: Exact or smooth.
-
-  Returns:
-    `[...]`, in [0, 1].
-  """
-  checks.choice("divisor", divisor, ("k", "retrieved"))
-  cutoff = ranked.cutoff(k)
-  if divisor == "retrieved":
-    cutoff = jnp.minimum(cutoff, ranked.count(ranked.retrieved))
-  return safe_divide(_hits(ranked, ranked.relevant(rel), k), cutoff)
-
-
-@metric
-def recall(ranked: Ranked, *, k: Cutoff = None, rel: ArrayLike | None = None) -> Array:
-  """Recall: the share of the relevant items that is among the first `k`.
-
-  `R@k = hits@k / R`; 0 if nothing is relevant.
-
-  >>> print(f"{recall(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=1):.5f}")
-  0.50000
-
-  Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    k: Cut-off; None is the whole list.
-    rel: Labels from here on are relevant; None is any positive label.
-    ranking: Exact or smooth.
-
-  Returns:
-    `[...]`, in [0, 1].
-  """
-  b = ranked.relevant(rel)
-  return safe_divide(_hits(ranked, b, k), ranked.count(b))
-
-
-@metric
-def f_measure(
-  ranked: Ranked, *, k: Cutoff = None, rel: ArrayLike | None = None, beta: ArrayLike = 1.0
-) -> Array:
-  """F measure: the weighted harmonic mean of precision and recall at `k`.
-
-  `F@k = (1 + beta^2) hits@k / (k + beta^2 R)`; recall weighs `beta` times as much.
-
-  >>> print(f"{f_measure(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=1):.5f}")
-  0.66667
-
-  Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    k: Cut-off; None is the number of valid items.
-    rel: Labels from here on are relevant; None is any positive label.
-    beta: The weight of recall, at least 0.
-    ranking: Exact or smooth.
-
-  Returns:
-    `[...]`, in [0, 1].
-
-  References:
-    van Rijsbergen, `Information Retrieval <http://www.dcs.gla.ac.uk/Keith/Preface.html>`_, 1979.
-  """
-  b = ranked.relevant(rel)
-  square = jnp.square(jnp.asarray(beta).astype(ranked.dtype))
-  return safe_divide(
-    (1 + square) * _hits(ranked, b, k), ranked.cutoff(k) + square * ranked.count(b)
-  )
-
-
-@metric(sorts="none")
-def hit_rate(ranked: Ranked, *, k: Cutoff = None, rel: ArrayLike | None = None) -> Array:
   """Hit rate, also success: whether a relevant item is among the first `k`.
 
   >>> print(f"{hit_rate(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 1]), k=2):.5f}")
   1.00000
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
     k: Cut-off; None is the whole list.
-    rel: Labels from here on are relevant; None is any positive label.
-    ranking: Exact or smooth.
 
   Returns:
     `[...]`, in [0, 1]; between the two where ties make it a matter of chance.
   """
-  return ranked.first(ranked.relevant(rel), discounts.constant, k=k)
+  return apply(_hit_rate, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
 
 
-@metric(sorts="none")
-def reciprocal_rank(ranked: Ranked, *, k: Cutoff = None, rel: ArrayLike | None = None) -> Array:
+def _reciprocal_rank(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
+  return ranked.first(ranked.relevant(rel), discounts.reciprocal, k=k)
+
+
+@describe(
+  _reciprocal_rank,
+  rel=THRESHOLD,
+  names=(
+    ir_measures("RR MRR", "[@10]", "rel", rel=1),
+    trec_eval("recip_rank", rel=1),
+    ranx("mrr", arguments="rel", rel=1),
+  ),
+)
+def reciprocal_rank(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
   """Reciprocal rank: `1 / r` of the first relevant item; its mean over queries is MRR.
 
   >>> print(f"{reciprocal_rank(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 1])):.5f}")
   0.50000
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
     k: Cut-off: 0 if the first relevant item is below.
-    rel: Labels from here on are relevant; None is any positive label.
-    ranking: Exact or smooth.
 
   Returns:
     `[...]`, in [0, 1].
@@ -146,16 +90,42 @@ def reciprocal_rank(ranked: Ranked, *, k: Cutoff = None, rel: ArrayLike | None =
     Voorhees, `The TREC-8 question answering track report
     <https://trec.nist.gov/pubs/trec8/papers/qa_report.pdf>`_, 1999.
   """
-  return ranked.first(ranked.relevant(rel), discounts.reciprocal, k=k)
+  return apply(_reciprocal_rank, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
 
 
-@metric
+def _average_precision(
+  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, normalizer: str
+) -> Array:
+  b = ranked.relevant(rel)
+  count = ranked.count(b)
+  if normalizer == "cutoff":
+    count = jnp.minimum(count, ranked.cutoff(k))
+  elif normalizer == "retrieved":
+    ranked.require_order("normalizer='retrieved', a ratio of two expectations")
+    count = ranked.expect(b, discounts.constant, k=k)
+  return safe_divide(ranked.precision(b, k=k), count)
+
+
+@describe(
+  _average_precision,
+  rel=THRESHOLD,
+  normalizer=one_of("relevant", "cutoff", "retrieved"),
+  names=(
+    ir_measures("AP MAP", "[@10]", "rel", rel=1),
+    trec_eval("map", rel=1),
+    trec_eval("map_cut", "_10", rel=1),
+    ranx("map", arguments="rel", rel=1),
+  ),
+)
 def average_precision(
-  ranked: Ranked,
+  scores: ArrayLike,
+  labels: ArrayLike,
   *,
+  where: ArrayLike | None = None,
   k: Cutoff = None,
   rel: ArrayLike | None = None,
-  normalizer: str = "relevant",
+  normalizer: Literal["relevant", "cutoff", "retrieved"] = "relevant",
+  ranking: Ranking = Exact(),
 ) -> Array:
   """Average precision: the mean of the precisions at the ranks of the relevant items.
 
@@ -165,14 +135,9 @@ def average_precision(
   0.83333
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
     k: Cut-off; None is the whole list.
-    rel: Labels from here on are relevant; None is any positive label.
     normalizer: What divides: `"relevant"`, `R`; `"cutoff"`, `min(k, R)`; `"retrieved"`, the hits
       in the first `k` (a ratio of expectations under ties; for `Exact` only).
-    ranking: Exact or smooth.
 
   Returns:
     `[...]`, in [0, 1].
@@ -181,73 +146,50 @@ def average_precision(
     Buckley and Voorhees, `Evaluating evaluation measure stability
     <https://doi.org/10.1145/345508.345543>`_, 2000.
   """
-  checks.choice("normalizer", normalizer, ("relevant", "cutoff", "retrieved"))
-  b = ranked.relevant(rel)
-  count = ranked.count(b)
-  if normalizer == "cutoff":
-    count = jnp.minimum(count, ranked.cutoff(k))
-  elif normalizer == "retrieved":
-    count = ranked.exact("normalizer='retrieved'").expect(b, discounts.constant, k=k)
-  return safe_divide(ranked.precision(b, k=k), count)
+  return apply(
+    _average_precision,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    rel=rel,
+    normalizer=normalizer,
+  )
 
 
-@metric(sorts="all")
-def r_precision(ranked: Ranked, *, rel: ArrayLike | None = None) -> Array:
-  """R-precision: precision at the number `R` of relevant items.
-
-  >>> print(f"{r_precision(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
-  0.50000
-
-  Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    rel: Labels from here on are relevant; None is any positive label.
-    ranking: Exact or smooth.
-
-  Returns:
-    `[...]`, in [0, 1].
-
-  References:
-    Buckley and Voorhees, `Evaluating evaluation measure stability
-    <https://doi.org/10.1145/345508.345543>`_, 2000.
-  """
-  b = ranked.relevant(rel)
-  count = ranked.count(b)
-  return safe_divide(_hits(ranked, b, count), count)
-
-
-@metric
-def fall_out(ranked: Ranked, *, k: Cutoff = None, rel: ArrayLike | None = None) -> Array:
-  """Fall-out: the share of the non-relevant items that is among the first `k`; lower is better.
-
-  `fallout@k = non-relevant items at r <= k / non-relevant items`; 0 if there are none.
-
-  >>> print(f"{fall_out(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 0]), k=2):.5f}")
-  0.50000
-
-  Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    k: Cut-off; None is the whole list.
-    rel: Labels from here on are relevant; None is any positive label.
-    ranking: Exact or smooth.
-
-  Returns:
-    `[...]`, in [0, 1].
-  """
-  others = ranked.where & ~ranked.relevant(rel)
-  return safe_divide(_hits(ranked, others, k), ranked.count(others))
-
-
-@metric
-def rbp(
+def _rbp(
   ranked: Ranked,
   *,
+  k: Cutoff,
+  rel: ArrayLike | None,
+  persistence: ArrayLike,
+  weights: Array | None,
+) -> Array:
+  q = jnp.asarray(persistence).astype(ranked.dtype)
+  b = ranked.weighted(ranked.relevant(rel), weights)
+  return (1 - q) * ranked.expect(b, discounts.geometric(q), k=k)
+
+
+@describe(
+  _rbp,
+  rel=THRESHOLD,
+  persistence=SHARE,
+  names=(
+    ir_measures("RBP", "[@10]", "p=persistence rel"),
+    ranx("rbp", ".95 [-l2]", "p=persistence rel", rel=1),
+  ),
+)
+def rbp(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
   k: Cutoff = None,
   rel: ArrayLike | None = None,
   persistence: ArrayLike = 0.8,
+  weights: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
 ) -> Array:
   """Rank-biased precision: the rate of relevant items met by a user who may stop at any rank.
 
@@ -258,13 +200,9 @@ def rbp(
   0.62500
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
     k: Cut-off; None is the whole list.
-    rel: Labels from here on are relevant; None is any positive label.
     persistence: The chance to go on to the next item, in [0, 1).
-    ranking: Exact or smooth.
+    weights: `[..., n]`, what each relevant item counts; None is 1.
 
   Returns:
     `[...]`, in [0, 1).
@@ -273,5 +211,57 @@ def rbp(
     Moffat and Zobel, `Rank-biased precision for measurement of retrieval effectiveness
     <https://doi.org/10.1145/1416950.1416952>`_, 2008.
   """
-  q = jnp.asarray(persistence).astype(ranked.dtype)
-  return (1 - q) * ranked.expect(ranked.relevant(rel), discounts.geometric(q), k=k)
+  return apply(
+    _rbp,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    rel=rel,
+    persistence=persistence,
+    weights=weights,
+  )
+
+
+def _bpref(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
+  b = ranked.relevant(rel)
+  others = ranked.judged & ~b
+  found, most = ranked.count(b), jnp.minimum(ranked.count(b), ranked.count(others))
+
+  def credit(rank: Array) -> Array:
+    return 1 - jnp.minimum(rank - 1, found) / jnp.maximum(most, 1)
+
+  return safe_divide(ranked.expect(b, credit, among=others), found)
+
+
+@describe(
+  _bpref,
+  rel=THRESHOLD,
+  names=(ir_measures("Bpref BPref", "", "rel", rel=1), trec_eval("bpref", rel=1)),
+)
+def bpref(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  rel: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """Binary preference: how often relevant items beat items that are judged and not relevant.
+
+  `bpref = (1 / R) sum_i b_i (1 - min(n_i, R) / min(R, N))`, with `n_i` of the `N` judged
+  non-relevant items ahead of relevant item `i`, and `R` relevant items. Items without a judgement,
+  those with a negative label, do not matter. Relevant items that are not retrieved add 0.
+
+  >>> print(f"{bpref(jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, -1, 1])):.5f}")
+  0.50000
+
+  Returns:
+    `[...]`, in [0, 1]. As in trec_eval, with tied scores averaged over their orders.
+
+  References:
+    Buckley and Voorhees, `Retrieval evaluation with incomplete information
+    <https://doi.org/10.1145/1008992.1009000>`_, 2004.
+  """
+  return apply(_bpref, scores, labels, where=where, ranking=ranking, rel=rel)

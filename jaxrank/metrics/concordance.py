@@ -7,27 +7,45 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank import discounts
 from jaxrank._core import sorting, ties
+from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide, safe_sqrt
-from jaxrank._core.types import Ranked
-from jaxrank.metrics._apply import metric
+from jaxrank._core.description import describe
+from jaxrank._core.parameters import THRESHOLD
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank.rankings.exact import Exact
+
+# A discount that counts the items ahead.
+_AHEAD = discounts.affine(0.0, 1.0)
 
 
-@metric(sorts="all")
-def auc(ranked: Ranked, *, rel: ArrayLike | None = None) -> Array:
+def _auc(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
+  b = ranked.relevant(rel)
+  others = ranked.where & ~b
+  pairs = ranked.count(b) * ranked.count(others)
+  lost, lost_others = (ranked.count(x & ~ranked.retrieved) for x in (b, others))
+  # Items that are not retrieved stand behind all that are, and tie with each other.
+  behind = lost * (ranked.count(others) - lost_others / 2)
+  wrong = ranked.expect(b, _AHEAD, among=others) + behind
+  return safe_divide(pairs - wrong, pairs)
+
+
+@describe(_auc, rel=THRESHOLD, seeks="relevant and other items")
+def auc(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  rel: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
   """Area under the ROC curve: the chance that a relevant item beats a non-relevant one.
 
   `AUC = sum over relevant i, others j of [s_i > s_j] + [s_i = s_j] / 2`, over their number.
 
   >>> print(f"{auc(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   0.50000
-
-  Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    rel: Labels from here on are relevant; None is any positive label.
-    ranking: Exact or smooth.
 
   Returns:
     `[...]`, in [0, 1]; 0 if all or none of the items are relevant.
@@ -36,14 +54,23 @@ def auc(ranked: Ranked, *, rel: ArrayLike | None = None) -> Array:
     Hanley and McNeil, `The meaning and use of the area under a ROC curve
     <https://doi.org/10.1148/radiology.143.1.7063747>`_, 1982.
   """
-  b = ranked.relevant(rel)
-  others = ranked.where & ~b
-  pairs = ranked.count(b) * ranked.count(others)
-  return safe_divide(pairs - ranked.ahead(b, others), pairs)
+  return apply(_auc, scores, labels, where=where, ranking=ranking, rel=rel)
 
 
-@metric(sorts="all")
-def ordered_pair_accuracy(ranked: Ranked) -> Array:
+def _ordered_pair_accuracy(ranked: Ranked) -> Array:
+  pairs = ranked.pairs()
+  balance = safe_divide(pairs.concordant - pairs.discordant, pairs.different_labels)
+  return jnp.where(pairs.different_labels > 0, (1 + balance) / 2, 0)
+
+
+@describe(_ordered_pair_accuracy, seeks="different labels")
+def ordered_pair_accuracy(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
   """The share of pairs with different labels that the scores order alike; ties count half.
 
   >>> value = ordered_pair_accuracy(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1]))
@@ -51,32 +78,38 @@ def ordered_pair_accuracy(ranked: Ranked) -> Array:
   0.66667
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
     ranking: `Exact`.
 
   Returns:
     `[...]`, in [0, 1]; 0 if all labels are equal. O(n log n) time, O(n) memory.
   """
-  pairs = ranked.exact("ordered_pair_accuracy").pairs()
-  differ = pairs.concordant + pairs.discordant + pairs.tied_scores
-  return safe_divide(pairs.concordant + pairs.tied_scores / 2, differ)
+  return apply(_ordered_pair_accuracy, scores, labels, where=where, ranking=ranking)
 
 
-@metric(sorts="all")
-def kendall_tau(ranked: Ranked) -> Array:
+def _kendall_tau(ranked: Ranked) -> Array:
+  pairs = ranked.pairs()
+  spread = jnp.sqrt(pairs.different_labels) * jnp.sqrt(pairs.different_scores)
+  return safe_divide(pairs.concordant - pairs.discordant, spread)
+
+
+@describe(_kendall_tau, seeks="different labels", range=(-1.0, 1.0))
+def kendall_tau(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
   """Kendall's tau-b: concordant less discordant pairs, corrected for ties on either side.
 
-  `tau = (C - D) / sqrt((C + D + T_s) (C + D + T_y))`, with `T` the pairs tied on one side only.
+  `tau = (C - D) / sqrt(P_s P_y)`, with `C` concordant and `D` discordant pairs, and `P` the pairs
+  that differ in scores and in labels.
 
   >>> print(f"{kendall_tau(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
   0.33333
 
   Args:
-    scores: `[..., n]`.
     labels: `[..., n]`, plain numbers.
-    where: `[..., n]`, False on padding.
     ranking: `Exact`.
 
   Returns:
@@ -87,14 +120,32 @@ def kendall_tau(ranked: Ranked) -> Array:
     <https://doi.org/10.1093/biomet/33.3.239>`_, 1945; Knight, `A computer method for calculating
     Kendall's tau with ungrouped data <https://doi.org/10.1080/01621459.1966.10480879>`_, 1966.
   """
-  pairs = ranked.exact("kendall_tau").pairs()
-  untied = pairs.concordant + pairs.discordant
-  spread = jnp.sqrt(untied + pairs.tied_scores) * jnp.sqrt(untied + pairs.tied_labels)
-  return safe_divide(pairs.concordant - pairs.discordant, spread)
+  return apply(_kendall_tau, scores, labels, where=where, ranking=ranking)
 
 
-@metric(sorts="all")
-def spearman(ranked: Ranked) -> Array:
+def _spearman(ranked: Ranked) -> Array:
+  lost = ranked.where & ~ranked.retrieved
+  # Items that are not retrieved tie with each other.
+  position = ranked.before(ranked.retrieved) + jnp.where(lost, (ranked.count(lost) - 1) / 2, 0)
+  key, item = sorting.order(sorting.keys(ranked.given_labels, ranked.where))
+  labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
+  x, y = _centred(position, ranked), _centred(labels, ranked)
+  return safe_divide(jnp.sum(x * y), safe_sqrt(jnp.sum(x * x)) * safe_sqrt(jnp.sum(y * y)))
+
+
+def _centred(position: Array, ranked: Ranked) -> Array:
+  mean = safe_divide(jnp.sum(jnp.where(ranked.where, position, 0)), ranked.count(ranked.where))
+  return jnp.where(ranked.where, position - mean, 0)
+
+
+@describe(_spearman, seeks="different labels", range=(-1.0, 1.0))
+def spearman(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
   """Spearman's rho: the correlation of the midranks of scores and labels.
 
   On a smooth ranking, under noise too, it is the correlation of expected ranks with those of the
@@ -104,10 +155,7 @@ def spearman(ranked: Ranked) -> Array:
   0.50000
 
   Args:
-    scores: `[..., n]`.
     labels: `[..., n]`, plain numbers.
-    where: `[..., n]`, False on padding.
-    ranking: Exact or smooth, for the scores.
 
   Returns:
     `[...]`, in [-1, 1]; 0 if either side is constant.
@@ -116,13 +164,4 @@ def spearman(ranked: Ranked) -> Array:
     Spearman, `The proof and measurement of association between two things
     <https://doi.org/10.2307/1412159>`_, 1904.
   """
-  position = ranked.position()
-  key, item = sorting.order(sorting.keys(ranked.labels, ranked.where))
-  labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
-  x, y = _centred(position, ranked), _centred(labels, ranked)
-  return safe_divide(jnp.sum(x * y), safe_sqrt(jnp.sum(x * x)) * safe_sqrt(jnp.sum(y * y)))
-
-
-def _centred(position: Array, ranked: Ranked) -> Array:
-  mean = safe_divide(jnp.sum(jnp.where(ranked.where, position, 0)), ranked.count(ranked.where))
-  return jnp.where(ranked.where, position - mean, 0)
+  return apply(_spearman, scores, labels, where=where, ranking=ranking)

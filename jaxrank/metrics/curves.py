@@ -1,5 +1,6 @@
 """Metrics at every cut-off at once, and what is read off them."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,9 +11,13 @@ from jax.typing import ArrayLike
 
 from jaxrank import aggregation
 from jaxrank._core import arithmetic, checks
+from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.types import Ranked
-from jaxrank.metrics._apply import metric
+from jaxrank._core.description import describe
+from jaxrank._core.parameters import SHARE, THRESHOLD
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank.aggregation import Reduction
+from jaxrank.rankings.exact import Exact
 
 _LEVELS = tuple(i / 10 for i in range(11))
 
@@ -35,9 +40,25 @@ class Curve(NamedTuple):
   k: Array
 
 
-@metric(sorts="all")
+def _precision_recall_curve(ranked: Ranked, *, max_k: int | None, adaptive_k: bool) -> Curve:
+  b = ranked.relevant()
+  max_k = max_k or ranked.n
+  k = jnp.arange(1, max_k + 1, dtype=jnp.int32)
+  hits = ranked.cumulative(b)[jnp.minimum(k, ranked.n) - 1]
+  if adaptive_k:
+    k = jnp.minimum(k, jnp.maximum(jnp.sum(ranked.where, dtype=jnp.int32), 1))
+  k = k + jnp.zeros_like(hits, k.dtype)
+  return Curve(hits / k.astype(ranked.dtype), safe_divide(hits, ranked.count(b)), k)
+
+
 def precision_recall_curve(
-  ranked: Ranked, *, max_k: int | None = None, adaptive_k: bool = False
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  max_k: int | None = None,
+  adaptive_k: bool = False,
+  ranking: Ranking = Exact(),
 ) -> Curve:
   """Precision and recall at every cut-off `1 ... max_k`.
 
@@ -47,9 +68,7 @@ def precision_recall_curve(
   [1.  0.5] [0.5 0.5] [1 2]
 
   Args:
-    scores: `[..., n]`.
     labels: `[..., n]`, relevant where positive.
-    where: `[..., n]`, False on padding.
     max_k: The last cut-off, a Python int; None is `n`.
     adaptive_k: Whether cut-offs stop at the number of valid items of the query, which then
       repeats.
@@ -61,22 +80,38 @@ def precision_recall_curve(
   Raises:
     TypeError: if `max_k` is traced: it is a shape.
   """
-  if not isinstance(max_k, int | None):
-    raise TypeError("max_k is the length of the curve and must be a Python int, got a traced one.")
-  b = ranked.relevant(None)
-  hits = ranked.exact("precision_recall_curve").hits(b)
-  max_k = max_k or ranked.n
-  k = jnp.arange(1, max_k + 1, dtype=jnp.int32)
-  hits = hits[jnp.minimum(k, ranked.n) - 1]
-  if adaptive_k:
-    k = jnp.minimum(k, jnp.maximum(jnp.sum(ranked.where, dtype=jnp.int32), 1))
-  k = k + jnp.zeros_like(hits, k.dtype)
-  return Curve(hits / k.astype(ranked.dtype), safe_divide(hits, ranked.count(b)), k)
+  with checks.named("precision_recall_curve"):
+    max_k = None if max_k is None else checks.count("max_k", max_k)
+    checks.flag("adaptive_k", adaptive_k)
+  return apply(
+    _precision_recall_curve,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    max_k=max_k,
+    adaptive_k=adaptive_k,
+  )
 
 
-@metric(sorts="all")
+def _interpolated_precision(ranked: Ranked, *, level: ArrayLike, rel: ArrayLike | None) -> Array:
+  b = ranked.relevant(rel)
+  hits = ranked.cumulative(b)
+  precision = hits / jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
+  level = jnp.asarray(level).astype(ranked.dtype)
+  reached = safe_divide(hits, ranked.count(b)) + _SLACK >= level
+  return jnp.max(jnp.where(reached, precision, 0))
+
+
+@describe(_interpolated_precision, level=SHARE, rel=THRESHOLD)
 def interpolated_precision(
-  ranked: Ranked, *, level: ArrayLike = 0.0, rel: ArrayLike | None = None
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  level: ArrayLike = 0.0,
+  rel: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
 ) -> Array:
   """Interpolated precision: the best precision from a level of recall on.
 
@@ -88,11 +123,7 @@ def interpolated_precision(
   0.75000
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
     level: The recall to reach, in [0, 1].
-    rel: Labels from here on are relevant; None is any positive label.
     ranking: `Exact`. Averaged ties are averaged in the curve, which is then interpolated.
 
   Returns:
@@ -103,11 +134,25 @@ def interpolated_precision(
     <https://nlp.stanford.edu/IR-book/html/htmledition/evaluation-of-ranked-retrieval-results-1.html>`_,
     2008.
   """
-  return _interpolated(ranked, jnp.asarray(level), rel)
+  return apply(
+    _interpolated_precision, scores, labels, where=where, ranking=ranking, level=level, rel=rel
+  )
 
 
-@metric(sorts="all")
-def eleven_point_average(ranked: Ranked, *, rel: ArrayLike | None = None) -> Array:
+def _eleven_point_average(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
+  at = functools.partial(_interpolated_precision, ranked, rel=rel)
+  return jnp.mean(jnp.stack([at(level=level) for level in _LEVELS]))
+
+
+@describe(_eleven_point_average, rel=THRESHOLD)
+def eleven_point_average(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  rel: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
   """The mean of the interpolated precision at the recall levels 0, 0.1, ..., 1.
 
   >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, 1, 1])
@@ -115,10 +160,6 @@ def eleven_point_average(ranked: Ranked, *, rel: ArrayLike | None = None) -> Arr
   0.84091
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    rel: Labels from here on are relevant; None is any positive label.
     ranking: `Exact`. Averaged ties are averaged in the curve, which is then interpolated.
 
   Returns:
@@ -129,22 +170,14 @@ def eleven_point_average(ranked: Ranked, *, rel: ArrayLike | None = None) -> Arr
     <https://nlp.stanford.edu/IR-book/html/htmledition/evaluation-of-ranked-retrieval-results-1.html>`_,
     2008.
   """
-  return jnp.mean(jax.vmap(lambda level: _interpolated(ranked, level, rel))(jnp.array(_LEVELS)))
-
-
-def _interpolated(ranked: Ranked, level: Array, rel: ArrayLike | None) -> Array:
-  b = ranked.relevant(rel)
-  hits = ranked.exact("interpolated precision").hits(b)
-  precision = hits / jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
-  reached = safe_divide(hits, ranked.count(b)) + _SLACK >= level.astype(ranked.dtype)
-  return jnp.max(jnp.where(reached, precision, 0))
+  return apply(_eleven_point_average, scores, labels, where=where, ranking=ranking, rel=rel)
 
 
 def aggregate_curve(
   curve: tuple[ArrayLike, ArrayLike, ArrayLike],
   *,
   where: ArrayLike | None = None,
-  how: str | Callable[..., Array] = "mean",
+  how: Reduction | Callable[..., Array] = "mean",
 ) -> Curve:
   """One curve of many queries: precision and recall at each cut-off, each aggregated by itself.
 

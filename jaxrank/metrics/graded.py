@@ -1,42 +1,72 @@
-"""Metrics of graded relevance: DCG, nDCG, ERR, nERR."""
+"""Metrics of graded relevance: DCG, nDCG, ERR, nERR and graded average precision."""
 
-import jax.numpy as jnp  # noqa: F401, of the examples
+import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.ranked import at_ranks
+from jaxrank._core.description import describe
+from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
+from jaxrank._core.parameters import CHANCES, COUNT, DISCOUNT, GAIN, GAIN_BY_LABEL, GRADE, Kind
+from jaxrank._core.ranked import Ranked, Ranking, at_ranks
 from jaxrank._core.ties import survival
-from jaxrank._core.types import Cutoff, Discount, Gain, Ranked
-from jaxrank.metrics._apply import metric
+from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank.rankings.exact import Exact
+
+# How ir_measures says which gain: by the name of its discount, or label by label.
+_DCG = Kind(
+  "'log2' or 'exp-log2'",
+  GAIN.check,
+  spelled={"log2": gains.linear, "exp-log2": gains.exponential},
+)
+_READS = {"dcg": Argument("gain", _DCG), "gains": Argument("gain", GAIN_BY_LABEL)}
+_LEVELS = {"gains": Argument("gain", GAIN_BY_LABEL)}
 
 
-@metric
+def _dcg(
+  ranked: Ranked, *, k: Cutoff, gain: Gain, discount: Discount, weights: Array | None
+) -> Array:
+  return ranked.expect(ranked.gain(gain, weights), discount, k=k)
+
+
+@describe(
+  _dcg,
+  gain=GAIN,
+  discount=DISCOUNT,
+  range=(0.0, float("inf")),
+  names=(
+    ir_measures("DCG", "[@10]", reads=_READS),
+    ranx("dcg", reads=_LEVELS),
+    ranx("dcg_burges", "[@10]", gain=gains.exponential),
+  ),
+)
 def dcg(
-  ranked: Ranked,
+  scores: ArrayLike,
+  labels: ArrayLike,
   *,
+  where: ArrayLike | None = None,
   k: Cutoff = None,
-  gain: Gain = gains.exponential,
+  gain: Gain = gains.linear,
   discount: Discount = discounts.logarithmic,
-  weights: Array | None = None,
+  weights: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
 ) -> Array:
   r"""Discounted cumulative gain.
 
   `DCG@k = sum_{r_i <= k} g(y_i) d(r_i)`, with gain `g`, discount `d` and rank `r_i`.
 
   >>> print(f"{dcg(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
-  3.50000
+  2.50000
 
   Args:
-    scores: `[..., n]`.
     labels: `[..., n]`, grades.
-    where: `[..., n]`, False on padding.
     k: Cut-off.
-    gain: Maps labels to gains.
+    gain: Maps labels to gains: `gains.linear`, `y`, as in the paper and in trec_eval;
+      `gains.exponential`, `2^y - 1`, is that of Burges et al. (2005). See `jaxrank.gains`.
     discount: Maps 1-based ranks to weights.
     weights: `[..., n]`, times the gain of each item, such as inverse propensities.
-    ranking: Exact or smooth.
 
   Returns:
     `[...]`, at least 0.
@@ -45,17 +75,48 @@ def dcg(
     Jarvelin and Kekalainen, `Cumulated gain-based evaluation of IR techniques
     <https://doi.org/10.1145/582415.582418>`_, 2002.
   """
-  return ranked.expect(ranked.gain(gain, weights), discount, k=k)
+  return apply(
+    _dcg,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    gain=gain,
+    discount=discount,
+    weights=weights,
+  )
 
 
-@metric
+def _ndcg(
+  ranked: Ranked, *, k: Cutoff, gain: Gain, discount: Discount, weights: Array | None
+) -> Array:
+  dcg = ranked.expect(ranked.gain(gain, weights), discount, k=k)
+  return safe_divide(dcg, at_ranks(ranked.best(gain, weights, k=k), discount))
+
+
+@describe(
+  _ndcg,
+  gain=GAIN,
+  discount=DISCOUNT,
+  names=(
+    ir_measures("nDCG", "[@10]", reads=_READS),
+    trec_eval("ndcg"),
+    trec_eval("ndcg_cut", "_10"),
+    ranx("ndcg", reads=_LEVELS),
+    ranx("ndcg_burges", "[@10]", gain=gains.exponential),
+  ),
+)
 def ndcg(
-  ranked: Ranked,
+  scores: ArrayLike,
+  labels: ArrayLike,
   *,
+  where: ArrayLike | None = None,
   k: Cutoff = None,
-  gain: Gain = gains.exponential,
+  gain: Gain = gains.linear,
   discount: Discount = discounts.logarithmic,
-  weights: Array | None = None,
+  weights: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
 ) -> Array:
   r"""Normalised discounted cumulative gain.
 
@@ -65,14 +126,11 @@ def ndcg(
   0.79671
 
   Args:
-    scores: `[..., n]`.
     labels: `[..., n]`, grades.
-    where: `[..., n]`, False on padding.
     k: Cut-off.
-    gain: Maps labels to gains.
+    gain: Maps labels to gains, as in `dcg`.
     discount: Maps 1-based ranks to weights.
     weights: `[..., n]`, times the gain of each item, such as inverse propensities.
-    ranking: Exact or smooth.
 
   Returns:
     `[...]`, in [0, 1].
@@ -81,12 +139,33 @@ def ndcg(
     Jarvelin and Kekalainen, `Cumulated gain-based evaluation of IR techniques
     <https://doi.org/10.1145/582415.582418>`_, 2002.
   """
-  actual = ranked.expect(ranked.gain(gain, weights), discount, k=k)
-  return safe_divide(actual, at_ranks(ranked.best(gain, weights), discount, k))
+  return apply(
+    _ndcg,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    gain=gain,
+    discount=discount,
+    weights=weights,
+  )
 
 
-@metric(sorts="all")
-def err(ranked: Ranked, *, k: Cutoff = None, max_label: ArrayLike | None = None) -> Array:
+def _err(ranked: Ranked, *, k: Cutoff, max_label: ArrayLike) -> Array:
+  return ranked.cascade(ranked.stop_probability(max_label), discounts.reciprocal, k=k)
+
+
+@describe(_err, max_label=GRADE, names=(ir_measures("ERR", "[@10]", max_label=4),))
+def err(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  max_label: ArrayLike,
+  ranking: Ranking = Exact(),
+) -> Array:
   r"""Expected reciprocal rank: `1 / r` of the item at which a user stops.
 
   `ERR@k = sum_{r_i <= k} p_i / r_i prod_{j ahead of i} (1 - p_j)`, with the stop probability
@@ -96,13 +175,9 @@ def err(ranked: Ranked, *, k: Cutoff = None, max_label: ArrayLike | None = None)
   0.06250
 
   Args:
-    scores: `[..., n]`.
     labels: `[..., n]`, grades.
-    where: `[..., n]`, False on padding.
     k: Cut-off.
-    max_label: The best grade there is. None takes the best of each query, whose values are then
-      not comparable; larger labels count as this one.
-    ranking: Exact or smooth.
+    max_label: The best grade that labels can have; larger labels count as this one.
 
   Returns:
     `[...]`, in [0, 1).
@@ -111,11 +186,25 @@ def err(ranked: Ranked, *, k: Cutoff = None, max_label: ArrayLike | None = None)
     Chapelle et al., `Expected reciprocal rank for graded relevance
     <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  return ranked.cascade(ranked.stop(max_label), discounts.reciprocal, k=k)
+  return apply(_err, scores, labels, where=where, ranking=ranking, k=k, max_label=max_label)
 
 
-@metric(sorts="all")
-def nerr(ranked: Ranked, *, k: Cutoff = None, max_label: ArrayLike | None = None) -> Array:
+def _nerr(ranked: Ranked, *, k: Cutoff, max_label: ArrayLike) -> Array:
+  err = ranked.cascade(ranked.stop_probability(max_label), discounts.reciprocal, k=k)
+  best = gains.stop_probability(ranked.best(gains.linear, k=k), jnp.asarray(max_label, err.dtype))
+  return safe_divide(err, at_ranks(best * survival(best), discounts.reciprocal, k))
+
+
+@describe(_nerr, max_label=GRADE)
+def nerr(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  max_label: ArrayLike,
+  ranking: Ranking = Exact(),
+) -> Array:
   r"""Expected reciprocal rank over that of the best order.
 
   `nERR@k = ERR@k / max ERR@k`; 0 if that is 0.
@@ -124,12 +213,9 @@ def nerr(ranked: Ranked, *, k: Cutoff = None, max_label: ArrayLike | None = None
   0.50000
 
   Args:
-    scores: `[..., n]`.
     labels: `[..., n]`, grades.
-    where: `[..., n]`, False on padding.
     k: Cut-off.
-    max_label: The best grade there is; None takes the best of each query.
-    ranking: Exact or smooth.
+    max_label: The best grade that labels can have; larger labels count as this one.
 
   Returns:
     `[...]`, in [0, 1].
@@ -138,6 +224,70 @@ def nerr(ranked: Ranked, *, k: Cutoff = None, max_label: ArrayLike | None = None
     Chapelle et al., `Expected reciprocal rank for graded relevance
     <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  actual = ranked.cascade(ranked.stop(max_label), discounts.reciprocal, k=k)
-  best = gains.stop_probability(ranked.best_grades(), ranked.max_label(max_label))
-  return safe_divide(actual, at_ranks(best * survival(best), discounts.reciprocal, k))
+  return apply(_nerr, scores, labels, where=where, ranking=ranking, k=k, max_label=max_label)
+
+
+def _gap(ranked: Ranked, *, k: Cutoff, max_label: int, chances: Array | None) -> Array:
+  if chances is None:
+    chances = jnp.full(max_label, 1 / max_label)
+  total = ideal = jnp.zeros((), ranked.dtype)
+  for grade in range(1, max_label + 1):
+    b, chance = ranked.relevant(grade), chances[grade - 1].astype(ranked.dtype)
+    total += chance * ranked.precision(b, k=k)
+    ideal += chance * ranked.count(b)
+  return safe_divide(total, ideal)
+
+
+@describe(_gap, max_label=COUNT, chances=CHANCES)
+def gap(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  max_label: int,
+  chances: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  r"""Graded average precision: average precision over users who differ in what is relevant.
+
+  `GAP@k = sum_c g_c sum_{r_i <= k} b_ic P_c@r_i / sum_c g_c R_c`, where a share `g_c` of the users
+  takes labels from `c` on as relevant (`b_ic`), finds `R_c` such items in all, and `P_c@r` of them
+  per rank among the first `r`.
+
+  >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])
+  >>> print(f"{gap(scores, labels, max_label=2):.5f}")
+  0.66667
+
+  Args:
+    labels: `[..., n]`, grades.
+    k: Cut-off.
+    max_label: The best grade that labels can have, a Python int; larger labels count as this one.
+    chances: `[max_label]`, the probability of each threshold 1, 2, ..., `max_label`, in [0, 1];
+      only their ratios matter. None is the same for all.
+
+  Returns:
+    `[...]`, in [0, 1].
+
+  Raises:
+    ValueError: if `chances` have another shape.
+
+  References:
+    Robertson, Kanoulas and Yilmaz, `Extending average precision to graded relevance judgments
+    <https://doi.org/10.1145/1835449.1835550>`_, 2010.
+  """
+  if chances is not None and jnp.shape(chances) != (max_label,):
+    raise ValueError(
+      f"gap: chances must have one number for each grade, shape ({max_label},), got "
+      f"{jnp.shape(chances)}."
+    )
+  return apply(
+    _gap,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    max_label=max_label,
+    chances=chances,
+  )

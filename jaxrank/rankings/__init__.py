@@ -5,3 +5,4 @@ from jaxrank.rankings.expected_rank import Laplace as Laplace
 from jaxrank.rankings.expected_rank import Logistic as Logistic
 from jaxrank.rankings.perturbed import Gaussian as Gaussian
 from jaxrank.rankings.perturbed import Gumbel as Gumbel
+from jaxrank.rankings.sharded import Sharded as Sharded

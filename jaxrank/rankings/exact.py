@@ -1,23 +1,19 @@
-"""`Exact`, the ranking by sort.
-
-A metric is written for one query in a few questions to its ranking. `jaxrank.smoothing` answers
-the same questions smoothly, so that every metric is also a loss.
-"""
+"""`Exact`, the ranking by sort, and the rules for tied items."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank import discounts
+from jaxrank import discounts, gains
 from jaxrank._core import checks, sorting, ties
-from jaxrank._core.ranked import Pairs, Query, at_ranks, by_column, shared
+from jaxrank._core.ranked import Pairs, Ranked, Ranking, at_ranks, by_column, memoised, within
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Discount, pytree
 
-TIES = ("average", "stable", "optimistic", "pessimistic", "random")
+Ties = Literal["average", "stable", "optimistic", "pessimistic", "random"]
 
 # A static cut-off up to this depth, in a list so many times longer, selects instead of sorting.
 _SELECT_DEPTH = 64
@@ -31,22 +27,23 @@ class Slots(NamedTuple):
   live: Array
 
 
-class ExactQuery(Query):
+class ExactQuery(Ranked):
   """A query ranked by sorting, with one of the rules for ties.
 
   Unless only the first ranks count, its items stand in rank order.
   """
 
-  def __init__(self, rule: str, noise: Array | None, *query: Any):
+  name = "Exact"
+
+  def __init__(self, rule: Ties, noise: Array | None, *query: Any):
     super().__init__(*query)
     self.rule, self.noise = rule, noise
     self.average = rule == "average"
     if self._sorts():
-      self._sort(self._first())
+      self.sort(self._first())
 
-  def exact(self, what: str) -> "ExactQuery":
-    """This query."""
-    return self
+  def require_order(self, what: str) -> None:
+    """Nothing: the ranks are those of an order."""
 
   def _sorts(self) -> bool:
     """Whether every item is put in its place, not the first few or none."""
@@ -58,21 +55,24 @@ class ExactQuery(Query):
 
   def _first(self) -> Array | None:
     """Keys that order tied items; None for the order of the input."""
-    if self.rule == "optimistic":
-      return sorting.keys(self.grades, self.where)
-    if self.rule == "pessimistic":
-      return sorting.keys(-self.grades, self.where)
+    if self.rule in ("optimistic", "pessimistic"):
+      sign = 1 if self.rule == "optimistic" else -1
+      return sorting.keys(sign * self._worth(), self.where)
     return self._bits() if self.rule == "random" else None
+
+  def _worth(self) -> Array:
+    """Labels `[n]`; of labels `[n, subtopics]` the sum of the positive ones."""
+    return self.labels if self.labels.ndim == 1 else jnp.sum(gains.linear(self.labels), axis=1)
 
   def _bits(self) -> Array:
     """What orders tied items before their index does: noise by column, unless they are sorted."""
-    if self.noise is None or self.item is not None:
+    if self.noise is None or self.order is not None:
       return jnp.zeros_like(self.keys)
     bits = by_column(jax.random.bits, self.noise, self.keys)
     return lax.bitcast_convert_type(bits, jnp.int32)
 
   @property
-  @shared
+  @memoised
   def selected(self) -> Array:
     """The items at the first `depth` ranks."""
     assert self.depth is not None
@@ -80,22 +80,22 @@ class ExactQuery(Query):
 
   def _ranked(self, w: Array) -> Array:
     """`w` of the items in rank order, as deep as the slots."""
-    return w if self.item is not None else take(w, self.selected)
+    return w if self.order is not None else take(w, self.selected)
 
   @property
-  @shared
+  @memoised
   def slots(self) -> Slots:
     """The ranks down to `depth`, or more."""
     key = self._ranked(self.keys)
     return Slots(key, key > sorting.LOST)
 
   @property
-  @shared
+  @memoised
   def tie(self) -> tuple[Array, Array]:
     """The first and the last slot of the tie of each rank."""
     return ties.layout(self.slots.key)
 
-  @shared
+  @memoised
   def mean(self, w: Array) -> Array:
     """The expected weight at each rank."""
     key, live = self.slots
@@ -103,30 +103,30 @@ class ExactQuery(Query):
     if not self.average:
       return value
     value = ties.mean(value, *self.tie)
-    if self.item is not None:
+    if self.order is not None:
       return value
     cut, size = self.cut_tie
     whole = self.total(jnp.where(cut, w.astype(self.dtype), 0)) / jnp.maximum(size, 1)
     return jnp.where(live & (key == key[-1]), whole, value)
 
   @property
-  @shared
+  @memoised
   def progress(self) -> Array:
     """How far down its tie each rank is, from 0 to 1."""
     key, (start, end) = self.slots.key, self.tie
     size = (end - start + 1).astype(self.dtype)
-    if self.item is None:
+    if self.order is None:
       size = jnp.where(key == key[-1], self.cut_tie[1], size)
     return (sorting.slots(key) - start).astype(self.dtype) / jnp.maximum(size - 1, 1)
 
   @property
-  @shared
+  @memoised
   def cut_tie(self) -> tuple[Array, Array]:
     """The items that tie with the last rank selected, some perhaps below it, and their number."""
     tied = self.retrieved & (self.keys == self.slots.key[-1])
     return tied, self.count(tied)
 
-  @shared
+  @memoised
   def stops(self, stop: Array) -> Array:
     """The chance to stop at each rank."""
     return self._met(stop, stop)
@@ -138,17 +138,47 @@ class ExactQuery(Query):
     )
     return ties.met(worth, stop, *self.tie) if self.average else worth * ties.survival(stop)
 
-  def expect(self, w: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`E sum w_i discount(r_i)` over the items with `r_i <= k`."""
-    return at_ranks(self.mean(w), discount, k)
+  def expect(
+    self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
+  ) -> Array:
+    """`E sum_i w_i discount(r_i)` over the retrieved items with `r_i <= k`."""
+    if among is None:
+      return at_ranks(self.mean(w), discount, k)
+    return self._expect_among(w, discount, k, among)
+
+  def _expect_among(self, w: Array, discount: Discount, k: Cutoff, among: Array) -> Array:
+    """The same with ranks among the items of a mask.
+
+    In a tie with `a` items of the mask above it and `m` in it, one of these takes the ranks
+    `a + 1 ... a + m` with equal probability, another item those and `a + m + 1`. The sum of the
+    discounts of the former runs over the items of the tie, each at a rank of its own.
+    """
+
+    def worth(rank: Array) -> Array:
+      return jnp.where(within(rank, k), discount(rank), 0)
+
+    live = self.slots.live
+    inside = jnp.where(live & among, 1, 0)
+    count = jnp.cumsum(inside, dtype=jnp.int32)
+    ahead = (count - inside).astype(self.dtype)
+    if not self.average:
+      return jnp.sum(jnp.where(live, w.astype(self.dtype) * worth(1 + ahead), 0))
+    start, end = self.tie
+    last = take(count, end).astype(self.dtype)
+    members = last - take(ahead, start)
+    own = jnp.where(inside > 0, worth(jnp.maximum(count, 1).astype(self.dtype)), 0)
+    total = ties.mean(own, start, end) * (end - start + 1).astype(self.dtype)
+    outside = (total + worth(last + 1)) / (members + 1)
+    expected = jnp.where(inside > 0, total / jnp.maximum(members, 1), outside)
+    return jnp.sum(jnp.where(live, w.astype(self.dtype) * expected, 0))
 
   def cascade(
     self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
   ) -> Array:
-    """`E discount(r)` of the item at which a user stops, with chance `stop` each, if `r <= k`.
-
-    Given a `worth`: `E sum worth_i discount(r_i)` over the items that the user gets to.
-    """
+    """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
+    if stop.ndim > 1:
+      one = lambda stop, worth: self.cascade(stop, discount, k=k, worth=worth)  # noqa: E731
+      return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     return at_ranks(self.stops(stop) if worth is None else self._met(worth, stop), discount, k)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
@@ -164,7 +194,7 @@ class ExactQuery(Query):
       ahead = ahead - (1 - chance) * self.progress
     return at_ranks(chance * (1 + ahead), discounts.reciprocal, k)
 
-  @shared
+  @memoised
   def hits(self, b: Array) -> Array:
     """The expected number of relevant items down to each rank."""
     return jnp.cumsum(self.mean(b))
@@ -180,7 +210,7 @@ class ExactQuery(Query):
     expected = ties.first(value, above, tied, relevant) if self.average else value(rank)
     return jnp.where(relevant > 0, expected, 0)
 
-  @shared
+  @memoised
   def first_tie(self, b: Array) -> tuple[Array, Array, Array, Array]:
     """The tie of the first relevant item.
 
@@ -188,7 +218,7 @@ class ExactQuery(Query):
     the first of them, unless ties are averaged.
     """
     b = b & self.retrieved
-    best = self.most(jnp.where(b, self.keys, sorting.MASKED))
+    best = self.largest(jnp.where(b, self.keys, sorting.MASKED))
     above = self.total(self.retrieved & (self.keys > best), jnp.int32)
     tie = self.retrieved & (self.keys == best)
     tied, relevant = self.total(tie, jnp.int32), self.total(tie & b, jnp.int32)
@@ -202,22 +232,24 @@ class ExactQuery(Query):
       ahead[self.rule] = jnp.sum(tie & before, dtype=jnp.int32)
     return above, tied, relevant, 1 + above + ahead.get(self.rule, 0)
 
-  def ahead(self, b: Array, others: Array) -> Array:
-    """The number of pairs of a `b` item with one of the `others` ahead of it; ties count half."""
-    start, end = ties.layout(self.keys, sorting.MASKED)
-    other = others.astype(jnp.int32)
-    count = jnp.concatenate([jnp.zeros_like(other[:1]), jnp.cumsum(other, dtype=jnp.int32)])
-    twice = take(count, start) + take(count, end + 1) - other
-    return jnp.sum(jnp.where(b, twice, 0).astype(self.dtype)) / 2
+  def before(self, w: Array) -> Array:
+    """The weight ahead of each item, `[n]`: that above its tie and half of the rest of its tie."""
+    w = jnp.where(self.retrieved, w.astype(self.dtype), 0)
+    above = jnp.cumsum(w) - w
+    if self.average:
+      start, end = self.tie
+      size = (end - start + 1).astype(self.dtype)
+      above = take(above, start) + (ties.mean(w, start, end) * size - w) / 2
+    return jnp.where(self.retrieved, above, jnp.where(self.where, self.total(w), 0))
 
-  def position(self) -> Array:
-    """The midrank of each item, counted from 0."""
-    return ties.twice_midrank(self.keys).astype(self.dtype) / 2
+  def cumulative(self, w: Array) -> Array:
+    """The expected weight at the ranks 1 to `r`, `[n]`."""
+    return self.hits(w)
 
   def pairs(self) -> Pairs:
     """Pairs of valid items by the order of their scores and of their labels (Knight, 1966)."""
     start, _ = ties.layout(self.keys, sorting.MASKED)
-    labels, by_label = sorting.order(sorting.keys(self.labels, self.where))
+    labels, by_label = sorting.order(sorting.keys(self.given_labels, self.where))
     # Back in the order of the scores, tied ones in that of their labels: not discordant.
     start, back = sorting.order(~take(start, by_label))
     discordant = sorting.discordant(back)
@@ -228,12 +260,12 @@ class ExactQuery(Query):
     tied_scores, tied_labels, tied_both = map(_tied_pairs, (self.keys, labels, joint))
     with jax.enable_x64(True):
       n = jnp.sum(self.where.astype(jnp.int64))
-      differ = (n * (n - 1) - tied_scores - tied_labels + tied_both) // 2
+      both = (n * (n - 1) - tied_scores - tied_labels + tied_both) // 2
       counts = Pairs(
-        concordant=differ - discordant,
+        concordant=both - discordant,
         discordant=discordant,
-        tied_scores=(tied_scores - tied_both) // 2,
-        tied_labels=(tied_labels - tied_both) // 2,
+        different_scores=(n * (n - 1) - tied_scores) // 2,
+        different_labels=(n * (n - 1) - tied_labels) // 2,
       )
       return Pairs(*(count.astype(self.dtype) for count in counts))
 
@@ -247,7 +279,7 @@ def _tied_pairs(key: Array) -> Array:
 
 @pytree("key")
 @dataclasses.dataclass(frozen=True)
-class Exact:
+class Exact(Ranking):
   """The ranking by score, best first.
 
   Attributes:
@@ -259,11 +291,12 @@ class Exact:
     key: A PRNG key, for `"random"` only.
   """
 
-  ties: str = "average"
+  ties: Ties = "average"
   key: Array | None = None
+  in_blocks: ClassVar[bool] = True
 
-  def __post_init__(self):
-    checks.choice("ties", self.ties, TIES)
+  def __post_init__(self) -> None:
+    checks.choice("ties", self.ties, get_args(Ties))
     if (self.ties == "random") != (self.key is not None):
       raise ValueError(f'ties="random" needs a key, and only it; got {self.ties!r}, {self.key!r}.')
 

@@ -1,15 +1,15 @@
-"""Smooth rankings by expected ranks: the questions of `jaxrank.ranking` answered by kernels.
+"""Smooth rankings by expected ranks: `Laplace` and `Logistic`.
 
 Item `j` stands before item `i` with probability `F((s_j - s_i) / t)`. Every question is a sum
 over `j` of weights times a function of the distance of two scores: O(n log n) time for the sort,
-O(n) for the sums of `jaxrank.kernels`, and O(n) memory.
+O(n) for the sums of `pair_sums`, and O(n) memory.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -17,14 +17,14 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, pair_sums
 from jaxrank._core.pair_sums import Kernel, distance, normal_tail, polynomial_sums
-from jaxrank._core.ranked import Query, at_least_tiny, shared
+from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny, memoised
 from jaxrank._core.types import Cutoff, Discount, pytree
 
 # The variance, in squared ranks, that keeps the cut-off defined where the ranking is certain.
 _LEAST_VARIANCE = 1e-3
 
 
-class SmoothQuery(Query):
+class SmoothQuery(Ranked):
   """A query of items in the order of their scores, for what is smooth in the scores.
 
   Attributes:
@@ -34,7 +34,7 @@ class SmoothQuery(Query):
 
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(*query)
-    self._sort()
+    self.sort()
     bound = float(jnp.finfo(self.dtype).max) / 4
     score = jnp.where(self.retrieved, self.scores, jnp.zeros_like(self.scores))
     score = jnp.clip(score.astype(self.dtype), -bound, bound)
@@ -45,12 +45,8 @@ class SmoothQuery(Query):
   def _weight(self, w: Array) -> Array:
     return jnp.where(self.retrieved, w.astype(self.dtype), 0)
 
-  def _pairs(self, b: Array, others: Array) -> Array:
-    """The expected number of pairs of weights with the other ahead."""
-    raise NotImplementedError
-
-  def _positions(self) -> Array:
-    """The expected position of each retrieved item, counted from 0."""
+  def _weight_ahead(self, w: Array) -> Array:
+    """The expected weight ahead of each retrieved item, `[n]`, of weights 0 elsewhere."""
     raise NotImplementedError
 
   def cascade(
@@ -63,25 +59,15 @@ class SmoothQuery(Query):
     """`E discount(r)` of the first relevant item: where a user stops who stops at any."""
     return self.cascade(b, discount, k=k)
 
-  def ahead(self, b: Array, others: Array) -> Array:
-    """The expected number of pairs of a `b` item with one of the `others` ahead of it.
-
-    Items that are not retrieved stand behind all that are, and tie with each other.
-    """
-    found = self._pairs(self._weight(b), self._weight(others))
-    lost = self.where & ~self.retrieved
-    lost_b, lost_others = self.count(b & lost), self.count(others & lost)
-    behind = lost_b * (self.count(others) - lost_others)
-    return found + behind + (lost_b * lost_others - self.count(b & others & lost)) / 2
-
-  def position(self) -> Array:
-    """The expected rank of each item, counted from 0."""
-    found, lost = self.count(self.retrieved), self.count(self.where & ~self.retrieved)
-    return jnp.where(self.retrieved, self._positions(), found + (lost - 1) / 2)
+  def before(self, w: Array) -> Array:
+    """The expected weight ahead of each item, `[n]`."""
+    w = self._weight(w)
+    lost = jnp.where(self.where, self.total(w), 0)
+    return jnp.where(self.retrieved, self._weight_ahead(w), lost)
 
 
 @dataclasses.dataclass(frozen=True)
-class SmoothRanking:
+class SmoothRanking(Ranking):
   """What is smooth at a temperature.
 
   Attributes:
@@ -92,10 +78,12 @@ class SmoothRanking:
   temperature: ArrayLike
   query: ClassVar[type[SmoothQuery]]
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     checks.positive("temperature", self.temperature)
 
-  def __call__(self, scores: Array, labels: Array, where: Array, *, k: int | None = None) -> Any:
+  def __call__(
+    self, scores: Array, labels: Array, where: Array, *, k: int | None = None
+  ) -> SmoothQuery:
     """Ranks one query `[n]`; `k` does not matter here."""
     return self.query(self.temperature, scores, labels, where, k)
 
@@ -115,22 +103,24 @@ class KernelQuery(SmoothQuery):
     pair = np.stack([np.pad(c, (0, size - c.size)) for c in (ahead, behind)])
     return polynomial_sums(self.score, self.temperature, w, pair)
 
-  def _before(self, w: Array) -> Array:
-    """Expected weight ahead."""
+  def _weight_ahead(self, w: Array) -> Array:
     return jnp.cumsum(w) - w + self._sums(w, -self.series.tail, self.series.tail)
 
-  @functools.cached_property
-  def rank(self) -> Array:
-    """The expected rank of each item."""
-    return 1 + self._before(self.retrieved.astype(self.dtype))
+  @memoised
+  def rank(self, among: Array | None) -> Array:
+    """The expected rank of each item, among the items of a mask or all that are retrieved."""
+    return 1 + self._weight_ahead(self._members(among))
 
-  @shared
-  def kept(self, k: Cutoff) -> Array | int:
+  def _members(self, among: Array | None) -> Array:
+    return self._weight(self.retrieved if among is None else among)
+
+  @memoised
+  def kept(self, k: Cutoff, among: Array | None) -> Array | int:
     """A smooth `rank <= k`: a normal step as wide as the distribution of the rank."""
     if k is None:
       return 1
-    variance = self._sums(self.retrieved.astype(self.dtype), *2 * (self.series.variance,))
-    step = (self.rank - self.cutoff(k) - 0.5) * lax.rsqrt(variance + _LEAST_VARIANCE)
+    variance = self._sums(self._members(among), *2 * (self.series.variance,))
+    step = (self.rank(among) - self.cutoff(k) - 0.5) * lax.rsqrt(variance + _LEAST_VARIANCE)
     return normal_tail(step)
 
   def _survival(self, stop: Array) -> Array:
@@ -140,7 +130,7 @@ class KernelQuery(SmoothQuery):
     `1 - F`, whose logarithm is `-z` and a series in `exp(-z)` ahead, and a series behind.
     """
     wall = stop >= 1
-    log = self._before(jnp.log1p(-jnp.where(wall, 0, stop)))
+    log = self._weight_ahead(jnp.log1p(-jnp.where(wall, 0, stop)))
     wall = wall.astype(self.dtype)
     count = jnp.cumsum(wall) - wall
     gap = distance(self.score[:-1], self.score[1:], self.temperature)
@@ -148,39 +138,42 @@ class KernelQuery(SmoothQuery):
     log = log - jnp.cumsum(passed) + count * self.series.log_scale
     return jnp.exp(log + self._sums(wall, self.series.log_ahead, self.series.log_behind))
 
-  def expect(self, w: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`sum w_i discount(r_i)` with smooth ranks and cut-off."""
-    return jnp.sum(self._weight(w) * discount(self.rank) * self.kept(k))
+  def expect(
+    self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
+  ) -> Array:
+    """`sum_i w_i discount(r_i)` with smooth ranks and cut-off."""
+    return jnp.sum(self._weight(w) * discount(self.rank(among)) * self.kept(k, among))
 
   def cascade(
     self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
   ) -> Array:
-    """`sum worth_i discount(r_i)`, or of `stop`, times the chance to pass all ahead of `i`."""
+    """`sum_i worth_i discount(r_i)`, or of `stop`, times the chance to pass all ahead of `i`."""
+    if stop.ndim > 1:
+      one = lambda stop, worth: self.cascade(stop, discount, k=k, worth=worth)  # noqa: E731
+      return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     stop = self._weight(stop)
     worth = stop if worth is None else self._weight(worth)
-    return jnp.sum(worth * self._survival(stop) * discount(self.rank) * self.kept(k))
+    value = worth * self._survival(stop) * discount(self.rank(None)) * self.kept(k, None)
+    return jnp.sum(value)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """`sum_i b_i (1 + before(b)_i) / r_i` times the smooth cut-off."""
     b = self._weight(b)
-    return jnp.sum(b * (b + self._before(b)) / self.rank * self.kept(k))
-
-  def _pairs(self, b: Array, others: Array) -> Array:
-    return jnp.sum(b * self._before(others))
-
-  def _positions(self) -> Array:
-    return self.rank - 1
+    hits = b + self._weight_ahead(b)
+    return jnp.sum(b * hits / self.rank(None) * self.kept(k, None))
 
 
 class LaplaceQuery(KernelQuery):
   """A query whose pairs are ordered by the Laplace distribution function."""
 
+  name = "Laplace"
   kernel = staticmethod(pair_sums.laplace)
 
 
 class LogisticQuery(KernelQuery):
   """A query whose pairs are ordered by the logistic distribution function."""
 
+  name = "Logistic"
   kernel = staticmethod(pair_sums.logistic)
 
 

@@ -8,6 +8,7 @@ cut-off forms it down to the rank `k`.
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
@@ -64,71 +65,73 @@ class NoiseQuery(SmoothQuery):
     return quadrature.integral(integrand, spacing, width, ends, z, *args)
 
   def _expect(
-    self, c: Array, stop: Array, discount: Discount, k: Cutoff, marked: bool = False
+    self,
+    c: Array,
+    stop: Array,
+    discount: Discount,
+    k: Cutoff,
+    *,
+    among: Array | None = None,
+    marked: bool = False,
   ) -> Array:
     """`E sum_i c_i discount(r_i)` times the chance to pass all items ahead, down to rank `k`.
 
     Marked by `c`: times one more than the sum of `c` over the items ahead, instead.
     """
-    _check_terms(discount)
     c = self._weight(c)
-    mark = (c,) if marked else ()
+    last = () if among is None else (self._weight(among),)
+    last = (*last, c) if marked else last
     depth = getattr(discount, "depth", self.n)
     depth = min(depth, k) if isinstance(k, int) else depth
     if depth >= self.n and not isinstance(k, Array) and hasattr(discount, "terms"):
       w, t = discount.terms(self.n, 9 if self.wide else 5)
       w, lost = (jnp.asarray(x).astype(self.dtype) for x in (w, 1 - t))
       integrand = quadrature.products(self.noise, marked)
-      return self._integral(integrand, -(-w.size // self.n), c, stop, w, lost, *mark)
+      return self._integral(integrand, -(-w.size // self.n), c, stop, w, lost, *last)
     depth = min(depth, self.n)
     rank = jnp.arange(1, depth + 1, dtype=self.dtype)
     inside = rank <= jnp.asarray(depth if k is None else k).astype(self.dtype)
     integrand = quadrature.counts(self.noise, marked)
     d = jnp.where(inside, discount(rank), 0)
-    return self._integral(integrand, depth, c, stop, d, *mark, depth=depth)
+    return self._integral(integrand, depth, c, stop, d, *last, depth=depth)
 
-  def expect(self, w: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`E sum w_i discount(r_i)` over the items with `r_i <= k`."""
-    return self._expect(w, jnp.zeros_like(self.z), discount, k)
+  def expect(
+    self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
+  ) -> Array:
+    """`E sum_i w_i discount(r_i)` over the items with `r_i <= k`."""
+    if isinstance(discount, discounts.Affine) and k is None:
+      ahead = self._weight_ahead(self._weight(self.retrieved if among is None else among))
+      return jnp.sum(self._weight(w) * (discount.first + discount.step * ahead))
+    return self._expect(w, jnp.zeros_like(self.z), discount, k, among=among)
 
   def cascade(
     self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
   ) -> Array:
-    """`E discount(r)` of the item at which a user stops, with chance `stop` each, if `r <= k`.
-
-    Given a `worth`: `E sum worth_i discount(r_i)` over the items that the user gets to.
-    """
+    """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
+    if stop.ndim > 1:
+      one = lambda stop, worth: self.cascade(stop, discount, k=k, worth=worth)  # noqa: E731
+      return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     return self._expect(stop if worth is None else worth, self._weight(stop), discount, k)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""
     return self._expect(b, jnp.zeros_like(self.z), discounts.reciprocal, k, marked=True)
 
-  def _pairs(self, b: Array, others: Array) -> Array:
-    return self._integral(quadrature.pairs(self.noise), 1, b, others)
-
-  def _positions(self) -> Array:
-    return self._integral(quadrature.positions(self.noise), 1)
-
-
-def _check_terms(discount: Discount) -> None:
-  if not hasattr(discount, "terms") and not hasattr(discount, "depth"):
-    name = getattr(discount, "__name__", repr(discount))
-    raise ValueError(
-      f"Gumbel and Gaussian need a discount that is a sum of exponentials, got {name}, a plain "
-      "function; use one of jaxrank.discounts (table takes any values), or another ranking."
-    )
+  def _weight_ahead(self, w: Array) -> Array:
+    return self._integral(quadrature.weight_ahead(self.noise), 1, w)
 
 
 class GumbelQuery(NoiseQuery):
   """A query ordered by scores plus Gumbel noise."""
 
+  name = "Gumbel"
   noise = quadrature.GUMBEL
 
 
 class GaussianQuery(NoiseQuery):
   """A query ordered by scores plus normal noise."""
 
+  name = "Gaussian"
   noise = quadrature.NORMAL
 
 
@@ -143,12 +146,12 @@ class Gumbel(SmoothRanking):
   1e-5 up to 100,000 items, and within 1e-8 for float64 scores, which double the nodes.
 
   The time is linear in items, nodes and terms of the discount, about `4 (1 + log10 n)`; a static
-  `k` takes `k` instead of the terms, a traced one `n`. Gaps count up to 25 temperatures, so that
+  `k` takes `k` instead of the terms; a traced one, and a discount that is a plain function, `n`. Gaps count up to 25 temperatures, so that
   there are at most `50 n` nodes: a temperature far below the gaps of a long list costs the square
   of its length, and float32 rounds scores that many temperatures apart: at a range of 1e4 the
   gradient, tiny there, is within 1e-3 of its largest part. At temperature 0 a metric is the exact
   one, with ties averaged. `metric(c * s, ranking=Gumbel(c * t))` equals
-  `metric(s, ranking=Gumbel(t))`. Discounts must be those of `jaxrank.discounts`.
+  `metric(s, ranking=Gumbel(t))`.
   (Luce, `Individual choice behavior <https://doi.org/10.1037/14396-000>`_, 1959, gives the model.)
 
   Attributes:
@@ -171,8 +174,7 @@ class Gaussian(SmoothRanking):
 
   The time is linear in items, nodes and terms of the discount, as for `Gumbel`; gaps count up to
   12 temperatures. At temperature 0 a metric is the exact one, with ties averaged.
-  `metric(c * s, ranking=Gaussian(c * t))` equals `metric(s, ranking=Gaussian(t))`. Discounts must
-  be those of `jaxrank.discounts`.
+  `metric(c * s, ranking=Gaussian(c * t))` equals `metric(s, ranking=Gaussian(t))`.
   (Taylor et al., `SoftRank <https://doi.org/10.1145/1341531.1341544>`_, 2008.)
 
   Attributes:

@@ -1,0 +1,343 @@
+"""From kernels of one ranked query to functions of arrays `[..., n]`: check, rank, ask.
+
+Every metric and loss comes through here. A query with a NaN among the scores or labels of its
+valid items gets the value NaN, whatever the kernel does.
+"""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import gains
+from jaxrank._core import batching, checks, description, recorder
+from jaxrank._core.arithmetic import floating
+from jaxrank._core.batching import key_of_each_query, over_queries
+from jaxrank._core.description import Description
+from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
+
+_Value = TypeVar("_Value")
+
+# Items per core and block: enough to keep every core busy, few enough for temporaries to stay in
+# cache.
+_ITEMS_PER_CORE = 1 << 17
+
+
+class Call(NamedTuple):
+  """A kernel with its parameters.
+
+  Attributes:
+    description: Of the kernel.
+    parameters: By name, checked.
+    depth: How deep the kernel looks, if that is known beforehand; "asked" otherwise.
+  """
+
+  description: Description
+  parameters: Mapping[str, Any]
+  depth: int | None | Literal["asked"] = "asked"
+
+
+class Evaluated(NamedTuple):
+  """What one call gives.
+
+  Attributes:
+    value: `[...]`, one value a query; any pytree of such arrays from a lone call.
+    found: `[...]`, whether the query holds what the metric seeks, if that was asked for.
+  """
+
+  value: Any
+  found: Array | None
+
+
+def apply(
+  kernel: Callable[..., _Value],
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None,
+  ranking: Ranking,
+  **parameters: Any,
+) -> _Value:
+  """`kernel(ranked, **parameters)` of every query, after the checks of its description.
+
+  Args:
+    kernel: Of one ranked query.
+    scores: `[..., n]`.
+    labels: `[..., n]`, or `[..., n, subtopics]` if the description says so.
+    where: `[..., n]`, False on padding.
+    ranking: How items are ordered.
+    **parameters: Of the kernel.
+
+  Returns:
+    What the kernel returns, with the leading axes of the scores.
+
+  Raises:
+    ValueError: if shapes differ, a parameter is out of its range, or the ranking cannot answer
+      what the kernel asks; the message starts with the name of the function.
+    TypeError: if a dtype cannot be ranked, or a parameter is of another kind.
+  """
+  about = description.of_kernel(kernel)
+  with checks.named(about.name):
+    call = Call(about, about.checked(parameters))
+    (found,) = apply_calls([call], scores, labels, where, ranking)
+  return found.value  # type: ignore[no-any-return]
+
+
+def apply_calls(
+  calls: Sequence[Call],
+  scores: Any,
+  labels: Any,
+  where: Any,
+  ranking: Any,
+  *,
+  with_found: bool = False,
+) -> list[Evaluated]:
+  """Ranks every query once and answers all calls.
+
+  Args:
+    calls: Whose labels have the same rank.
+    scores: `[..., n]`.
+    labels: `[..., n]`, or `[..., n, subtopics]`.
+    where: `[..., n]`, False on padding, or None.
+    ranking: How items are ordered.
+    with_found: Whether to tell which queries hold what a metric seeks.
+  """
+  if not isinstance(ranking, Ranking):
+    raise TypeError(
+      f"ranking must be a jaxrank.Ranking such as Exact() or Laplace(1.0), got {ranking!r}."
+    )
+  subtopics = _subtopics(calls)
+  with _exact_width(scores) as narrow:
+    scores, labels, where = checks.lists(scores, labels, where, subtopics)
+    own = [_of_each_query(call, scores, labels) for call in calls]
+    scores, labels, where, own = _never_empty(scores.ndim - 1, (scores, labels, where, own))
+    if subtopics:
+      labels = _never_empty(scores.ndim, labels)
+    arrays, plain, tree = _split(calls)
+    known = tuple((call.description, call.depth) for call in calls)
+    program = _Program(known, plain, tree, with_found)
+    return narrow(_answer(program, arrays, own, ranking, scores, labels, where))  # type: ignore[no-any-return]
+
+
+def _subtopics(calls: Sequence[Call]) -> bool:
+  wants = {call.description.subtopics: call.description.name for call in reversed(calls)}
+  if len(wants) > 1:
+    raise ValueError(
+      f"{wants[True]} takes labels [..., n, subtopics] and {wants[False]} takes labels [..., n]: "
+      "evaluate them in separate calls."
+    )
+  return True in wants
+
+
+def _of_each_query(call: Call, scores: Array, labels: Array) -> dict[str, Array]:
+  """The parameters that have a value for each item or subtopic of each query."""
+  own = {}
+  for name, value in call.parameters.items():
+    axis = call.description.kind(name).axis
+    if axis is None or value is None:
+      continue
+    if axis == "items":
+      checks.same_shape(name, value, "scores", scores)
+      own[name] = value
+    else:
+      own[name] = _for_each_query(name, value, labels)
+  return own
+
+
+def _for_each_query(name: str, x: Array, labels: Array) -> Array:
+  """One number a subtopic of labels `[..., n, s]`, as `[..., s]`."""
+  x = floating(x)
+  shape = (*labels.shape[:-2], labels.shape[-1])
+  if x.shape == shape:
+    return x
+  if x.shape != shape[-1:]:
+    raise ValueError(
+      f"{name} must have one number a subtopic, shape {shape[-1:]} or {shape}, got {x.shape}."
+    )
+  # Laid out over devices as the queries are.
+  nothing = jnp.sum(jnp.zeros_like(labels[..., :1, :], x.dtype), axis=-2)
+  return nothing + x.reshape((1,) * (nothing.ndim - 1) + shape[-1:])
+
+
+def _never_empty(axis: int, arrays: Any) -> Any:
+  """The same arrays with one element along an axis of none."""
+
+  def padded(x: Array) -> Array:
+    return jnp.pad(x, [(0, i == axis) for i in range(x.ndim)]) if x.shape[axis] == 0 else x
+
+  return jax.tree.map(padded, arrays)
+
+
+def _split(calls: Sequence[Call]) -> tuple[list[Any], tuple[Any, ...], Any]:
+  """Separates numbers and arrays, which may be traced, from what must be known now."""
+  shared = [
+    {k: v for k, v in call.parameters.items() if v is None or not call.description.kind(k).axis}
+    for call in calls
+  ]
+  leaves, tree = jax.tree.flatten(shared)
+  traced = [isinstance(x, float | Array | np.ndarray | np.number) for x in leaves]
+  arrays = [x for x, t in zip(leaves, traced, strict=True) if t]
+  plain = tuple(_Traced if t else x for x, t in zip(leaves, traced, strict=True))
+  return arrays, plain, tree
+
+
+class _Traced:
+  """Stands for an array among the static parameters."""
+
+
+class _Program(NamedTuple):
+  """All that a program is compiled for, beside shapes and dtypes."""
+
+  calls: tuple[tuple[Description, int | None | Literal["asked"]], ...]
+  plain: tuple[Any, ...]
+  tree: Any
+  with_found: bool
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _answer(
+  program: _Program,
+  arrays: list[Any],
+  own: list[dict[str, Array]],
+  ranking: Ranking,
+  scores: Array,
+  labels: Array,
+  where: Array,
+) -> list[Evaluated]:
+  rest = iter(arrays)
+  leaves = [next(rest) if x is _Traced else x for x in program.plain]
+  shared: list[dict[str, Any]] = jax.tree.unflatten(program.tree, leaves)
+  # The values of several calls are scalars, and one array of them is laid out at once.
+  together = len(program.calls) > 1
+
+  def query(
+    scores: Array, labels: Array, where: Array, own: list[dict[str, Array]], key: Array | None
+  ) -> tuple[Any, Any]:
+    spoiled = where & (_isnan(scores) | _isnan(_worth(labels)))
+    kept = where & ~spoiled
+    scores = jnp.where(kept, scores, jnp.zeros_like(scores))
+    labels = jnp.where(_column(kept, labels), labels, jnp.zeros_like(labels))
+    depth = _depth(program, shared, own, scores, labels, where)
+    if depth != 0:
+      checks.whole(batch)
+    rank = ranking if key is None else ranking.with_key(key)
+    ranked = rank(scores, labels, where, k=depth)
+    values, found = [], []
+    for (about, _), parameters, extra in zip(program.calls, shared, own, strict=True):
+      parameters = parameters | _in_order(about, extra, ranked)
+      with _naming(about.name):
+        values.append(about.kernel(ranked, **parameters))
+      if program.with_found:
+        found.append(about.finds(ranked, parameters))
+    nan = functools.partial(_nan_where, ranking.anywhere(spoiled))
+    answers = jnp.stack(_scalars(program, values)) if together else values[0]
+    return jax.tree.map(nan, answers), jnp.stack(found) if found else None
+
+  batch = scores
+  keys = key_of_each_query(ranking.key, where)
+  queries = over_queries(query, scores.ndim - 1)
+  if scores.ndim > 1 and ranking.in_blocks:
+    queries = batching.in_blocks(queries, _rows(scores))
+  values, found = queries(scores, labels, where, own, keys)
+  return [
+    Evaluated(values[..., i] if together else values, None if found is None else found[..., i])
+    for i in range(len(program.calls))
+  ]
+
+
+def _depth(
+  program: _Program,
+  shared: list[dict[str, Any]],
+  own: list[dict[str, Array]],
+  scores: Array,
+  labels: Array,
+  where: Array,
+) -> int | None:
+  """The largest rank that any kernel asks for; None for all, 0 if none needs an order."""
+  depths = []
+  for (about, depth), parameters, extra in zip(program.calls, shared, own, strict=True):
+    if depth != "asked":
+      depths.append(depth)
+    elif about.depth is not None:
+      depths.append(None if about.depth == "all" else 0)
+    else:
+      kernel = functools.partial(about.kernel, **parameters, **extra)
+      depths.append(recorder.depth_of(kernel, scores, labels, where))
+  known = [depth for depth in depths if depth is not None]
+  return None if len(known) < len(depths) else max(known, default=0)
+
+
+def _in_order(about: Description, own: Mapping[str, Array], ranked: Ranked) -> dict[str, Array]:
+  """The arrays of items in the order of the ranked query; those of subtopics as they are."""
+  return {
+    name: ranked.in_order(x) if about.kind(name).axis == "items" else x for name, x in own.items()
+  }
+
+
+def _scalars(program: _Program, values: list[Any]) -> list[Array]:
+  for (about, _), value in zip(program.calls, values, strict=True):
+    if not isinstance(value, Array) or value.ndim:
+      raise ValueError(
+        f"{about.name} must have one value a query to be evaluated with others, got "
+        f"{jax.tree.map(jnp.shape, value)}; call it alone."
+      )
+  return values
+
+
+@contextlib.contextmanager
+def _naming(metric: str) -> Iterator[None]:
+  """Says which metric asked what its ranking cannot answer."""
+  try:
+    yield
+  except UnansweredError as error:
+    raise type(error)(f"{metric}: {error}") from None
+
+
+def _rows(scores: Array) -> int:
+  """So much of the batch at a time that all work on it stays in the caches of a CPU.
+
+  Elsewhere, and where devices may share the batch, all of it.
+  """
+  shared = jax.device_count() > 1 or any(jax.typeof(scores).sharding.spec)
+  if shared or jax.default_backend() != "cpu":
+    return scores.shape[0]
+  return max(1, (os.cpu_count() or 1) * _ITEMS_PER_CORE * scores.shape[0] // max(1, scores.size))
+
+
+def _worth(labels: Array) -> Array:
+  """One number for each item: its label, or the sum over its subtopics, NaN if one is."""
+  return jnp.sum(gains.linear(floating(labels)), axis=-1) if labels.ndim > 1 else labels
+
+
+def _column(mask: Array, like: Array) -> Array:
+  return mask[:, None] if like.ndim > mask.ndim else mask
+
+
+def _nan_where(spoiled: Array, x: Array) -> Array:
+  return jnp.where(spoiled, jnp.nan, x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+
+def _isnan(x: Array) -> Array:
+  return jnp.isnan(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros_like(x, bool)
+
+
+@contextlib.contextmanager
+def _exact_width(scores: Any) -> Iterator[Callable[[Any], Any]]:
+  """Keeps numpy scores of 64 bits exact where JAX would make them 32; values stay float32."""
+  wide = isinstance(scores, np.ndarray) and scores.dtype in (np.float64, np.int64, np.uint64)
+  if not wide or jax.dtypes.canonicalize_dtype(np.float64) == np.float64:
+    yield lambda values: values
+    return
+  with jax.enable_x64(True):
+    yield lambda values: jax.tree.map(_single, values)
+
+
+def _single(x: Array) -> Array:
+  return x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x

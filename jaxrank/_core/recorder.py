@@ -1,0 +1,190 @@
+"""A stand-in for a ranked query that notes what a kernel asks.
+
+It tells how deep a kernel looks, and whether the kernel is affine in the answers to its questions.
+What depends on the answers alone follows for every such kernel: the change of a metric when two
+items swap places, and its expectation by chance.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.interpreters import partial_eval
+
+from jaxrank._core.ranked import Pairs, Ranked
+from jaxrank._core.types import Cutoff, Discount, Gain
+
+Kind = Literal["expect", "cascade", "precision", "first", "before", "cumulative", "pairs"]
+
+
+class Question(NamedTuple):
+  """One question of a kernel.
+
+  Attributes:
+    kind: The name of the method of `Ranked`.
+    arguments: Its arguments by name, those that were not given too.
+  """
+
+  kind: Kind
+  arguments: dict[str, Any]
+
+
+class Recorder(Ranked):
+  """Answers every question with 0, or with the next of some variables, and notes it."""
+
+  name = "the recorder of questions"
+
+  def __init__(self, *query: Any):
+    super().__init__(*query)
+    self._begin(None)
+
+  @classmethod
+  def of(cls, ranked: Ranked, answers: list[Array] | None = None) -> "Recorder":
+    """A recorder with the facts of a ranked query.
+
+    Args:
+      ranked: Whose facts the kernel reads.
+      answers: One for each question, in the order in which they are asked; None for zeros.
+    """
+    recorder = object.__new__(cls)
+    vars(recorder).update(vars(ranked))
+    recorder._begin(answers)
+    return recorder
+
+  def _begin(self, answers: list[Array] | None) -> None:
+    self.given = answers
+    # Its own, lest facts that were computed while a kernel is only looked at stay behind.
+    self.memory = dict(self.memory)
+    self.questions: list[Question] = []
+    self.zeros: list[Array] = []
+    self.depths: list[int | None] = []
+
+  @property
+  def deepest(self) -> int | None:
+    """The largest rank that the kernel asked for; None for all, 0 if it needs no order."""
+    known = [depth for depth in self.depths if depth is not None]
+    return None if len(known) < len(self.depths) else max(known, default=0)
+
+  def _ask(self, kind: Kind, shape: tuple[int, ...], depth: Cutoff, **arguments: Any) -> Array:
+    number = len(self.questions)
+    self.questions.append(Question(kind, arguments))
+    self.zeros.append(jnp.zeros(shape, self.dtype))
+    self.depths.append(depth if isinstance(depth, int) else None)
+    return self.zeros[-1] if self.given is None else self.given[number]
+
+  def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
+    """The fact, which is as deep as a question."""
+    self.depths.append(k if isinstance(k, int) else None)
+    return super().best(gain, weights, k=k)
+
+  def require_order(self, what: str) -> None:
+    """Nothing: the ranking itself is asked later."""
+
+  def expect(
+    self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
+  ) -> Array:
+    """A scalar."""
+    depth = k if among is None else None
+    return self._ask("expect", (), depth, w=w, discount=discount, k=k, among=among)
+
+  def cascade(
+    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
+  ) -> Array:
+    """A scalar, or `[s]` for `s` users."""
+    given = {"stop": stop, "discount": discount, "k": k, "worth": worth}
+    return self._ask("cascade", stop.shape[1:], None, **given)
+
+  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
+    """A scalar."""
+    return self._ask("precision", (), k, b=b, k=k)
+
+  def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """A scalar, for which rankings count rather than sort."""
+    return self._ask("first", (), 0, b=b, discount=discount, k=k)
+
+  def before(self, w: Array) -> Array:
+    """`[n]`."""
+    return self._ask("before", (self.n,), None, w=w)
+
+  def cumulative(self, w: Array) -> Array:
+    """`[n]`."""
+    return self._ask("cumulative", (self.n,), None, w=w)
+
+  def pairs(self) -> Pairs:
+    """Two variables; how many scores and labels differ is no matter of the order."""
+    counts = self._ask("pairs", (2,), None)
+    return Pairs(counts[0], counts[1], *jnp.ones((2,), self.dtype))
+
+
+class Slope(NamedTuple):
+  """A question of an affine kernel, and how the value changes with the answer.
+
+  Attributes:
+    question: The question, with its arguments.
+    slope: Of the shape of the answer.
+  """
+
+  question: Question
+  slope: Array
+
+
+def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | None:
+  """The questions of a kernel that is jointly affine in the answers; None for any other kernel.
+
+  Whether it is affine is read off the program of its gradient: neither that nor the arguments of
+  the questions may depend on an answer.
+
+  Args:
+    kernel: Of one ranked query, to a scalar.
+    ranked: Whose facts the kernel reads.
+  """
+  zeros = _answers(kernel, ranked)
+  recorded: list[Question] = []
+
+  def value(answers: list[Array]) -> tuple[Array, Any]:
+    recorder = Recorder.of(ranked, answers)
+    found = kernel(recorder)
+    recorded[:] = recorder.questions
+    return found, [_traced_arguments(question) for question in recorder.questions]
+
+  gradient = jax.grad(value, has_aux=True)
+  if not zeros:
+    return []
+  program = jax.make_jaxpr(gradient)(zeros).jaxpr
+  _, used = partial_eval.dce_jaxpr(program, [True] * len(program.outvars))
+  if any(used):
+    return None
+  found, _ = gradient(zeros)
+  # The questions that were recorded last hold tracers of the gradient: ask once more.
+  asked = Recorder.of(ranked, zeros)
+  kernel(asked)
+  return [Slope(*pair) for pair in zip(asked.questions, found, strict=True)]
+
+
+def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
+  """A zero of the right shape for each answer."""
+  recorder = Recorder.of(ranked)
+  jax.eval_shape(lambda: kernel(recorder))
+  return [jnp.zeros(x.shape, x.dtype) for x in recorder.zeros]
+
+
+def _traced_arguments(question: Question) -> list[Array]:
+  """What of the arguments of a question might depend on answers, the discount's values too."""
+  discount = question.arguments.get("discount")
+  arrays = [x for x in question.arguments.values() if isinstance(x, jax.Array)]
+  ranks = jnp.arange(1.0, 3.0)
+  return arrays if discount is None else [*arrays, discount(ranks)]
+
+
+def depth_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, where: Array) -> Any:
+  """How deep a kernel looks into one query; None for the whole list, 0 if it needs no order."""
+  recorders: list[Recorder] = []
+
+  def run(scores: Array, labels: Array, where: Array) -> Any:
+    recorders.append(Recorder(scores, labels, where, None))
+    return kernel(recorders[-1])
+
+  jax.eval_shape(run, scores, labels, where)
+  return recorders[-1].deepest

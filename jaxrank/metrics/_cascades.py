@@ -1,0 +1,62 @@
+"""What the metrics of diversity share: a cascade of users for each subtopic, on one ranking."""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.ranked import Ranked, at_ranks
+from jaxrank._core.sorting import slots, take
+from jaxrank._core.ties import survival
+from jaxrank._core.types import Cutoff, Discount
+
+# Worth of items and probabilities to stop at them, `[n, s]`.
+Cascades = tuple[Array, Array]
+
+
+def even(ranked: Ranked, b: Array) -> Array:
+  """The same weight for each subtopic that some item covers, of sum 1."""
+  covered = (ranked.count(b) > 0).astype(ranked.dtype)
+  return safe_divide(covered, jnp.sum(covered))
+
+
+def expected(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
+  """What the users find, in expectation over the ranking."""
+  worth, stop = cascades
+  return jnp.sum(ranked.cascade(stop, discount, k=k, worth=worth))
+
+
+def greedy(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
+  """What they find in the greedy order."""
+  worth, stop = (x.T for x in map(ranked.in_input_order, cascades))
+  depth = min(k, worth.shape[1]) if isinstance(k, int) else worth.shape[1]
+  # The order is that of one point; gradients are those of its value.
+  item, count = greedy_order(lax.stop_gradient(worth), lax.stop_gradient(stop), depth)
+  gained = jnp.sum(take(worth, item) * survival(take(stop, item)), axis=0)
+  return at_ranks(jnp.where(slots(item) < count, gained, 0), discount, k)
+
+
+def greedy_order(worth: Array, stop: Array, depth: int) -> tuple[Array, Array]:
+  """The items at the first `depth` ranks, and at how many of them there is something to gain."""
+  column = slots(worth[0])
+
+  def gain(reached, left):
+    return jnp.where(left, jnp.sum(worth * reached, axis=0), 0)
+
+  def unfinished(state):
+    _, count, _, _, gain = state
+    return (count < depth) & jnp.any(gain > 0)
+
+  def choose(state):
+    item, count, reached, left, gains = state
+    best = jnp.argmax(gains).astype(jnp.int32)
+    item = jnp.where(column[:depth] == count, best, item)
+    chosen = column == best
+    reached = reached * (1 - jnp.sum(stop, axis=1, where=chosen, keepdims=True))
+    left = left & ~chosen
+    return item, count + 1, reached, left, gain(reached, left)
+
+  nothing = jnp.zeros_like(worth[0], jnp.int32)
+  reached, left = jnp.ones_like(worth[:, :1]), nothing == 0
+  state = (nothing[:depth], nothing[0], reached, left, gain(reached, left))
+  item, count, *_ = lax.while_loop(unfinished, choose, state)
+  return item, count

@@ -1,0 +1,153 @@
+"""Metrics of one's own: `metric` makes one of a kernel."""
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank._core import checks
+from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.description import RESERVED, Description, Kernel, Seeks, Sought, name_of
+from jaxrank._core.parameters import CONTRACT, Kind
+from jaxrank._core.ranked import Ranking
+from jaxrank.rankings.exact import Exact
+
+
+class Metric:
+  """What `metric` returns: a function of arrays, and its description.
+
+  Attributes:
+    description: What is said of the metric.
+  """
+
+  def __init__(self, description: Description):
+    kernel: Any = description.kernel
+    self.description = description
+    self.__name__ = description.name
+    self.__doc__ = kernel.__doc__
+    self.__module__ = getattr(kernel, "__module__", __name__)
+
+  def __call__(
+    self,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    where: ArrayLike | None = None,
+    ranking: Ranking = Exact(),
+    **parameters: Any,
+  ) -> Array:
+    """The values of all queries.
+
+    Args:
+      scores: `[..., n]`.
+      labels: `[..., n]`, or `[..., n, subtopics]` if the description says so.
+      where: `[..., n]`, False on padding.
+      ranking: Exact or smooth.
+      **parameters: Those of the kernel.
+
+    Returns:
+      `[...]`, one value a query.
+
+    Raises:
+      TypeError: for parameters that the kernel does not take, or needs.
+      ValueError: if shapes differ, or the ranking cannot answer what the kernel asks.
+    """
+    with checks.named(self.description.name):
+      call = Call(self.description, self.description.bind(parameters))
+      (found,) = apply_calls([call], scores, labels, where, ranking)
+    return found.value  # type: ignore[no-any-return]
+
+  def __repr__(self) -> str:
+    return f"<metric {self.description.name}>"
+
+  def __reduce__(self) -> Any:
+    # As a decorator, `metric` takes the name of the kernel, which then pickles as this object.
+    name = getattr(self.description.kernel, "__qualname__", "")
+    if getattr(sys.modules.get(self.__module__), name, None) is self:
+      return name
+    return Metric, (self.description,)
+
+
+def metric(
+  kernel: Kernel,
+  *,
+  seeks: Sought | Seeks = "relevant items",
+  higher_is_better: bool = True,
+  range: tuple[float, float] = (-math.inf, math.inf),
+  subtopics: bool = False,
+  depth: Literal["all", "none"] | None = None,
+  checks: Mapping[str, Callable[[Any], None]] | None = None,
+) -> Metric:
+  """Makes a metric of a kernel of one ranked query.
+
+  The metric is a function of `(scores, labels, *, where=None, ranking=Exact(), **parameters)` with
+  the rights of the library's own: `evaluate`, `Evaluator`, `chance`, `class_labels` and
+  `losses.lambda_rank` take it, and every ranking that answers its questions makes it smooth.
+
+  >>> import jax.numpy as jnp
+  >>> import jaxrank as jr
+  >>> @jr.metric
+  ... def inverse_rank(ranked, *, k=None, rel=None):
+  ...   '''The sum of 1 / r over the relevant items.'''
+  ...   return ranked.expect(ranked.relevant(rel), jr.discounts.reciprocal, k=k)
+  >>> print(f"{inverse_rank(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
+  1.33333
+
+  Args:
+    kernel: `kernel(ranked, **parameters)` of a `jaxrank.Ranked`, to a scalar. The parameter `k` is
+      the cut-off; `weights` has one number for each item, in the order of the ranked query.
+      Programs are compiled for the identity of the kernel.
+    seeks: What a query must hold to count as not empty, for the policies of `Evaluator`: one of
+      the words, or a function of the ranked query and the parameters that returns a boolean.
+    higher_is_better: Whether larger values are better.
+    range: The least and the largest value.
+    subtopics: Whether labels are `[..., n, subtopics]`.
+    depth: How deep the kernel looks, `"all"` or `"none"`, where its questions do not tell: one
+      that reads `ranked.keys` or `ranked.scores` itself.
+    checks: For parameters by name, functions that raise `TypeError` or `ValueError` for a value
+      that is not allowed.
+
+  Returns:
+    The metric, which pickles if the kernel does.
+
+  Raises:
+    TypeError: if the kernel is no function, or has a parameter named like an argument that every
+      metric has: `scores`, `labels`, `where`, `ranking`, `name`.
+  """
+  _check_kernel(kernel)
+  kinds = {name: _kind(name, check) for name, check in (checks or {}).items()}
+  name = name_of(kernel)
+  description = Description(
+    name, kernel, kinds, seeks, higher_is_better, range, (), subtopics, depth
+  )
+  for parameter in description.signature.parameters.values():
+    if parameter.name in RESERVED:
+      raise TypeError(
+        f"metric: the kernel {name} has a parameter {parameter.name!r}, which is an argument of "
+        "every metric or measure; give it another name."
+      )
+  return Metric(description)
+
+
+def _check_kernel(kernel: Any) -> None:
+  checks.function("metric: kernel", kernel, "a function of one ranked query")
+
+
+class _Check:
+  """Returns what a check of the user's lets pass."""
+
+  def __init__(self, check: Callable[[Any], None]):
+    self.check = check
+
+  def __call__(self, name: str, value: Any) -> Any:
+    del name
+    self.check(value)
+    return value
+
+
+def _kind(name: str, check: Callable[[Any], None]) -> Kind:
+  kind = CONTRACT.get(name)
+  return Kind("a value that its check allows", _Check(check), axis=kind.axis if kind else None)

@@ -1,0 +1,141 @@
+"""Intent-aware metrics: the mean over the subtopics that users may be interested in.
+
+Labels are `[..., n, s]`, one for each subtopic of the query.
+"""
+
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import discounts
+from jaxrank._core.apply import apply
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.description import describe
+from jaxrank._core.dialects import ir_measures, ndeval
+from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.types import Cutoff
+from jaxrank.metrics._cascades import Cascades, even, expected, greedy
+from jaxrank.rankings.exact import Exact
+
+
+def _err_ia(
+  ranked: Ranked, *, k: Cutoff, max_label: ArrayLike, subtopic_weights: Array | None
+) -> Array:
+  return expected(ranked, _intended(ranked, max_label, subtopic_weights), discounts.reciprocal, k)
+
+
+@describe(
+  _err_ia,
+  max_label=GRADE,
+  subtopic_weights=SUBTOPIC_WEIGHTS,
+  subtopics=True,
+  names=(ir_measures("ERR_IA", "@10", max_label=1), ndeval("ERR-IA", max_label=1)),
+)
+def err_ia(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  max_label: ArrayLike,
+  subtopic_weights: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  r"""Intent-aware expected reciprocal rank: the mean of `err` over the subtopics.
+
+  `ERR-IA@k = sum_s P(s) sum_{r_i <= k} p_is / r_i prod_{j ahead of i} (1 - p_js)`, with the stop
+  probability `p = (2^y - 1) / 2^max_label`.
+
+  >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
+  >>> print(f"{err_ia(jnp.array([3.0, 2.0, 1.0]), labels, max_label=1):.5f}")
+  0.39583
+
+  Args:
+    labels: `[..., n, s]`, grades of each item for each subtopic.
+    k: Cut-off.
+    max_label: The best grade that labels can have; larger labels count as this one.
+    subtopic_weights: `[s]` or `[..., s]`, the chance `P` of each subtopic; None is the same for each that
+      some item covers.
+
+  Returns:
+    `[...]`, in [0, 1).
+
+  References:
+    Chapelle et al., `Intent-based diversification of web search results
+    <https://doi.org/10.1007/s10791-011-9167-7>`_, 2011.
+  """
+  return apply(
+    _err_ia,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    max_label=max_label,
+    subtopic_weights=subtopic_weights,
+  )
+
+
+def _nerr_ia(
+  ranked: Ranked, *, k: Cutoff, max_label: ArrayLike, subtopic_weights: Array | None
+) -> Array:
+  cascades = _intended(ranked, max_label, subtopic_weights)
+  err_ia = expected(ranked, cascades, discounts.reciprocal, k)
+  return safe_divide(err_ia, greedy(ranked, cascades, discounts.reciprocal, k))
+
+
+@describe(
+  _nerr_ia,
+  max_label=GRADE,
+  subtopic_weights=SUBTOPIC_WEIGHTS,
+  subtopics=True,
+  names=(ir_measures("nERR_IA", "@10", max_label=1), ndeval("nERR-IA", max_label=1)),
+)
+def nerr_ia(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  max_label: ArrayLike,
+  subtopic_weights: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  r"""`err_ia` over that of an order built greedily, as for `alpha_ndcg`; 0 if that is 0.
+
+  >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
+  >>> print(f"{nerr_ia(jnp.array([3.0, 2.0, 1.0]), labels, max_label=1):.5f}")
+  0.95000
+
+  Args:
+    labels: `[..., n, s]`, grades of each item for each subtopic.
+    k: Cut-off.
+    max_label: The best grade that labels can have; larger labels count as this one.
+    subtopic_weights: `[s]` or `[..., s]`, the chance of each subtopic; None is the same for each that some
+      item covers.
+
+  Returns:
+    `[...]`, at least 0, and seldom more than 1.
+
+  References:
+    Clarke et al., `A comparative analysis of cascade measures for novelty and diversity
+    <https://doi.org/10.1145/1935826.1935847>`_, 2011.
+  """
+  return apply(
+    _nerr_ia,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    max_label=max_label,
+    subtopic_weights=subtopic_weights,
+  )
+
+
+def _intended(ranked: Ranked, max_label: ArrayLike, subtopic_weights: Array | None) -> Cascades:
+  """An item is worth its probability to satisfy the users with the intent."""
+  stop = ranked.stop_probability(max_label)
+  if subtopic_weights is None:
+    subtopic_weights = even(ranked, ranked.relevant())
+  return stop * subtopic_weights.astype(ranked.dtype)[None], stop

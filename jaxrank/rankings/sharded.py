@@ -1,0 +1,136 @@
+"""`Sharded`, the ranking of candidates that are spread over devices.
+
+It runs inside `shard_map`. Each device has the scores, labels and mask of its own part of the
+candidates, no score is gathered, and results are the same on every device.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxrank._core import checks, sorting
+from jaxrank._core.ranked import Ranked, Ranking, memoised
+from jaxrank._core.types import Cutoff, Discount, Gain, pytree
+from jaxrank.rankings.exact import ExactQuery
+
+Axis = str | tuple[str, ...]
+
+
+class ShardedQuery(ExactQuery):
+  """A query of which each device has some items. Sums and counts are those of all devices.
+
+  The items at the first ranks are the best of the best of each device.
+  """
+
+  name = "Sharded"
+
+  def __init__(self, axis: Axis, *query: Any):
+    self.axis = axis
+    super().__init__("average", None, *query)
+    # Without a static depth some question has none, and is refused when it is asked.
+    self.ranks = self.depth or 1
+
+  def _refuse_whole_lists(self, k: Cutoff) -> None:
+    if not isinstance(k, int):
+      self._cannot_answer("a question without a static k, such as the k of nDCG@10")
+
+  def _sorts(self) -> bool:
+    return False
+
+  @property
+  def n(self) -> int:
+    """The padded number of items on all devices."""
+    return self.labels.shape[-1] * lax.axis_size(self.axis)
+
+  def total(self, x: Array, dtype: Any = None) -> Array:
+    """The sum over all items."""
+    return lax.psum(super().total(x, dtype), self.axis)
+
+  def largest(self, x: Array) -> Array:
+    """The maximum over all items."""
+    return lax.pmax(super().largest(x), self.axis)
+
+  @property
+  @memoised
+  def selected(self) -> Any:
+    """Picks the items at the first ranks."""
+    values = sorting.top_values(self.scores, self.keys)
+    return sorting.top_over(self.axis, values, self.ranks)
+
+  def _ranked(self, w: Array) -> Array:
+    return self.selected(w)  # type: ignore[no-any-return]
+
+  def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
+    """The gains in their best order, for a static `k`."""
+    self._refuse_whole_lists(k)
+    return super().best(gain, weights, k=k)
+
+  def expect(
+    self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
+  ) -> Array:
+    """`E sum_i w_i discount(r_i)` over the items with `r_i <= k`, for a static `k`."""
+    self._refuse_whole_lists(k)
+    if among is not None:
+      self._cannot_answer("expect among some items, the ranks among these")
+    return super().expect(w, discount, k=k)
+
+  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
+    """The expected sum of the precisions at the ranks `r_i <= k`, for a static `k`."""
+    self._refuse_whole_lists(k)
+    return super().precision(b, k=k)
+
+  cascade = Ranked.cascade
+  before = Ranked.before
+  cumulative = Ranked.cumulative
+  pairs = Ranked.pairs
+
+  def _largest_first(self, x: Array) -> Array:
+    return sorting.top_over(self.axis, lax.stop_gradient(x), self.ranks)(x)
+
+
+@pytree()
+@dataclasses.dataclass(frozen=True)
+class Sharded(Ranking):
+  """The ranking of candidates that are spread over devices, inside `shard_map`.
+
+  Metrics at a static `k` exchange the best `k` scores of each device, and sums; reciprocal rank
+  and hit rate only counts. Values are those of `Exact()`, ties averaged.
+
+  >>> import jax
+  >>> from jaxrank import Sharded, evaluate
+  >>> mesh = jax.make_mesh((1,), ("items",), axis_types=(jax.sharding.AxisType.Auto,))
+  >>> @jax.shard_map(mesh=mesh, in_specs=jax.P(None, "items"), out_specs=jax.P())
+  ... def values(scores, labels):
+  ...   return evaluate("P@2 RR", scores, labels, ranking=Sharded("items"))
+  >>> for name, value in values(jnp.array([[3.0, 2.0, 1.0]]), jnp.array([[0, 1, 1]])).items():
+  ...   print(name, value)
+  P@2 [0.5]
+  RR [0.5]
+
+  Attributes:
+    axis_name: The mesh axes that candidates are spread over.
+  """
+
+  axis_name: Axis
+
+  def __call__(
+    self, scores: Array, labels: Array, where: Array, *, k: int | None = None
+  ) -> ShardedQuery:
+    """Ranks one query; `k` is the largest rank that will be asked for."""
+    checks.axis(self.axis_name)
+    check_dtype(scores)
+    return ShardedQuery(self.axis_name, scores, labels, where, k)
+
+  def anywhere(self, which: Array) -> Array:
+    """Whether an item of one query is chosen, on any device."""
+    return lax.psum(jnp.any(which).astype(jnp.int32), self.axis_name) > 0
+
+
+def check_dtype(scores: Array) -> None:
+  if scores.dtype.itemsize > 4 or scores.dtype in (jnp.int32, jnp.uint32):
+    raise TypeError(
+      f"Scores of {scores.dtype} on many devices have no common key of 32 bits; convert them to "
+      "float32, or gather them and rank with Exact()."
+    )
