@@ -65,7 +65,7 @@ def test_ranks_under_vmap_are_those_of_a_batch():
 
 def test_wrong_arguments_are_named():
   scores = jnp.zeros((2, 3))
-  with pytest.raises(ValueError, match=r"one index a query, shape \(2,\), got \(\)"):
+  with pytest.raises(ValueError, match=r"one index per query, shape \(2,\), got \(\)"):
     jr.ranks.from_scores(scores, 0)
   with pytest.raises(TypeError, match="targets must be integer indices"):
     jr.ranks.from_scores(scores, jnp.zeros(2))
@@ -76,7 +76,7 @@ def test_wrong_arguments_are_named():
 
 
 METRICS = {name: x.at(K) if x.k else x for name, x in jr.ranks.METRICS.items()}
-CLOSED = [name for name in BASES if METRICS[name].closed("expected")]
+CLOSED = [name for name in BASES if METRICS[name].has_closed_form("expected")]
 
 # Lists of tasks of one length; 0 candidates are padding.
 CANDIDATES = [
@@ -115,7 +115,7 @@ def test_values_are_those_of_plain_python(name):
     assert values.dtype == jnp.float64
     if name in ADJUSTED:
       base, how = ADJUSTED[name]
-      chance = [METRICS[base].expected_value(candidates, weights)]
+      chance = [METRICS[base].expected(candidates, weights)]
       chance += [METRICS[base].variance(candidates, weights)]
       rows = zip(ranks, weights, *map(np.asarray, chance), strict=True)
       expected = [adjust(BASES[base](x, w), how, e, v) for x, w, e, v in rows]
@@ -128,16 +128,16 @@ def test_values_are_those_of_plain_python(name):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_chance_is_that_of_all_orders(name, weighted):
   metric = METRICS[name]
-  if not metric.closed("expected", WEIGHTS if weighted else None):
+  if not metric.has_closed_form("expected", WEIGHTS if weighted else None):
     with pytest.raises(ValueError, match="of weighted tasks has no closed form"):
-      metric.expected_value(CANDIDATES, WEIGHTS)
+      metric.expected(CANDIDATES, WEIGHTS)
     return
   own = WEIGHTS if weighted else [1.0] * 5
   exact = [by_chance(name, kept(row), own[: len(kept(row))]) for row in CANDIDATES]
-  weights = np.array(own, np.float32) if metric.closed("expected", own) else None
+  weights = np.array(own, np.float32) if metric.has_closed_form("expected", own) else None
   means, variances = zip(*exact, strict=True)
-  np.testing.assert_allclose(metric.expected_value(CANDIDATES, weights), means, rtol=1e-6)
-  if metric.closed("variance"):
+  np.testing.assert_allclose(metric.expected(CANDIDATES, weights), means, rtol=1e-6)
+  if metric.has_closed_form("variance"):
     spread = metric.variance(CANDIDATES, weights)
     np.testing.assert_allclose(spread, variances, rtol=2e-6, atol=1e-7)
 
@@ -147,10 +147,10 @@ def test_adjusted_metrics_have_the_chance_they_promise(name):
   base, how = ADJUSTED[name]
   exact = [by_chance(base, kept(row), [1] * len(kept(row))) for row in CANDIDATES]
   centre, spread = np.array(exact).T
-  gain = {"normalized": centre, "reindexed": 1 - centre}.get(how, np.sqrt(spread))
+  gain = {"normalized": centre, "adjusted": 1 - centre}.get(how, np.sqrt(spread))
   alone = spread < 1e-9
   expected = np.full(len(exact), how == "normalized", float)
-  np.testing.assert_allclose(METRICS[name].expected_value(CANDIDATES), expected)
+  np.testing.assert_allclose(METRICS[name].expected(CANDIDATES), expected)
   variances = np.where(alone, 0, spread / np.where(alone, 1, gain) ** 2)
   np.testing.assert_allclose(METRICS[name].variance(CANDIDATES), variances, rtol=1e-5, atol=1e-7)
 
@@ -167,7 +167,7 @@ def test_the_median_of_many_tasks_is_that_of_samples():
   median = jr.ranks.median_rank
   drawn = median.sampled_values(candidates, key=jax.random.key(0), samples=4000)
   error = float(jnp.std(drawn)) / math.sqrt(4000)
-  assert abs(median.expected_value(candidates) - drawn.mean()) < 4 * error
+  assert abs(median.expected(candidates) - drawn.mean()) < 4 * error
   assert abs(median.variance(candidates) / drawn.var() - 1) < 0.1
 
 
@@ -253,7 +253,7 @@ def test_chances_that_were_run(name, alike, weighted):
   ):
     if expected:
       i = CANDIDATES.index(row)
-      found = metric.expected_value(CANDIDATES, weights)[i], metric.std(CANDIDATES, weights)[i]
+      found = metric.expected(CANDIDATES, weights)[i], metric.std(CANDIDATES, weights)[i]
       assert found == pytest.approx((expected[0], math.sqrt(expected[1])), abs=2e-6)
 
 
@@ -284,7 +284,7 @@ def test_what_is_left_out_never_matters(name):
 
 def test_no_tasks_at_all_give_0():
   assert jr.ranks.median_rank(np.ones(0)) == 0
-  assert np.array_equal(jr.ranks.hits_at_k.expected_value(np.ones((2, 0))), [0, 0])
+  assert np.array_equal(jr.ranks.hits_at_k.expected(np.ones((2, 0))), [0, 0])
 
 
 def test_ranks_of_targets_are_realistic_and_know_their_candidates():
@@ -337,11 +337,11 @@ def test_what_has_no_closed_form_is_sampled():
   metric, candidates = jr.ranks.inverse_median_rank, [3, 4, 2]
   centre, spread = by_chance(metric.name, candidates, [1, 1, 1])
   key = jax.random.key(2)
-  estimate = metric.expected_value(candidates, key=key, samples=4000)
+  estimate = metric.expected(candidates, key=key, samples=4000)
   assert abs(estimate - centre) < 5 * math.sqrt(spread / 4000)
   assert metric.variance(candidates, key=key, samples=4000) == pytest.approx(spread, rel=0.1)
   with pytest.raises(ValueError, match="inverse_median_rank has no closed form"):
-    metric.expected_value(candidates)
+    metric.expected(candidates)
   drawn = metric.sampled_values(candidates, key=key, samples=4000)
   low, middle, high = jr.ranks.bootstrap(jnp.mean, drawn, key=key, resamples=500)
   assert low < middle < high
@@ -402,7 +402,7 @@ def test_both_sides_are_all_of_their_tasks():
     return jr.ranks.TargetRanks(best, best + rng.integers(0, 4, n), np.full(n, 12))
 
   head, tail = draw(4), draw(6)
-  weights = {"head_weights": rng.random(4), "tail_weights": rng.random(6)}
+  weights = {"head_query_weights": rng.random(4), "tail_query_weights": rng.random(6)}
   every = [f"{side}.{kind}.mr" for side in names.SIDES for kind in names.KINDS]
   every += ["tail.realistic.median_rank", "hits@2"]
   values = jr.ranks.evaluate(every, head, tail, **weights)
@@ -428,7 +428,7 @@ def test_macro_weights_count_every_query_once():
   assert tail.tolist() == [1, 0.5, 0.5]
   tail = jnp.array([0.5, 0.5, 1])
   values = jr.ranks.evaluate(
-    "head.mrr tail.mrr mrr", ranks, ranks, head_weights=head, tail_weights=tail
+    "head.mrr tail.mrr mrr", ranks, ranks, head_query_weights=head, tail_query_weights=tail
   )
   assert list(values.values()) == pytest.approx([0.291667, 0.25, 0.270833], abs=1e-6)
   where = jnp.array([True, True, False, True])
@@ -446,9 +446,9 @@ def test_shapes_that_do_not_go_together_are_named():
   with pytest.raises(ValueError, match="pass candidates="):
     jr.ranks.z_arithmetic_mean_rank(jnp.ones(3))
   with pytest.raises(ValueError, match="cannot be adjusted"):
-    jr.ranks.reindexed(jr.ranks.inverse_median_rank)
+    jr.ranks.adjusted(jr.ranks.inverse_median_rank)
   with pytest.raises(ValueError, match="weighted tasks"):
-    jr.ranks.z_scored(jr.ranks.median_rank)(jnp.ones(3), jnp.ones(3), candidates=4)
+    jr.ranks.z_score(jr.ranks.median_rank)(jnp.ones(3), jnp.ones(3), candidates=4)
 
 
 def mistakes():
@@ -463,18 +463,18 @@ def mistakes():
     (TypeError, r"head must be TargetRanks.*got \[1, 2\]", lambda: jr.ranks.evaluate("mr", [1, 2])),
     (
       ValueError,
-      r"head_weights.*\(2,\), got \(3,\)",
-      lambda: jr.ranks.evaluate("mr", ranks, head_weights=[1, 2, 3]),
+      r"head_query_weights.*\(2,\), got \(3,\)",
+      lambda: jr.ranks.evaluate("mr", ranks, head_query_weights=[1, 2, 3]),
     ),
     (TypeError, "positive integer, got None", lambda: jr.ranks.hits_at_k.at(None)),
     (TypeError, "ranks must be a numeric array, got NoneType", lambda: mrr(None)),
-    (TypeError, "candidates must be .* got NoneType", lambda: mrr.expected_value(None)),
-    (ValueError, "what must be one of 'expected', 'variance'", lambda: mrr.closed("mean")),
+    (TypeError, "candidates must be .* got NoneType", lambda: mrr.expected(None)),
+    (ValueError, "moment must be one of 'expected', 'variance'", lambda: mrr.has_closed_form("mean")),
     (TypeError, r"key must be .* jax.random.key\(0\), got 0", lambda: drawn([3], key=0)),
     (ValueError, "samples must be at least 1", lambda: drawn([3], key=key, samples=0)),
     (TypeError, "samples must be an int", lambda: drawn([3], key=key, samples=2.5)),
     (ValueError, "samples must be at least 2", lambda: median.variance([3], key=key, samples=1)),
-    (TypeError, "a base must be a rank metric .* got 'mrr'", lambda: jr.ranks.z_scored("mrr")),
+    (TypeError, "a base must be a rank metric .* got 'mrr'", lambda: jr.ranks.z_score("mrr")),
     (ValueError, "1 at least", lambda: jr.ranks.bootstrap(jnp.mean, [], key=key)),
     (TypeError, "statistic must be a function", lambda: jr.ranks.bootstrap("mean", [1], key=key)),
     (
