@@ -1,7 +1,12 @@
 """Ranks of targets and their statistics, against plain Python and exhaustive enumeration."""
 
+import ast
+import copy
 import dataclasses
+import inspect
 import math
+import pickle
+import textwrap
 
 import jax
 import jax.numpy as jnp
@@ -129,7 +134,7 @@ def test_values_are_those_of_plain_python(name):
 def test_chance_is_that_of_all_orders(name, weighted):
   metric = METRICS[name]
   if not metric.has_closed_form("expected", WEIGHTS if weighted else None):
-    with pytest.raises(ValueError, match="of weighted tasks has no closed form"):
+    with pytest.raises(ValueError, match="no closed form of its expectation for weighted"):
       metric.expected(CANDIDATES, WEIGHTS)
     return
   own = WEIGHTS if weighted else [1.0] * 5
@@ -416,7 +421,7 @@ def test_both_sides_are_all_of_their_tasks():
     alone = BASES[metric.statistic.name](np.asarray(getattr(sides[side], kind)), own[side])
     assert value == pytest.approx(alone, rel=1e-5)
   assert jr.ranks.evaluate("mr", head)["mr"] == pytest.approx(float(head.realistic.mean()))
-  with pytest.raises(ValueError, match="pass its ranks"):
+  with pytest.raises(ValueError, match="pass tail="):
     jr.ranks.evaluate("tail.mr", head)
 
 
@@ -439,14 +444,16 @@ def test_macro_weights_count_every_query_once():
 
 
 def test_shapes_that_do_not_go_together_are_named():
-  with pytest.raises(ValueError, match=r"ranks \[3\].*weights \[2\]"):
+  with pytest.raises(ValueError, match=r"count: .* ranks \[3\], query_weights \[2\]"):
     jr.ranks.count(jnp.ones(3), jnp.ones(2))
-  with pytest.raises(ValueError, match="ranks must have the shape of all"):
+  with pytest.raises(ValueError, match="ranks must have the shape that all"):
     jr.ranks.count(1.0)
   with pytest.raises(ValueError, match="pass candidates="):
     jr.ranks.z_arithmetic_mean_rank(jnp.ones(3))
-  with pytest.raises(ValueError, match="cannot be adjusted"):
+  with pytest.raises(ValueError, match="ranks.adjusted: base must have closed forms"):
     jr.ranks.adjusted(jr.ranks.inverse_median_rank)
+  with pytest.raises(ValueError, match="z_score: base must be a metric of ranks alone, got z_hits"):
+    jr.ranks.z_score(jr.ranks.z_hits_at_k)
   with pytest.raises(ValueError, match="weighted tasks"):
     jr.ranks.z_score(jr.ranks.median_rank)(jnp.ones(3), jnp.ones(3), candidates=4)
 
@@ -459,7 +466,7 @@ def mistakes():
     (TypeError, "a name must be a string such as 'mrr', got 3", lambda: jr.ranks.resolve(3)),
     (TypeError, "a name must be a string such as 'mrr', got None", lambda: jr.ranks.parse(None)),
     (ValueError, "unknown rank statistic 'hits@-1'", lambda: jr.ranks.resolve("hits@-1")),
-    (ValueError, "one statistic at least", lambda: jr.ranks.evaluate([], ranks)),
+    (ValueError, "at least one name", lambda: jr.ranks.evaluate([], ranks)),
     (TypeError, r"head must be TargetRanks.*got \[1, 2\]", lambda: jr.ranks.evaluate("mr", [1, 2])),
     (
       ValueError,
@@ -469,13 +476,17 @@ def mistakes():
     (TypeError, "positive integer, got None", lambda: jr.ranks.hits_at_k.at(None)),
     (TypeError, "ranks must be a numeric array, got NoneType", lambda: mrr(None)),
     (TypeError, "candidates must be .* got NoneType", lambda: mrr.expected(None)),
-    (ValueError, "moment must be one of 'expected', 'variance'", lambda: mrr.has_closed_form("mean")),
+    (
+      ValueError,
+      "moment must be one of 'expected', 'variance'",
+      lambda: mrr.has_closed_form("mean"),
+    ),
     (TypeError, r"key must be .* jax.random.key\(0\), got 0", lambda: drawn([3], key=0)),
     (ValueError, "samples must be at least 1", lambda: drawn([3], key=key, samples=0)),
     (TypeError, "samples must be an int", lambda: drawn([3], key=key, samples=2.5)),
     (ValueError, "samples must be at least 2", lambda: median.variance([3], key=key, samples=1)),
-    (TypeError, "a base must be a rank metric .* got 'mrr'", lambda: jr.ranks.z_score("mrr")),
-    (ValueError, "1 at least", lambda: jr.ranks.bootstrap(jnp.mean, [], key=key)),
+    (TypeError, "z_score: base must be a rank metric, got 'mrr'", lambda: jr.ranks.z_score("mrr")),
+    (ValueError, "of one length, at least 1", lambda: jr.ranks.bootstrap(jnp.mean, [], key=key)),
     (TypeError, "statistic must be a function", lambda: jr.ranks.bootstrap("mean", [1], key=key)),
     (
       ValueError,
@@ -494,3 +505,102 @@ def test_mistakes_say_what_was_expected_and_what_came():
 def test_a_list_of_numbers_can_be_resampled():
   low, _, high = jr.ranks.bootstrap(jnp.mean, [3.0] * 4, key=jax.random.key(0), resamples=50)
   assert (low, high) == (3, 3)
+
+
+def test_all_names_the_public_objects():
+  public = {
+    name
+    for name, value in vars(jr.ranks).items()
+    if not name.startswith("_") and not inspect.ismodule(value)
+  }
+  assert public == set(jr.ranks.__all__)
+
+
+@pytest.mark.parametrize("name", jr.ranks.__all__)
+def test_what_is_public_pickles_by_its_name(name):
+  value = getattr(jr.ranks, name)
+  if name == "METRICS":
+    assert all(pickle.loads(pickle.dumps(value))[key] is x for key, x in value.items())
+  else:
+    assert pickle.loads(pickle.dumps(value)) is copy.deepcopy(value) is value
+
+
+DERIVED = [
+  jr.ranks.hits_at_k.at(5),
+  jr.ranks.z_hits_at_k.at(3),
+  jr.ranks.adjusted(jr.ranks.median_rank),
+  jr.ranks.adjusted(jr.ranks.hits_at_k.at(2)).at(3),
+  jr.ranks.z_score(jr.ranks.median_rank),
+  jr.ranks.z_score(jr.ranks.hits_at_k),
+  jr.ranks.expectation_normalized(jr.ranks.hits_at_k.at(2)),
+  jr.ranks.expectation_normalized(jr.ranks.adjusted_arithmetic_mean_rank),
+]
+
+
+@pytest.mark.parametrize("metric", DERIVED, ids=lambda metric: metric.name)
+def test_what_is_made_of_a_metric_pickles(metric):
+  found = pickle.loads(pickle.dumps(metric))
+  assert found == metric
+  assert (found.name, found.k, found.bounds) == (metric.name, metric.k, metric.bounds)
+  ranks = jnp.array([1.0, 2, 4])
+  assert found(ranks, candidates=4) == metric(ranks, candidates=4)
+  ranks = jr.ranks.TargetRanks([1, 2], [1, 2], [5, 5])
+  assert jax.tree.all(jax.tree.map(np.array_equal, pickle.loads(pickle.dumps(ranks)), ranks))
+
+
+def parameters_of_source(function):
+  """Names, kinds and defaults of the parameters, as the source has them."""
+  (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+  args = node.args
+  kinds = inspect.Parameter
+  found = [(x.arg, kinds.POSITIONAL_OR_KEYWORD) for x in args.args]
+  defaults = [None] * (len(found) - len(args.defaults)) + args.defaults
+  if args.vararg:
+    found, defaults = [*found, (args.vararg.arg, kinds.VAR_POSITIONAL)], [*defaults, None]
+  found += [(x.arg, kinds.KEYWORD_ONLY) for x in args.kwonlyargs]
+  defaults += args.kw_defaults
+  assert not args.posonlyargs
+  assert not args.kwarg
+  assert not node.decorator_list
+  assert node.returns is not None
+  assert all(x.annotation is not None for x in (*args.args, *args.kwonlyargs) if x.arg != "self")
+  return [
+    (name, kind, kinds.empty if default is None else ast.literal_eval(default))
+    for (name, kind), default in zip(found, defaults, strict=True)
+  ]
+
+
+@pytest.mark.parametrize(
+  "name", [x for x in jr.ranks.__all__ if inspect.isfunction(vars(jr.ranks)[x])]
+)
+def test_signatures_of_functions_are_those_of_the_source(name):
+  function = getattr(jr.ranks, name)
+  found = inspect.signature(function).parameters.values()
+  assert [(x.name, x.kind, x.default) for x in found] == parameters_of_source(function)
+
+
+METHODS = ["__call__", "at", "expected", "variance", "std", "sampled_values", "has_closed_form"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_signatures_of_methods_are_those_of_the_source(name):
+  method = getattr(jr.ranks.RankMetric, name)
+  found = list(inspect.signature(method).parameters.values())
+  assert [(x.name, x.kind, x.default) for x in found] == parameters_of_source(method)
+  bound = jr.ranks.hits_at_k if name == "__call__" else getattr(jr.ranks.hits_at_k, name)
+  assert list(inspect.signature(bound).parameters.values()) == found[1:]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metrics_have_docstrings_of_their_own(name):
+  metric = jr.ranks.METRICS[name]
+  text = inspect.getdoc(metric)
+  assert f'>>> print(f"{{{name}' in text
+  assert inspect.getdoc(jr.ranks.RankMetric).startswith("A statistic of the ranks")
+  if metric.k is not None:
+    assert inspect.getdoc(metric.at(3)) == text
+
+
+def test_a_statistic_is_derived_once():
+  assert jr.ranks.z_score(jr.ranks.median_rank) == jr.ranks.z_score(jr.ranks.median_rank)
+  assert jr.ranks.adjusted(jr.ranks.hits_at_k.at(2)) == jr.ranks.adjusted(jr.ranks.hits_at_k).at(2)

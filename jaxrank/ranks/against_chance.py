@@ -92,12 +92,17 @@ def _check_base(function: str, base: RankMetric) -> None:
 
 
 def _closed_form(function: str, base: Statistic, formula: Formula | None) -> Formula:
-  if formula is None:
+  if formula is not None:
+    return formula
+  if base.needs_candidates:
     raise ValueError(
-      f"ranks.{function}: base must have closed forms of its moments under chance, got {base.name},"
-      f" which has not; use {base.name}.sampled_values for its chance."
+      f"ranks.{function}: base must be a metric of ranks alone, got {base.name}, which compares "
+      "with chance already; pass the metric that it is derived from."
     )
-  return formula
+  raise ValueError(
+    f"ranks.{function}: base must have closed forms of its moments under chance, got {base.name}, "
+    f"which has not; compare with the moments of {base.name}.sampled_values instead."
+  )
 
 
 # One statistic is derived once: jit compiles for it once, and metrics made twice are equal.
