@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxrank._core import arithmetic, batching, checks, sorting
 from jaxrank.rankings.sharded import Axis, check_dtype
 from jaxrank.ranks import TargetRanks
-from jaxrank.ranks.target import checked, counted, lists
+from jaxrank.ranks.target import checked_scores, checked_tasks, counted
 
 
 def top(
@@ -34,7 +34,7 @@ def top(
     TypeError: for scores of 64 bits or integers of 32, or a `k` that is none.
   """
   checks.axis(axis_name)
-  scores = lists(scores)
+  scores = checked_scores("sharded.top", scores)
   where = checks.mask(where, scores)
   check_dtype(scores)
   n = scores.shape[-1]
@@ -75,7 +75,7 @@ def target_ranks(
     TypeError: if `where` is not boolean, or `targets` are not integers.
   """
   checks.axis(axis_name)
-  scores, targets, where = checked(scores, targets, where)
+  scores, targets, where = checked_tasks("sharded.target_ranks", scores, targets, where)
   checks.same_on_devices("targets", targets, axis_name)
   targets -= lax.axis_index(axis_name) * scores.shape[-1]
   return counted(scores, targets, where, lambda x: lax.psum(x, axis_name))

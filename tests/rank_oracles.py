@@ -51,10 +51,10 @@ BASES = {
 }
 ADJUSTED = {
   "adjusted_arithmetic_mean_rank": ("arithmetic_mean_rank", "normalized"),
-  "adjusted_arithmetic_mean_rank_index": ("arithmetic_mean_rank", "reindexed"),
-  "adjusted_geometric_mean_rank_index": ("geometric_mean_rank", "reindexed"),
-  "adjusted_inverse_harmonic_mean_rank": ("inverse_harmonic_mean_rank", "reindexed"),
-  "adjusted_hits_at_k": ("hits_at_k", "reindexed"),
+  "adjusted_arithmetic_mean_rank_index": ("arithmetic_mean_rank", "adjusted"),
+  "adjusted_geometric_mean_rank_index": ("geometric_mean_rank", "adjusted"),
+  "adjusted_inverse_harmonic_mean_rank": ("inverse_harmonic_mean_rank", "adjusted"),
+  "adjusted_hits_at_k": ("hits_at_k", "adjusted"),
   "z_arithmetic_mean_rank": ("arithmetic_mean_rank", "lower"),
   "z_geometric_mean_rank": ("geometric_mean_rank", "lower"),
   "z_inverse_harmonic_mean_rank": ("inverse_harmonic_mean_rank", "higher"),
@@ -66,7 +66,7 @@ def adjust(value, how, expected, spread):
   """A value held against its expectation and variance by chance."""
   if how == "normalized":
     return value / expected
-  if how == "reindexed":
+  if how == "adjusted":
     return (value - expected) / (1 - expected) if expected != 1 else 0.0
   sign = 1 if how == "higher" else -1
   return sign * (value - expected) / math.sqrt(spread) if spread > 1e-12 else 0.0

@@ -1,7 +1,12 @@
 """Ranks of targets and their statistics, against plain Python and exhaustive enumeration."""
 
+import ast
+import copy
 import dataclasses
+import inspect
 import math
+import pickle
+import textwrap
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +70,7 @@ def test_ranks_under_vmap_are_those_of_a_batch():
 
 def test_wrong_arguments_are_named():
   scores = jnp.zeros((2, 3))
-  with pytest.raises(ValueError, match=r"one index a query, shape \(2,\), got \(\)"):
+  with pytest.raises(ValueError, match=r"one index per query, shape \(2,\), got \(\)"):
     jr.ranks.from_scores(scores, 0)
   with pytest.raises(TypeError, match="targets must be integer indices"):
     jr.ranks.from_scores(scores, jnp.zeros(2))
@@ -76,7 +81,7 @@ def test_wrong_arguments_are_named():
 
 
 METRICS = {name: x.at(K) if x.k else x for name, x in jr.ranks.METRICS.items()}
-CLOSED = [name for name in BASES if METRICS[name].closed("expected")]
+CLOSED = [name for name in BASES if METRICS[name].has_closed_form("expected")]
 
 # Lists of tasks of one length; 0 candidates are padding.
 CANDIDATES = [
@@ -115,7 +120,7 @@ def test_values_are_those_of_plain_python(name):
     assert values.dtype == jnp.float64
     if name in ADJUSTED:
       base, how = ADJUSTED[name]
-      chance = [METRICS[base].expected_value(candidates, weights)]
+      chance = [METRICS[base].expected(candidates, weights)]
       chance += [METRICS[base].variance(candidates, weights)]
       rows = zip(ranks, weights, *map(np.asarray, chance), strict=True)
       expected = [adjust(BASES[base](x, w), how, e, v) for x, w, e, v in rows]
@@ -128,16 +133,16 @@ def test_values_are_those_of_plain_python(name):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_chance_is_that_of_all_orders(name, weighted):
   metric = METRICS[name]
-  if not metric.closed("expected", WEIGHTS if weighted else None):
-    with pytest.raises(ValueError, match="of weighted tasks has no closed form"):
-      metric.expected_value(CANDIDATES, WEIGHTS)
+  if not metric.has_closed_form("expected", WEIGHTS if weighted else None):
+    with pytest.raises(ValueError, match="no closed form of its expectation for weighted"):
+      metric.expected(CANDIDATES, WEIGHTS)
     return
   own = WEIGHTS if weighted else [1.0] * 5
   exact = [by_chance(name, kept(row), own[: len(kept(row))]) for row in CANDIDATES]
-  weights = np.array(own, np.float32) if metric.closed("expected", own) else None
+  weights = np.array(own, np.float32) if metric.has_closed_form("expected", own) else None
   means, variances = zip(*exact, strict=True)
-  np.testing.assert_allclose(metric.expected_value(CANDIDATES, weights), means, rtol=1e-6)
-  if metric.closed("variance"):
+  np.testing.assert_allclose(metric.expected(CANDIDATES, weights), means, rtol=1e-6)
+  if metric.has_closed_form("variance"):
     spread = metric.variance(CANDIDATES, weights)
     np.testing.assert_allclose(spread, variances, rtol=2e-6, atol=1e-7)
 
@@ -147,10 +152,10 @@ def test_adjusted_metrics_have_the_chance_they_promise(name):
   base, how = ADJUSTED[name]
   exact = [by_chance(base, kept(row), [1] * len(kept(row))) for row in CANDIDATES]
   centre, spread = np.array(exact).T
-  gain = {"normalized": centre, "reindexed": 1 - centre}.get(how, np.sqrt(spread))
+  gain = {"normalized": centre, "adjusted": 1 - centre}.get(how, np.sqrt(spread))
   alone = spread < 1e-9
   expected = np.full(len(exact), how == "normalized", float)
-  np.testing.assert_allclose(METRICS[name].expected_value(CANDIDATES), expected)
+  np.testing.assert_allclose(METRICS[name].expected(CANDIDATES), expected)
   variances = np.where(alone, 0, spread / np.where(alone, 1, gain) ** 2)
   np.testing.assert_allclose(METRICS[name].variance(CANDIDATES), variances, rtol=1e-5, atol=1e-7)
 
@@ -167,7 +172,7 @@ def test_the_median_of_many_tasks_is_that_of_samples():
   median = jr.ranks.median_rank
   drawn = median.sampled_values(candidates, key=jax.random.key(0), samples=4000)
   error = float(jnp.std(drawn)) / math.sqrt(4000)
-  assert abs(median.expected_value(candidates) - drawn.mean()) < 4 * error
+  assert abs(median.expected(candidates) - drawn.mean()) < 4 * error
   assert abs(median.variance(candidates) / drawn.var() - 1) < 0.1
 
 
@@ -253,7 +258,7 @@ def test_chances_that_were_run(name, alike, weighted):
   ):
     if expected:
       i = CANDIDATES.index(row)
-      found = metric.expected_value(CANDIDATES, weights)[i], metric.std(CANDIDATES, weights)[i]
+      found = metric.expected(CANDIDATES, weights)[i], metric.std(CANDIDATES, weights)[i]
       assert found == pytest.approx((expected[0], math.sqrt(expected[1])), abs=2e-6)
 
 
@@ -284,7 +289,7 @@ def test_what_is_left_out_never_matters(name):
 
 def test_no_tasks_at_all_give_0():
   assert jr.ranks.median_rank(np.ones(0)) == 0
-  assert np.array_equal(jr.ranks.hits_at_k.expected_value(np.ones((2, 0))), [0, 0])
+  assert np.array_equal(jr.ranks.hits_at_k.expected(np.ones((2, 0))), [0, 0])
 
 
 def test_ranks_of_targets_are_realistic_and_know_their_candidates():
@@ -337,11 +342,11 @@ def test_what_has_no_closed_form_is_sampled():
   metric, candidates = jr.ranks.inverse_median_rank, [3, 4, 2]
   centre, spread = by_chance(metric.name, candidates, [1, 1, 1])
   key = jax.random.key(2)
-  estimate = metric.expected_value(candidates, key=key, samples=4000)
+  estimate = metric.expected(candidates, key=key, samples=4000)
   assert abs(estimate - centre) < 5 * math.sqrt(spread / 4000)
   assert metric.variance(candidates, key=key, samples=4000) == pytest.approx(spread, rel=0.1)
   with pytest.raises(ValueError, match="inverse_median_rank has no closed form"):
-    metric.expected_value(candidates)
+    metric.expected(candidates)
   drawn = metric.sampled_values(candidates, key=key, samples=4000)
   low, middle, high = jr.ranks.bootstrap(jnp.mean, drawn, key=key, resamples=500)
   assert low < middle < high
@@ -402,7 +407,7 @@ def test_both_sides_are_all_of_their_tasks():
     return jr.ranks.TargetRanks(best, best + rng.integers(0, 4, n), np.full(n, 12))
 
   head, tail = draw(4), draw(6)
-  weights = {"head_weights": rng.random(4), "tail_weights": rng.random(6)}
+  weights = {"head_query_weights": rng.random(4), "tail_query_weights": rng.random(6)}
   every = [f"{side}.{kind}.mr" for side in names.SIDES for kind in names.KINDS]
   every += ["tail.realistic.median_rank", "hits@2"]
   values = jr.ranks.evaluate(every, head, tail, **weights)
@@ -416,7 +421,7 @@ def test_both_sides_are_all_of_their_tasks():
     alone = BASES[metric.statistic.name](np.asarray(getattr(sides[side], kind)), own[side])
     assert value == pytest.approx(alone, rel=1e-5)
   assert jr.ranks.evaluate("mr", head)["mr"] == pytest.approx(float(head.realistic.mean()))
-  with pytest.raises(ValueError, match="pass its ranks"):
+  with pytest.raises(ValueError, match="pass tail="):
     jr.ranks.evaluate("tail.mr", head)
 
 
@@ -428,7 +433,7 @@ def test_macro_weights_count_every_query_once():
   assert tail.tolist() == [1, 0.5, 0.5]
   tail = jnp.array([0.5, 0.5, 1])
   values = jr.ranks.evaluate(
-    "head.mrr tail.mrr mrr", ranks, ranks, head_weights=head, tail_weights=tail
+    "head.mrr tail.mrr mrr", ranks, ranks, head_query_weights=head, tail_query_weights=tail
   )
   assert list(values.values()) == pytest.approx([0.291667, 0.25, 0.270833], abs=1e-6)
   where = jnp.array([True, True, False, True])
@@ -439,16 +444,18 @@ def test_macro_weights_count_every_query_once():
 
 
 def test_shapes_that_do_not_go_together_are_named():
-  with pytest.raises(ValueError, match=r"ranks \[3\].*weights \[2\]"):
+  with pytest.raises(ValueError, match=r"count: .* ranks \[3\], query_weights \[2\]"):
     jr.ranks.count(jnp.ones(3), jnp.ones(2))
-  with pytest.raises(ValueError, match="ranks must have the shape of all"):
+  with pytest.raises(ValueError, match="ranks must have the shape that all"):
     jr.ranks.count(1.0)
   with pytest.raises(ValueError, match="pass candidates="):
     jr.ranks.z_arithmetic_mean_rank(jnp.ones(3))
-  with pytest.raises(ValueError, match="cannot be adjusted"):
-    jr.ranks.reindexed(jr.ranks.inverse_median_rank)
+  with pytest.raises(ValueError, match="ranks.adjusted: base must have closed forms"):
+    jr.ranks.adjusted(jr.ranks.inverse_median_rank)
+  with pytest.raises(ValueError, match="z_score: base must be a metric of ranks alone, got z_hits"):
+    jr.ranks.z_score(jr.ranks.z_hits_at_k)
   with pytest.raises(ValueError, match="weighted tasks"):
-    jr.ranks.z_scored(jr.ranks.median_rank)(jnp.ones(3), jnp.ones(3), candidates=4)
+    jr.ranks.z_score(jr.ranks.median_rank)(jnp.ones(3), jnp.ones(3), candidates=4)
 
 
 def mistakes():
@@ -459,23 +466,27 @@ def mistakes():
     (TypeError, "a name must be a string such as 'mrr', got 3", lambda: jr.ranks.resolve(3)),
     (TypeError, "a name must be a string such as 'mrr', got None", lambda: jr.ranks.parse(None)),
     (ValueError, "unknown rank statistic 'hits@-1'", lambda: jr.ranks.resolve("hits@-1")),
-    (ValueError, "one statistic at least", lambda: jr.ranks.evaluate([], ranks)),
+    (ValueError, "at least one name", lambda: jr.ranks.evaluate([], ranks)),
     (TypeError, r"head must be TargetRanks.*got \[1, 2\]", lambda: jr.ranks.evaluate("mr", [1, 2])),
     (
       ValueError,
-      r"head_weights.*\(2,\), got \(3,\)",
-      lambda: jr.ranks.evaluate("mr", ranks, head_weights=[1, 2, 3]),
+      r"head_query_weights.*\(2,\), got \(3,\)",
+      lambda: jr.ranks.evaluate("mr", ranks, head_query_weights=[1, 2, 3]),
     ),
     (TypeError, "positive integer, got None", lambda: jr.ranks.hits_at_k.at(None)),
     (TypeError, "ranks must be a numeric array, got NoneType", lambda: mrr(None)),
-    (TypeError, "candidates must be .* got NoneType", lambda: mrr.expected_value(None)),
-    (ValueError, "what must be one of 'expected', 'variance'", lambda: mrr.closed("mean")),
+    (TypeError, "candidates must be .* got NoneType", lambda: mrr.expected(None)),
+    (
+      ValueError,
+      "moment must be one of 'expected', 'variance'",
+      lambda: mrr.has_closed_form("mean"),
+    ),
     (TypeError, r"key must be .* jax.random.key\(0\), got 0", lambda: drawn([3], key=0)),
     (ValueError, "samples must be at least 1", lambda: drawn([3], key=key, samples=0)),
     (TypeError, "samples must be an int", lambda: drawn([3], key=key, samples=2.5)),
     (ValueError, "samples must be at least 2", lambda: median.variance([3], key=key, samples=1)),
-    (TypeError, "a base must be a rank metric .* got 'mrr'", lambda: jr.ranks.z_scored("mrr")),
-    (ValueError, "1 at least", lambda: jr.ranks.bootstrap(jnp.mean, [], key=key)),
+    (TypeError, "z_score: base must be a rank metric, got 'mrr'", lambda: jr.ranks.z_score("mrr")),
+    (ValueError, "of one length, at least 1", lambda: jr.ranks.bootstrap(jnp.mean, [], key=key)),
     (TypeError, "statistic must be a function", lambda: jr.ranks.bootstrap("mean", [1], key=key)),
     (
       ValueError,
@@ -494,3 +505,102 @@ def test_mistakes_say_what_was_expected_and_what_came():
 def test_a_list_of_numbers_can_be_resampled():
   low, _, high = jr.ranks.bootstrap(jnp.mean, [3.0] * 4, key=jax.random.key(0), resamples=50)
   assert (low, high) == (3, 3)
+
+
+def test_all_names_the_public_objects():
+  public = {
+    name
+    for name, value in vars(jr.ranks).items()
+    if not name.startswith("_") and not inspect.ismodule(value)
+  }
+  assert public == set(jr.ranks.__all__)
+
+
+@pytest.mark.parametrize("name", jr.ranks.__all__)
+def test_what_is_public_pickles_by_its_name(name):
+  value = getattr(jr.ranks, name)
+  if name == "METRICS":
+    assert all(pickle.loads(pickle.dumps(value))[key] is x for key, x in value.items())
+  else:
+    assert pickle.loads(pickle.dumps(value)) is copy.deepcopy(value) is value
+
+
+DERIVED = [
+  jr.ranks.hits_at_k.at(5),
+  jr.ranks.z_hits_at_k.at(3),
+  jr.ranks.adjusted(jr.ranks.median_rank),
+  jr.ranks.adjusted(jr.ranks.hits_at_k.at(2)).at(3),
+  jr.ranks.z_score(jr.ranks.median_rank),
+  jr.ranks.z_score(jr.ranks.hits_at_k),
+  jr.ranks.expectation_normalized(jr.ranks.hits_at_k.at(2)),
+  jr.ranks.expectation_normalized(jr.ranks.adjusted_arithmetic_mean_rank),
+]
+
+
+@pytest.mark.parametrize("metric", DERIVED, ids=lambda metric: metric.name)
+def test_what_is_made_of_a_metric_pickles(metric):
+  found = pickle.loads(pickle.dumps(metric))
+  assert found == metric
+  assert (found.name, found.k, found.bounds) == (metric.name, metric.k, metric.bounds)
+  ranks = jnp.array([1.0, 2, 4])
+  assert found(ranks, candidates=4) == metric(ranks, candidates=4)
+  ranks = jr.ranks.TargetRanks([1, 2], [1, 2], [5, 5])
+  assert jax.tree.all(jax.tree.map(np.array_equal, pickle.loads(pickle.dumps(ranks)), ranks))
+
+
+def parameters_of_source(function):
+  """Names, kinds and defaults of the parameters, as the source has them."""
+  (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+  args = node.args
+  kinds = inspect.Parameter
+  found = [(x.arg, kinds.POSITIONAL_OR_KEYWORD) for x in args.args]
+  defaults = [None] * (len(found) - len(args.defaults)) + args.defaults
+  if args.vararg:
+    found, defaults = [*found, (args.vararg.arg, kinds.VAR_POSITIONAL)], [*defaults, None]
+  found += [(x.arg, kinds.KEYWORD_ONLY) for x in args.kwonlyargs]
+  defaults += args.kw_defaults
+  assert not args.posonlyargs
+  assert not args.kwarg
+  assert not node.decorator_list
+  assert node.returns is not None
+  assert all(x.annotation is not None for x in (*args.args, *args.kwonlyargs) if x.arg != "self")
+  return [
+    (name, kind, kinds.empty if default is None else ast.literal_eval(default))
+    for (name, kind), default in zip(found, defaults, strict=True)
+  ]
+
+
+@pytest.mark.parametrize(
+  "name", [x for x in jr.ranks.__all__ if inspect.isfunction(vars(jr.ranks)[x])]
+)
+def test_signatures_of_functions_are_those_of_the_source(name):
+  function = getattr(jr.ranks, name)
+  found = inspect.signature(function).parameters.values()
+  assert [(x.name, x.kind, x.default) for x in found] == parameters_of_source(function)
+
+
+METHODS = ["__call__", "at", "expected", "variance", "std", "sampled_values", "has_closed_form"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_signatures_of_methods_are_those_of_the_source(name):
+  method = getattr(jr.ranks.RankMetric, name)
+  found = list(inspect.signature(method).parameters.values())
+  assert [(x.name, x.kind, x.default) for x in found] == parameters_of_source(method)
+  bound = jr.ranks.hits_at_k if name == "__call__" else getattr(jr.ranks.hits_at_k, name)
+  assert list(inspect.signature(bound).parameters.values()) == found[1:]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metrics_have_docstrings_of_their_own(name):
+  metric = jr.ranks.METRICS[name]
+  text = inspect.getdoc(metric)
+  assert f'>>> print(f"{{{name}' in text
+  assert inspect.getdoc(jr.ranks.RankMetric).startswith("A statistic of the ranks")
+  if metric.k is not None:
+    assert inspect.getdoc(metric.at(3)) == text
+
+
+def test_a_statistic_is_derived_once():
+  assert jr.ranks.z_score(jr.ranks.median_rank) == jr.ranks.z_score(jr.ranks.median_rank)
+  assert jr.ranks.adjusted(jr.ranks.hits_at_k.at(2)) == jr.ranks.adjusted(jr.ranks.hits_at_k).at(2)

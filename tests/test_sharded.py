@@ -160,5 +160,5 @@ def test_mistakes():
   with pytest.raises(ValueError, match="targets must be the same on all devices"):
     spread(lists[0][:2], np.zeros(8, int))
   few = jax.jit(over_items(lambda s: jr.sharded.target_ranks(s, jnp.arange(3), "items")))
-  with pytest.raises(ValueError, match=r"one index a query, shape \(96,\), got \(3,\)"):
+  with pytest.raises(ValueError, match=r"one index per query, shape \(96,\), got \(3,\)"):
     few(lists[0])

@@ -1,13 +1,15 @@
-"""What a statistic of ranks may ask of its tasks, and the formulas that it is made of."""
+"""The tasks of one list, and the formulas that make up a statistic of their ranks."""
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from jaxrank._core.arithmetic import safe_divide
+
+Moment = Literal["expected", "variance"]
 
 
 class Tasks(NamedTuple):
@@ -44,22 +46,31 @@ Formula = Callable[[Tasks], Array]
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Statistic:
-  """The formulas of a statistic of ranks, and what there is to know about it.
+  """The formulas of a statistic of ranks, and its properties.
 
-  By chance each rank is uniform on 1 to its number of candidates, independent of the others.
+  Under chance each rank is uniform on 1 to its number of candidates, independently of the others.
 
   Attributes:
-    value: From the tasks.
-    surplus: `value - 1`, exact where all ranks are 1; every statistic that is adjusted is best
-      at 1.
-    expected: By chance; None without a closed form.
-    expected_surplus: `expected - 1`, exact where there is nothing to choose from.
-    variance: By chance; None without a closed form.
-    weighted: Whether chance has its closed form for weighted tasks too.
+    name: In snake case; that of a statistic with a cut-off ends in `k`.
+    doc: The docstring of its `RankMetric`.
+    increasing: Whether larger is better.
+    bounds: The least and the largest value.
+    value: Computes the statistic.
+    surplus: Computes `value - 1`, exactly where all ranks are 1. The best value of every statistic
+      that `adjusted` takes is 1.
+    expected: Computes the expectation under chance; None without a closed form.
+    expected_surplus: Computes `expected - 1`, exactly where every task has one candidate.
+    variance: Computes the variance under chance; None without a closed form.
+    synonyms: Other names that `resolve` knows.
+    weighted: Whether the closed forms also hold for weighted tasks.
     needs_candidates: Whether the value depends on the numbers of candidates.
+    derived: The function that makes this statistic's metric of another metric, such as `adjusted`,
+      and the statistic of that metric. None for a statistic that is an attribute of
+      `jaxrank.ranks` under its name.
   """
 
   name: str
+  doc: str | None
   increasing: bool
   bounds: tuple[float, float]
   value: Formula
@@ -70,3 +81,8 @@ class Statistic:
   synonyms: tuple[str, ...] = ()
   weighted: bool = True
   needs_candidates: bool = False
+  derived: tuple[Callable[..., Any], "Statistic"] | None = None
+
+  def moment(self, moment: Moment) -> Formula | None:
+    """The formula of a moment under chance; None without a closed form."""
+    return self.expected if moment == "expected" else self.variance

@@ -1,4 +1,4 @@
-"""The median of ranks: weighted, and what it is by chance, exactly."""
+"""The weighted median of ranks, and its exact moments under chance."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from jax import Array, lax
 
 from jaxrank._core import sorting
 
-# Counts at so many ranks are found side by side.
+# The number of ranks whose counts are computed side by side.
 _BLOCK = 128
 
-# What no float32 of the sums can feel.
-_NOTHING = 1e-12
+# Terms below it change no digit of a float32 sum.
+_NEGLIGIBLE = 1e-12
 
 
 def weighted_median(x: Array, share: Array) -> Array:
@@ -29,7 +29,7 @@ def weighted_median(x: Array, share: Array) -> Array:
   weighty = share > 0
   _, order = sorting.order(sorting.keys(x, weighty))
   x, share = sorting.take(x, order), sorting.take(share, order)
-  # Sums of shares are rounded: what is half to the last digits is half.
+  # Sums of shares are rounded: a sum within a few roundings of 0.5 counts as half.
   half = 0.5 - 8 * jnp.finfo(x.dtype).eps
   present = share > 0
   upper = jnp.where(jnp.cumsum(share) >= half, x, -jnp.inf)
@@ -42,8 +42,8 @@ def weighted_median(x: Array, share: Array) -> Array:
 def expected(candidates: Array, share: Array) -> Array:
   """The expected median of ranks that are uniform on 1 to their numbers of candidates.
 
-  Of an even number of tasks, halfway between the middle two. Exact; it takes as many steps as the
-  product of the most candidates and the square of the number of tasks, divided by two.
+  The median of an even number is halfway between the middle two. The result is exact, and takes
+  half as many steps as the largest number of candidates times the square of the number of tasks.
 
   Args:
     candidates: `[n]`, as floats.
@@ -62,11 +62,11 @@ def expected(candidates: Array, share: Array) -> Array:
 
 
 def variance(candidates: Array, share: Array) -> Array:
-  """The variance of the median by chance; arguments as in `expected`.
+  """The variance of the median under chance; the arguments are those of `expected`.
 
   With the middle ranks `X <= Y`, `((X + Y) / 2)^2 = (2 X^2 + 2 Y^2 - (Y - X)^2) / 4`, and the
-  first two need the law of one of them alone. Moments are taken about a number close to the
-  median, so that nothing large cancels.
+  first two need the distribution of one of them alone. Moments are taken about a number close to
+  the median, so that no large numbers cancel.
   """
   middle = _middle(candidates, share)
 
@@ -83,14 +83,14 @@ def variance(candidates: Array, share: Array) -> Array:
 
 
 class _Middle(NamedTuple):
-  """The tasks that count, and where their middle is.
+  """The tasks with weight, and the place of their middle ranks.
 
   Attributes:
     candidates: `[n]`.
     kept: `[n]`, False for a task that is left out.
     places: `[2]`, of the two middle ranks; one place twice for an odd number of tasks.
-    even: Whether they are two.
-    most: The most candidates.
+    even: Whether the number of tasks is even.
+    most: The largest number of candidates.
     anchor: A whole number close to the median.
   """
 
@@ -103,12 +103,12 @@ class _Middle(NamedTuple):
 
 
 class _Counts(NamedTuple):
-  """How many ranks are at most `x`, by chance.
+  """The distribution of the number of ranks that are at most `x`, under chance.
 
   Attributes:
-    fewer: `[2]`, the chances that they are less than each middle place.
-    enough: `[2]`, the chances that they are not.
-    half: The chance that they are half of an even number.
+    fewer: `[2]`, the probabilities that the number is less than each middle place.
+    enough: `[2]`, the probabilities that it is not.
+    half: The probability that it is half of an even number of tasks.
   """
 
   fewer: Array
@@ -132,14 +132,15 @@ def _middle(candidates: Array, share: Array) -> _Middle:
 
 
 def _chances(candidates: Array, kept: Array, x: Array) -> Array:
-  """`[n]`, that each rank is at most `x`."""
+  """`[n]`, the probability that each rank is at most `x`."""
   return jnp.where(kept, jnp.minimum(x / candidates, 1), 0)
 
 
 def _at_most(middle: _Middle, x: Array) -> _Counts:
-  """By the recursion of the Poisson-binomial distribution.
+  """Computes the counts by the recursion of the Poisson-binomial distribution.
 
-  The last count stands for itself and all above, so that neither tail is 1 minus the other.
+  The last entry holds the probability of its count and all above, so that neither tail is computed
+  as 1 minus the other.
   """
   size = middle.kept.size // 2 + 2
 
@@ -160,10 +161,11 @@ def _at_most(middle: _Middle, x: Array) -> _Counts:
 
 
 def _before(middle: _Middle, y: Array, chance: Array) -> Array:
-  """`sum_{x < y}` of the chance that the half of the ranks that are at most `y` are at most `x`.
+  """Sums, over `x < y`, the probability that half of the ranks are at most `x`, given at most `y`.
 
-  Whichever they are: those with no more than `y` candidates are among them, and each of the others
-  is uniform on 1 to `y`. Terms fall with `x`; it ends where they are nothing.
+  It does not depend on which tasks have those ranks: all with no more than `y` candidates do, and
+  the ranks of the others are uniform on 1 to `y`. Terms fall with `x`, and the sum ends where they
+  are negligible.
   """
   small = middle.kept & (middle.candidates <= y)
   others = jnp.maximum(middle.places[0] - jnp.sum(small, dtype=jnp.int32), 0).astype(y.dtype)
@@ -174,7 +176,7 @@ def _before(middle: _Middle, y: Array, chance: Array) -> Array:
 
   def go_on(state: tuple[Array, Array, Array]) -> Array:
     x, term, _ = state
-    return (x >= 1) & (chance * term > _NOTHING)
+    return (x >= 1) & (chance * term > _NEGLIGIBLE)
 
   def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
     x, _, total = state
@@ -185,7 +187,7 @@ def _before(middle: _Middle, y: Array, chance: Array) -> Array:
 
 
 def _sum(middle: _Middle, term: Callable[[Array], Array]) -> Array:
-  """`sum_x term(x)` over `0 <= x < most`, a block at a time."""
+  """Sums `term(x)` over `0 <= x < most`, a block at a time."""
 
   def shown(x: Array) -> Array:
     return jnp.where(x < middle.most, term(x), 0)

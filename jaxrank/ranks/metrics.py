@@ -1,6 +1,7 @@
 """The statistics of ranks: means and their inverses, hits, spread, and the counts.
 
-Each is called with ranks `[..., n]`, weights and candidates; see `RankMetric`.
+Each is a `RankMetric`, made of the formula below its decorator: users call it with ranks
+`[..., n]`, `query_weights=` and `candidates=`.
 """
 
 import math
@@ -10,13 +11,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxrank.ranks import medians
-from jaxrank.ranks._metric import RankMetric, averaged, rank_metric
+from jaxrank.ranks._define import averaged, rank_metric
+from jaxrank.ranks._metric import RankMetric
 from jaxrank.ranks._statistic import Tasks
 from jaxrank.ranks.powers import Power, harmonic, harmonic_squares, power
 
 _INF = math.inf
 
-# The third quartile of the standard normal distribution: makes a median deviation a standard one.
+# The third quartile of the standard normal distribution, by which a median absolute deviation is
+# divided to estimate a standard deviation.
 _QUARTILE = 0.6744897501960817
 
 
@@ -30,7 +33,7 @@ _QUARTILE = 0.6744897501960817
 def arithmetic_mean_rank(tasks: Tasks) -> Array:
   """Mean rank, `MR = sum_i p_i r_i`, with the weights `p`, of sum 1, and the ranks `r`.
 
-  By chance `E = sum p (C + 1) / 2` and `V = sum p^2 (C^2 - 1) / 12`, with `C` candidates.
+  Under chance `E = sum p (C + 1) / 2` and `V = sum p^2 (C^2 - 1) / 12`, with `C` candidates.
 
   >>> print(f"{arithmetic_mean_rank(jnp.array([1, 2, 4])):.6f}")
   2.333333
@@ -62,12 +65,12 @@ def inverse_arithmetic_mean_rank(tasks: Tasks) -> Array:
 def inverse_harmonic_mean_rank(tasks: Tasks) -> Array:
   """Mean reciprocal rank, `MRR = sum_i p_i / r_i`.
 
-  By chance `E = sum p H_1(C) / C` and `V = sum p^2 (H_2(C) / C - (H_1(C) / C)^2)`, with `C`
+  Under chance `E = sum p H_1(C) / C` and `V = sum p^2 (H_2(C) / C - (H_1(C) / C)^2)`, with `C`
   candidates and the harmonic numbers `H_m(C) = sum_{j <= C} j^-m`.
 
   >>> print(f"{inverse_harmonic_mean_rank(jnp.array([1, 2, 4])):.6f}")
   0.583333
-  >>> print(f"{inverse_harmonic_mean_rank.expected_value(jnp.array([4, 4, 4])):.6f}")
+  >>> print(f"{inverse_harmonic_mean_rank.expected(jnp.array([4, 4, 4])):.6f}")
   0.520833
   """
   return 1 / tasks.ranks
@@ -109,7 +112,7 @@ def _gmr_variance(tasks: Tasks) -> Array:
 def geometric_mean_rank(tasks: Tasks) -> Array:
   """Geometric mean rank, `GMR = prod_i r_i^{p_i}`.
 
-  By chance `E = prod E r^p` and `V = prod E r^{2 p} - E^2`, with `E r^p = sum_{j <= C} j^p / C`.
+  Under chance `E = prod E r^p` and `V = prod E r^{2 p} - E^2`, with `E r^p = sum_{j <= C} j^p / C`.
 
   >>> print(f"{geometric_mean_rank(jnp.array([1, 2, 4])):.6f}")
   2.000000
@@ -137,12 +140,12 @@ def inverse_geometric_mean_rank(tasks: Tasks) -> Array:
 def median_rank(tasks: Tasks) -> Array:
   """Median rank: of an even number, halfway between the middle two.
 
-  Its law by chance is exact for tasks of equal weight, and takes long for very many of them: as
-  many steps as the most candidates times the square of the number of tasks, over two.
+  Its moments under chance are exact for tasks of equal weight. They take half as many steps as the
+  largest number of candidates times the square of the number of tasks.
 
   >>> print(f"{median_rank(jnp.array([1, 2, 4])):.1f} {median_rank(jnp.array([1, 2, 4, 5])):.1f}")
   2.0 3.0
-  >>> print(f"{median_rank.expected_value(jnp.array([3, 4])):.2f}")
+  >>> print(f"{median_rank.expected(jnp.array([3, 4])):.2f}")
   2.25
   """
   return medians.weighted_median(tasks.ranks, tasks.share)
@@ -173,12 +176,13 @@ def _chance_of_hit(tasks: Tasks) -> Array:
 def hits_at_k(tasks: Tasks) -> Array:
   """Hits at k, `sum_i p_i [r_i <= k]`; `k` is 10, or another by `hits_at_k.at(k)`.
 
-  By chance `E = sum p q` and `V = sum p^2 q (1 - q)`, with `q = min(k / C, 1)`.
+  Under chance `E = sum p q` and `V = sum p^2 q (1 - q)`, with `q = min(k / C, 1)`.
 
   >>> print(f"{hits_at_k.at(2)(jnp.array([1, 2, 4])):.6f}")
   0.666667
   """
-  return (tasks.ranks <= tasks.k).astype(tasks.ranks.dtype)
+  hit: Array = tasks.ranks <= tasks.k
+  return hit.astype(tasks.ranks.dtype)
 
 
 def _variance_of_ranks(tasks: Tasks) -> Array:
@@ -200,7 +204,7 @@ def _expected_variance(tasks: Tasks) -> Array:
 def variance(tasks: Tasks) -> Array:
   """The variance of the ranks, `sum_i p_i (r_i - MR)^2`.
 
-  By chance `E = sum p ((1 - p) (C^2 - 1) / 12 + (c - sum p c)^2)`, with `c = (C + 1) / 2`.
+  Under chance `E = sum p ((1 - p) (C^2 - 1) / 12 + (c - sum p c)^2)`, with `c = (C + 1) / 2`.
 
   >>> print(f"{variance(jnp.array([1, 2, 4])):.6f}")
   1.555556
@@ -215,7 +219,7 @@ def standard_deviation(tasks: Tasks) -> Array:
   >>> print(f"{standard_deviation(jnp.array([1, 2, 4])):.6f}")
   1.247219
   """
-  # The root has no gradient at 0.
+  # The gradient of the root is infinite at 0.
   var = _variance_of_ranks(tasks)
   return jnp.where(var > 0, jnp.sqrt(jnp.where(var > 0, var, 1)), 0)
 
@@ -243,7 +247,7 @@ def _number(tasks: Tasks) -> Array:
   variance=lambda tasks: jnp.zeros_like(_number(tasks)),
 )
 def count(tasks: Tasks) -> Array:
-  """The number of ranks that count, those of weight 0 left out.
+  """The number of ranks, without those of weight 0.
 
   >>> print(f"{count(jnp.array([1, 2, 4]), jnp.array([1, 1, 0])):.0f}")
   2
@@ -251,5 +255,9 @@ def count(tasks: Tasks) -> Array:
   return _number(tasks)
 
 
-# The collector of doctests looks for functions and classes only.
-__test__ = {x.name: x.__doc__ for x in list(globals().values()) if isinstance(x, RankMetric)}
+# By itself doctest collects functions and classes, but no other objects.
+__test__ = {
+  x.statistic.name: x.statistic.doc
+  for x in list(globals().values())
+  if isinstance(x, RankMetric) and x.statistic.doc
+}

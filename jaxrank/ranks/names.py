@@ -1,10 +1,10 @@
-"""Names of rank statistics: `resolve`, `parse`, and `evaluate` by name, side and macro weights."""
+"""Names of rank statistics: `resolve` and `parse` read them, `evaluate` computes many at once."""
 
 import difflib
 import functools
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,25 +13,35 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks, sorting
-from jaxrank.ranks import adjusted, metrics
+from jaxrank.ranks import against_chance, metrics
 from jaxrank.ranks._metric import RankMetric
 from jaxrank.ranks.target import TargetRanks, floating
 
-SIDES = ("head", "tail", "both")
-KINDS = ("optimistic", "realistic", "pessimistic")
-_SYNONYMS = {"best": "optimistic", "worst": "pessimistic", "avg": "realistic"}
-_KINDS = {kind: kind for kind in KINDS} | _SYNONYMS | {"average": "realistic"}
+Side = Literal["head", "tail", "both"]
+Kind = Literal["optimistic", "realistic", "pessimistic"]
 
-METRICS = {
+SIDES: tuple[Side, ...] = ("head", "tail", "both")
+KINDS: tuple[Kind, ...] = ("optimistic", "realistic", "pessimistic")
+_SIDES: dict[str, Side] = {side: side for side in SIDES}
+_KINDS: dict[str, Kind] = {
+  **{kind: kind for kind in KINDS},
+  "best": "optimistic",
+  "worst": "pessimistic",
+  "avg": "realistic",
+  "average": "realistic",
+}
+
+# Every metric of `jaxrank.ranks` by its name.
+METRICS: dict[str, RankMetric] = {
   x.statistic.name: x
-  for module in (metrics, adjusted)
+  for module in (metrics, against_chance)
   for x in vars(module).values()
   if isinstance(x, RankMetric)
 }
 
 
 class Name(NamedTuple):
-  """What a name such as `both.realistic.hits_at_10` names.
+  """The parts of a name such as `both.realistic.hits_at_10`.
 
   Attributes:
     side: "head", "tail" or "both".
@@ -39,34 +49,35 @@ class Name(NamedTuple):
     metric: The statistic.
   """
 
-  side: str
-  kind: str
+  side: Side
+  kind: Kind
   metric: RankMetric
 
   def __str__(self) -> str:
     return f"{self.side}.{self.kind}.{self.metric.name}"
 
 
-def _check_name(name: str) -> None:
+def _check_name(function: str, name: str) -> None:
   if not isinstance(name, str):
-    raise TypeError(f"a name must be a string such as 'mrr', got {name!r}.")
+    raise TypeError(f"ranks.{function}: a name must be a string such as 'mrr', got {name!r}.")
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
+  """The name without case, hyphens, underscores and spaces."""
   return re.sub(r"[-_ ]", "", name.lower())
 
 
 _BY_NAME = {
-  _plain(name): metric
+  _normalized(name): metric
   for metric in METRICS.values()
   for name in (metric.statistic.name, *metric.synonyms)
 }
 
 
 def resolve(name: str) -> RankMetric:
-  """The statistic of a name or synonym, such as `mrr`, `hits@5` or `adjusted_hits_at_3`.
+  """Finds a metric by its name or a synonym, such as `mrr`, `hits@5` or `adjusted_hits_at_3`.
 
-  Case, `-`, `_` and spaces make no difference; `hits@k` and the like are at 10.
+  Case, `-`, `_` and spaces make no difference; `hits@k` and the like have the cut-off 10.
 
   >>> print(resolve("Mean-Reciprocal-Rank").name, resolve("h@3").name, resolve("ah@k").name)
   inverse_harmonic_mean_rank hits_at_3 adjusted_hits_at_10
@@ -75,14 +86,14 @@ def resolve(name: str) -> RankMetric:
     name: The name.
 
   Returns:
-    The statistic.
+    The metric.
 
   Raises:
-    ValueError: if there is none of that name.
-    TypeError: if it is no string.
+    ValueError: if no metric has that name.
+    TypeError: if the name is not a string.
   """
-  _check_name(name)
-  plain = _plain(name)
+  _check_name("resolve", name)
+  plain = _normalized(name)
   if plain in _BY_NAME:
     return _BY_NAME[plain]
   family = re.sub(r"\.?\d+$", "", plain)
@@ -91,34 +102,36 @@ def resolve(name: str) -> RankMetric:
   if family != plain and metric is not None and metric.k is not None and "@-" not in name:
     return metric.at(int(plain.removeprefix(family).removeprefix(".")))
   near = difflib.get_close_matches(plain, _BY_NAME, n=1)
-  hint = f"; did you mean {_BY_NAME[near[0]].name!r}?" if near else ""
-  raise ValueError(f"unknown rank statistic {name!r}{hint}")
+  hint = f"did you mean {_BY_NAME[near[0]].name!r}?" if near else "jr.ranks.METRICS has all names."
+  raise ValueError(f"ranks.resolve: unknown rank statistic {name!r}; {hint}")
 
 
 def parse(name: str) -> Name:
-  """Reads `side.kind.metric`, of which side and kind may be missing: both sides, realistic ranks.
+  """Reads `side.kind.metric`; without a side or kind it is both sides and realistic ranks.
 
   >>> print(parse("hits@5"), parse("head.mrr"))
   both.realistic.hits_at_5 head.realistic.inverse_harmonic_mean_rank
 
   Args:
-    name: The name; `best`, `worst`, `avg` and `average` are kinds too.
+    name: The name; `best`, `worst`, `avg` and `average` are synonyms of kinds.
 
   Returns:
     Its parts.
 
   Raises:
-    ValueError: if a part is unknown, or a comparison with chance is asked of ranks that are not
-      realistic.
+    ValueError: if a part is unknown, or a metric that compares with chance is combined with ranks
+      that are not realistic.
+    TypeError: if the name is not a string.
   """
-  _check_name(name)
+  _check_name("parse", name)
   rest = name.split(".")
-  side = rest.pop(0) if rest[0] in SIDES else "both"
+  side = _SIDES[rest.pop(0)] if rest[0] in _SIDES else "both"
   kind = _KINDS[rest.pop(0)] if rest and rest[0] in _KINDS else "realistic"
   metric = resolve(".".join(rest))
   if metric.needs_candidates and kind != "realistic":
     raise ValueError(
-      f"{metric.name} compares realistic ranks with chance, got {name!r}; drop {kind!r}."
+      f"ranks.parse: {metric.name} compares realistic ranks with chance, got {name!r}; drop "
+      f"{kind!r}."
     )
   return Name(side, kind, metric)
 
@@ -128,12 +141,12 @@ def evaluate(
   head: TargetRanks,
   tail: TargetRanks | None = None,
   *,
-  head_weights: ArrayLike | None = None,
-  tail_weights: ArrayLike | None = None,
+  head_query_weights: ArrayLike | None = None,
+  tail_query_weights: ArrayLike | None = None,
 ) -> dict[str, Array]:
-  """Many statistics of the ranks of one or two sides, in one program.
+  """Computes many statistics of the ranks of one or two sides in one program.
 
-  Both sides together are all of their tasks, not the mean of two values.
+  The value of both sides is that of all their tasks together, not the mean of two values.
 
   >>> head = TargetRanks(jnp.array([1]), jnp.array([1]), jnp.array([5]))
   >>> tail = TargetRanks(jnp.array([2, 4]), jnp.array([2, 4]), jnp.array([5, 5]))
@@ -142,44 +155,54 @@ def evaluate(
   {'mr': '2.33', 'head.mr': '1.00', 'tail.mr': '3.00', 'both.realistic.hits_at_1': '0.33'}
 
   Args:
-    names: Names as `parse` reads them, in a list or with spaces between.
+    names: Names as `parse` reads them, in a list or in a string with spaces between.
     head: Ranks `[..., n]`.
-    tail: Ranks `[..., m]`; None where there is one side, which is then both.
-    head_weights: `[..., n]`.
-    tail_weights: `[..., m]`.
+    tail: Ranks `[..., m]`; None if there is one side only, which then is both.
+    head_query_weights: `[..., n]`, the weights of tasks; None weighs all equally.
+    tail_query_weights: `[..., m]`, the same of the tail.
 
   Returns:
     Values `[...]` by name.
 
   Raises:
-    ValueError: if a name is unknown, or shapes do not go together.
+    ValueError: if a name is unknown, or the shape of weights is not that of their ranks.
+    TypeError: if names are not strings, or ranks are not `TargetRanks`.
   """
+  if not isinstance(names, Iterable):
+    raise TypeError(f"ranks.evaluate: names must be strings such as 'mrr', got {names!r}.")
   names = names.split() if isinstance(names, str) else list(names)
   parsed = [parse(name) for name in names]
   if not parsed:
-    raise ValueError("names must name one statistic at least, such as 'mrr'.")
+    raise ValueError("ranks.evaluate: names must have at least one name such as 'mrr', got none.")
   sides = tuple(side for side in SIDES if side in {name.side for name in parsed})
   kinds = tuple(kind for kind in KINDS if kind in {name.kind for name in parsed})
-  given = {"head": _given("head", head, head_weights)}
+  given = {"head": _with_weights("head", head, head_query_weights)}
   if tail is not None:
-    given["tail"] = _given("tail", tail, tail_weights)
+    given["tail"] = _with_weights("tail", tail, tail_query_weights)
   elif "tail" in sides:
-    raise ValueError("these names ask for the tail: pass its ranks, tail=.")
+    raise ValueError(
+      f"ranks.evaluate: names of the tail need its ranks, got {names} and no tail; pass tail=."
+    )
   values = by_side(sides, kinds, [name.metric for name in parsed], given)
   return {
-    name: value[..., sides.index(asked.side), kinds.index(asked.kind)]
-    for name, asked, value in zip(names, parsed, values, strict=True)
+    name: value[..., sides.index(known.side), kinds.index(known.kind)]
+    for name, known, value in zip(names, parsed, values, strict=True)
   }
 
 
-def _given(side: str, ranks: Any, weights: Any) -> tuple[TargetRanks, Array]:
+def _with_weights(side: Side, ranks: Any, query_weights: Any) -> tuple[TargetRanks, Array]:
+  """The ranks of a side, and its weights in the shape of the ranks."""
   if not isinstance(ranks, TargetRanks):
-    raise TypeError(f"{side} must be TargetRanks, as from_scores gives them, got {ranks!r}.")
-  shape = ranks.candidates.shape
-  weights = checks.array(f"{side}_weights", np.float32(1) if weights is None else weights)
+    raise TypeError(
+      f"ranks.evaluate: {side} must be TargetRanks, got {ranks!r}; make them with "
+      "jr.ranks.from_scores."
+    )
+  shape, name = ranks.candidates.shape, f"ranks.evaluate: {side}_query_weights"
+  weights = checks.array(name, np.float32(1) if query_weights is None else query_weights)
   if weights.ndim > len(shape) or weights.shape != shape[len(shape) - weights.ndim :]:
     raise ValueError(
-      f"{side}_weights must have the shape of its ranks, {shape}, got {weights.shape}."
+      f"{name} must have the shape of the ranks, {shape}, got {weights.shape}; pass one weight per "
+      "rank."
     )
   return ranks, jnp.broadcast_to(weights.astype(ranks.realistic.dtype), shape)
 
@@ -191,10 +214,10 @@ def by_side(
   metrics: list[RankMetric],
   given: dict[str, tuple[TargetRanks, Array]],
 ) -> list[Array]:
-  """`[..., sides, kinds]` for each metric.
+  """Computes `[..., sides, kinds]` for each metric.
 
-  A side is a row of all tasks that gives those of the other no weight: there is one program of
-  each metric to compile, not one for each side and kind.
+  Every side is a row of all tasks in which those of the other side have weight 0. JAX thus compiles
+  one program for each metric, instead of one for each side and kind.
   """
 
   def row(side: str) -> Array:
@@ -217,10 +240,10 @@ def by_side(
 
 
 def macro_weights(groups: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-  """Weights that count every group once: one over the size of the group of a task.
+  """Weights of tasks by which every group counts once: one over the size of the task's group.
 
-  A group is the query that tasks share, the relation and the tail of a triple whose head is asked
-  for. Weights of both sides together count each group of each side once.
+  Tasks of a group share a query, such as the relation and the tail of triples whose heads are
+  ranked. Pass the result as `query_weights`, or to `evaluate` for each side.
 
   >>> print(macro_weights(jnp.array([7, 3, 7])))
   [0.5 1.  0.5]
@@ -236,21 +259,26 @@ def macro_weights(groups: ArrayLike, *, where: ArrayLike | None = None) -> Array
     TypeError: if groups are not integers, or `where` is not boolean.
     ValueError: if shapes differ.
   """
-  groups = checks.array("groups", groups)
+  groups = checks.array("ranks.macro_weights: groups", groups)
   if not jnp.issubdtype(groups.dtype, jnp.integer) or groups.ndim == 0:
-    raise TypeError(f"groups must be integers [..., n], got {groups.dtype}{list(groups.shape)}.")
-
+    raise TypeError(
+      "ranks.macro_weights: groups must be integers [..., n], got "
+      f"{groups.dtype}{list(groups.shape)}; number the groups, as np.unique does with "
+      "return_inverse=True."
+    )
   if groups.dtype.itemsize < 4:
     groups = groups.astype(jnp.int32)
-  return _macro_weights(groups, checks.mask(where, groups))
+  weights: Array = _macro_weights(groups, checks.mask(where, groups))
+  return weights
 
 
 @jax.jit
 def _macro_weights(groups: Array, where: Array) -> Array:
   def weigh(groups: Array, where: Array) -> Array:
-    # Keys of wide integers are dense: from 0 on, without gaps.
+    # The keys of wide integers are 0, 1, 2 and so on, without gaps.
     group = jnp.where(where, sorting.keys(groups, where), groups.size)
     size = jnp.zeros(groups.size + 1, jnp.float32).at[group].add(1)
     return jnp.where(where, 1 / size[group], 0)
 
-  return batching.over_queries(weigh, groups.ndim - 1)(groups, where)
+  weights: Array = batching.over_queries(weigh, groups.ndim - 1)(groups, where)
+  return weights

@@ -1,4 +1,4 @@
-"""Intervals of confidence by resampling."""
+"""Confidence intervals by resampling."""
 
 import functools
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks
 
-# So many resampled numbers are held at a time.
+# The largest number of resampled values that is held at a time.
 _HELD = 1 << 20
 
 
@@ -19,9 +19,9 @@ class Interval(NamedTuple):
   """Percentiles of a resampled value.
 
   Attributes:
-    low: Below it lies half of what is left out.
+    low: The lower end of the interval.
     middle: The median.
-    high: Above it lies the other half.
+    high: The upper end of the interval.
   """
 
   low: Array
@@ -36,38 +36,45 @@ def bootstrap(
   resamples: int = 1000,
   confidence: ArrayLike = 0.95,
 ) -> Interval:
-  """The interval of a statistic of data drawn again and again, with replacement.
+  """The confidence interval of a statistic, from resamples of its data with replacement.
 
-  The data may be ranks, and what comes out is the uncertainty of a metric about its queries; or
-  the `sampled_values` of a metric, and it is that of the estimate of what chance gives.
+  Resampled ranks give the uncertainty of a metric that comes from its queries. Resampled
+  `sampled_values` of a metric give the uncertainty of an estimate of its moments under chance.
 
   >>> low, _, high = bootstrap(jnp.mean, jnp.arange(100.0), key=jax.random.key(0))
   >>> print(bool(low < 49.5 < high))
   True
 
   Args:
-    statistic: Of the resampled data, a scalar. Programs are compiled by its identity.
-    *data: Arrays `[n]`, or pytrees of such as `TargetRanks`, resampled together.
+    statistic: A function of the resampled data that returns a scalar. JAX compiles anew for each
+      function object.
+    *data: Arrays `[n]`, or pytrees of them such as `TargetRanks`, which are resampled together.
     key: A PRNG key.
-    resamples: How often.
-    confidence: How much the interval holds, in (0, 1).
+    resamples: The number of resamples.
+    confidence: The share of the resampled values that the interval holds, in [0, 1].
 
   Returns:
-    Scalars.
+    The ends and the middle of the interval, scalars.
 
   Raises:
-    ValueError: if the data are not of one length.
+    ValueError: if the data differ in length or are empty, or `confidence` is not in [0, 1].
+    TypeError: if `statistic` is not a function.
   """
-  checks.function("statistic", statistic, "a function such as jnp.mean")
-  checks.share("confidence", confidence)
-  key, resamples = checks.prng_key(key), checks.count("resamples", resamples)
-  array = functools.partial(checks.array, "data")
+  checks.function("ranks.bootstrap: statistic", statistic, "a function such as jnp.mean")
+  checks.share("ranks.bootstrap: confidence", confidence)
+  resamples = checks.count("ranks.bootstrap: resamples", resamples)
+  key = checks.prng_key(key)
+  array = functools.partial(checks.array, "ranks.bootstrap: data")
   data = tuple(jax.tree.map(array, data, is_leaf=lambda x: isinstance(x, list)))
   shapes = {x.shape for x in jax.tree.leaves(data)}
   if len(shapes) != 1 or len(*shapes) != 1 or (0,) in shapes:
     got = sorted(map(list, shapes))
-    raise ValueError(f"data must be arrays [n] of one length, 1 at least, got {got}.")
-  return _bootstrap(statistic, resamples, key, data, jnp.asarray(confidence, float))
+    raise ValueError(
+      f"ranks.bootstrap: data must be arrays [n] of one length, at least 1, got shapes {got}; pass "
+      "one value or rank per query."
+    )
+  interval: Interval = _bootstrap(statistic, resamples, key, data, jnp.asarray(confidence, float))
+  return interval
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -1,4 +1,4 @@
-"""The rank of one target among its candidates, from above and from below."""
+"""The ranks of targets among their candidates: optimistic, realistic and pessimistic about ties."""
 
 import contextlib
 import dataclasses
@@ -16,12 +16,12 @@ from jaxrank._core.types import pytree
 
 
 @pytree("optimistic", "pessimistic", "candidates")
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, init=False)
 class TargetRanks:
   """Ranks of targets, best first and counted from 1, and the candidates they were ranked among.
 
-  A rank of 0 is no rank: its target has no score, and what is made of it is NaN. A target with no
-  candidate at all is padding, and counts nowhere.
+  A rank of 0 stands for a target without a score; its realistic rank and every metric of it are
+  NaN. A target with 0 candidates is padding, which metrics leave out.
 
   >>> ranks = TargetRanks(jnp.array([1, 2]), jnp.array([1, 5]), jnp.array([9, 9]))
   >>> print(ranks.realistic)
@@ -37,15 +37,16 @@ class TargetRanks:
   pessimistic: Array
   candidates: Array
 
-  def __post_init__(self) -> None:
-    for field in dataclasses.fields(self):
-      x = checks.array(field.name, getattr(self, field.name))
-      object.__setattr__(self, field.name, x)
-      checks.same_shape(field.name, x, "optimistic", self.optimistic)
+  def __init__(self, optimistic: ArrayLike, pessimistic: ArrayLike, candidates: ArrayLike):
+    given = {"optimistic": optimistic, "pessimistic": pessimistic, "candidates": candidates}
+    for name, value in given.items():
+      x = checks.array(f"ranks.TargetRanks: {name}", value)
+      object.__setattr__(self, name, x)
+      checks.same_shape(f"ranks.TargetRanks: {name}", x, "optimistic", self.optimistic)
 
   @property
   def realistic(self) -> Array:
-    """`[...]`, halfway between the two, the mean over all orders of tied items; NaN for no rank."""
+    """`[...]`, the mean of both, that over all orders of tied items; NaN for a rank of 0."""
     best, worst = floating(self.optimistic), floating(self.pessimistic)
     return jnp.where(best > 0, 0.5 * (best + worst), jnp.nan)
 
@@ -58,10 +59,10 @@ def floating(x: Array) -> Array:
 def from_scores(
   scores: ArrayLike, targets: ArrayLike, *, where: ArrayLike | None = None
 ) -> TargetRanks:
-  """Ranks one target a query among its candidates.
+  """Ranks one target of each query among its candidates.
 
-  A NaN score leaves its candidate out, as `where` does. A target that is left out itself has
-  no rank, and neither has one whose index is out of range.
+  A NaN score leaves its candidate out, as `where` does. A target that is left out itself, or whose
+  index is out of range, has rank 0.
 
   >>> ranks = from_scores(jnp.array([0.5, 0.9, 0.5, 0.5, 0.1]), 0)
   >>> print(ranks.optimistic, ranks.realistic, ranks.pessimistic, ranks.candidates)
@@ -81,27 +82,35 @@ def from_scores(
   """
   wide = isinstance(scores, np.ndarray) and scores.dtype.itemsize == 8
   with jax.enable_x64(True) if wide else contextlib.nullcontext():
-    return _from_scores(*checked(scores, targets, where))
+    ranks: TargetRanks = _from_scores(*checked_tasks("ranks.from_scores", scores, targets, where))
+  return ranks
 
 
-def lists(scores: ArrayLike) -> Array:
-  """Scores as an array `[..., n]`."""
-  scores = checks.array("scores", scores)
+def checked_scores(function: str, scores: ArrayLike) -> Array:
+  """Scores as an array `[..., n]`; errors name `function`."""
+  scores = checks.array(f"{function}: scores", scores)
   if scores.ndim == 0:
-    raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
+    raise ValueError(
+      f"{function}: scores must have shape [..., candidates], got a scalar; pass a list."
+    )
   return scores
 
 
-def checked(
-  scores: ArrayLike, targets: ArrayLike, where: ArrayLike | None
+def checked_tasks(
+  function: str, scores: ArrayLike, targets: ArrayLike, where: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-  """Scores, int32 targets and mask as arrays that go together."""
-  scores, targets = lists(scores), checks.array("targets", targets)
+  """Scores, int32 targets and mask as arrays of matching shapes; errors name `function`."""
+  scores = checked_scores(function, scores)
+  targets = checks.array(f"{function}: targets", targets)
   if not jnp.issubdtype(targets.dtype, jnp.integer):
-    raise TypeError(f"targets must be integer indices of candidates, got {targets.dtype}.")
+    raise TypeError(
+      f"{function}: targets must be integer indices of candidates, got {targets.dtype}; convert "
+      "them with targets.astype(int)."
+    )
   if targets.shape != scores.shape[:-1]:
     raise ValueError(
-      f"targets must have one index a query, shape {scores.shape[:-1]}, got {targets.shape}."
+      f"{function}: targets must have one index per query, shape {scores.shape[:-1]}, got "
+      f"{targets.shape}; pass scores [..., n] and targets [...]."
     )
   return scores, targets.astype(jnp.int32), checks.mask(where, scores)
 
@@ -114,16 +123,17 @@ def _from_scores(scores: Array, targets: Array, where: Array) -> TargetRanks:
 def counted(
   scores: Array, targets: Array, where: Array, total: Callable[[Array], Array]
 ) -> TargetRanks:
-  """Ranks by counts; `total` adds up numbers `[...]` of all who have a part of the candidates."""
+  """Ranks by counts; `total` sums numbers `[...]` over the devices that share the candidates."""
   rank = functools.partial(_rank, total)
-  return batching.over_queries(rank, targets.ndim)(scores, targets, where)
+  ranks: TargetRanks = batching.over_queries(rank, targets.ndim)(scores, targets, where)
+  return ranks
 
 
 def _rank(
   total: Callable[[Array], Array], scores: Array, target: Array, where: Array
 ) -> TargetRanks:
   valid = where & (scores == scores)
-  # No gather: a mask also reads a score from candidates that are spread over devices.
+  # A mask reads the score of a target on another device too, which indexing would not.
   chosen = valid & (jnp.arange(scores.size, dtype=jnp.int32) == target)
   score = total(jnp.sum(jnp.where(chosen, scores, jnp.zeros_like(scores)), dtype=scores.dtype))
 
@@ -133,6 +143,6 @@ def _rank(
   found = count(chosen) > 0
   optimistic = jnp.where(found, 1 + count(valid & (scores > score)), 0)
   pessimistic = jnp.where(found, count(valid & (scores >= score)), 0)
-  # Where all scores are NaN it is no padding yet: it must not vanish, but be NaN.
+  # A query whose scores are all NaN must become NaN, and must not be left out as padding is.
   candidates = jnp.maximum(count(valid), (count(where) > 0).astype(jnp.int32))
   return TargetRanks(optimistic, pessimistic, candidates)

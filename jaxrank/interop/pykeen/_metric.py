@@ -4,7 +4,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
@@ -15,12 +15,12 @@ from jaxrank.ranks import RankMetric, inverse_harmonic_mean_rank
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic")
 
-# So many ranks of samples are held at a time.
+# The largest number of drawn ranks that is held at a time.
 _HELD = 1 << 20
 
 
 class NoClosedFormError(ValueError):
-  """The metric has no closed form of what is asked for."""
+  """The metric has no closed form of its expectation or variance."""
 
 
 class NoWeightSupportError(ValueError):
@@ -57,7 +57,7 @@ class ValueRange:
 
 
 def padded(x: Any, length: int, fill: float) -> np.ndarray:
-  """`[..., n]` as float64, filled up to the next power of two: few shapes to compile for."""
+  """`[..., n]` as float64, padded to a power of two, so that JAX compiles for few shapes."""
   x = np.asarray(x, np.float64)
   x = np.broadcast_to(x, (*x.shape[:-1], length))
   extra = roof(length, 1) - length
@@ -65,7 +65,7 @@ def padded(x: Any, length: int, fill: float) -> np.ndarray:
 
 
 def _tasks(num_candidates: Any, weights: Any, length: int) -> tuple[Any, Any]:
-  """Candidates, 0 on padding, and weights, of one length; 1 and None if they are not given."""
+  """Candidates, 0 on padding, and weights, padded to one length; 1 and None without any."""
   candidates = np.ones(1) if num_candidates is None else np.atleast_1d(num_candidates)
   for name, x in (("num_candidates", candidates), ("weights", weights)):
     if x is not None and x.size not in (1, length):
@@ -83,7 +83,7 @@ def _flat(name: str, x: Any) -> Any:
 
 
 class RankBasedMetric:
-  """A metric of ranks; subclasses name the statistic of `jaxrank.ranks` that it is."""
+  """A metric of ranks; each subclass has the metric of `jaxrank.ranks` that computes it."""
 
   native: RankMetric
   name: ClassVar[str]
@@ -102,8 +102,8 @@ class RankBasedMetric:
     if native is not None:
       cls.increasing, cls.synonyms = native.increasing, native.synonyms
       cls.needs_candidates = native.needs_candidates
-      cls.closed_expectation = native.closed("expected")
-      cls.closed_variance = native.closed("variance")
+      cls.closed_expectation = native.has_closed_form("expected")
+      cls.closed_variance = native.has_closed_form("variance")
 
   @property
   def key(self) -> str:
@@ -123,10 +123,10 @@ class RankBasedMetric:
     num_candidates, weights = _flat("num_candidates", num_candidates), _flat("weights", weights)
     self._check_weights(weights)
     if ranks.size == 0:
-      return self._of_nothing()
+      return self._value_without_ranks()
     return self._values(ranks, num_candidates, weights).item()
 
-  def _of_nothing(self) -> float:
+  def _value_without_ranks(self) -> float:
     return 0.0 if self.key == "count" else math.nan
 
   def _check_weights(self, weights: Any) -> None:
@@ -202,16 +202,16 @@ class RankBasedMetric:
   def expected_value(
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
   ) -> float:
-    """What chance gives on average: in closed form where there is one, else by samples."""
+    """The expectation by chance: in closed form where there is one, else by samples."""
     estimate = self.numeric_expected_value
-    return self._chance("expected", estimate, num_candidates, num_samples, weights, kwargs)
+    return self._moment("expected", estimate, num_candidates, num_samples, weights, kwargs)
 
   def variance(
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
   ) -> float:
     """The variance by chance: in closed form where there is one, else by samples."""
     estimate = self.numeric_variance
-    return self._chance("variance", estimate, num_candidates, num_samples, weights, kwargs)
+    return self._moment("variance", estimate, num_candidates, num_samples, weights, kwargs)
 
   def std(
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
@@ -219,9 +219,9 @@ class RankBasedMetric:
     """The root of the variance by chance."""
     return math.sqrt(self.variance(num_candidates, num_samples, weights, **kwargs))
 
-  def _chance(
+  def _moment(
     self,
-    what: str,
+    moment: Literal["expected", "variance"],
     estimate: Callable[..., float],
     num_candidates: Any,
     num_samples: int | None,
@@ -232,15 +232,15 @@ class RankBasedMetric:
     weights = _flat("weights", weights)
     self._check_weights(weights)
     if candidates.size == 0:
-      return self._of_nothing()
-    if not self.native.closed(what, weights):
+      return self._value_without_ranks()
+    if not self.native.has_closed_form(moment, weights):
       if num_samples is None:
         raise NoClosedFormError("Numeric estimation requires to specify a number of samples.")
-      checks.count("num_samples", num_samples, 1 if what == "expected" else 2)
+      checks.count("num_samples", num_samples, 1 if moment == "expected" else 2)
       return estimate(num_candidates=candidates, num_samples=num_samples, weights=weights, **kwargs)
-    ask = self.native.expected_value if what == "expected" else self.native.variance
+    closed_form = self.native.expected if moment == "expected" else self.native.variance
     with jax.enable_x64(True):
-      return np.asarray(ask(*_tasks(candidates, weights, candidates.size))).item()
+      return np.asarray(closed_form(*_tasks(candidates, weights, candidates.size))).item()
 
 
 def generate_ranks(

@@ -25,10 +25,10 @@ from jaxrank.ranks.names import by_side
 
 _KS = (1, 3, 5, 10)
 
-# How the original runs models, which has no effect here.
-_OF_MODELS = {"requires_positive_mask", "batch_size", "slice_size", "mode"}
+# Options of the original that say how to run a model; they are accepted and ignored.
+_MODEL_OPTIONS = {"requires_positive_mask", "batch_size", "slice_size", "mode"}
 
-# So many resampled ranks are held at a time.
+# The largest number of resampled ranks that is held at a time.
 _HELD = 1 << 20
 
 
@@ -43,8 +43,8 @@ class _Side(NamedTuple):
   def take(self, rows: np.ndarray) -> "_Side":
     return _Side(*(x[rows] for x in self))
 
-  def given(self) -> tuple[TargetRanks, Array]:
-    """As `by_side` takes them, filled up to few lengths."""
+  def for_by_side(self) -> tuple[TargetRanks, Array]:
+    """The arguments of `by_side`, padded so that JAX compiles for few lengths."""
     n = self.candidates.shape[-1]
     fills = (1, 1, 0, 0)
     filled = (jnp.asarray(padded(x, n, fill)) for x, fill in zip(self, fills, strict=True))
@@ -57,7 +57,7 @@ def _joined(sides: Sequence[_Side]) -> _Side:
 
 
 class RankBasedEvaluator:
-  """Collects the ranks of batches of scores, and makes metrics of them at the end."""
+  """Collects the ranks of batches of scores, and computes metrics of all of them at the end."""
 
   weighted = False
 
@@ -70,7 +70,7 @@ class RankBasedEvaluator:
     clear_on_finalize: bool = True,
     **kwargs: Any,
   ):
-    unknown = kwargs.keys() - _OF_MODELS
+    unknown = kwargs.keys() - _MODEL_OPTIONS
     if unknown:
       raise TypeError(f"{type(self).__name__} got unexpected arguments: {sorted(unknown)}.")
     self.filtered, self.clear_on_finalize = filtered, clear_on_finalize
@@ -97,7 +97,7 @@ class RankBasedEvaluator:
 
     Args:
       hrt_batch: `[batch, 3]`, head, relation and tail.
-      target: What is asked for, "head" or "tail".
+      target: The side that is ranked, "head" or "tail".
       scores: `[batch, entities]`, NaN where they are filtered.
       true_scores: `[batch, 1]`; without a filter they are found among the scores.
       dense_positive_mask: Ignored.
@@ -130,7 +130,7 @@ class RankBasedEvaluator:
     sides = self._sides()
     names = (*sides, "both")
     with jax.enable_x64(True):
-      given = {name: side.given() for name, side in sides.items()}
+      given = {name: side.for_by_side() for name, side in sides.items()}
       values = by_side(names, RANK_TYPES, [metric.native for metric in self.metrics], given)
     if self.clear_on_finalize:
       self.clear()
@@ -145,7 +145,7 @@ class RankBasedEvaluator:
 
   def _sides(self) -> dict[str, _Side]:
     if not self.batches:
-      raise ValueError("there are no ranks: process_scores_ comes first.")
+      raise ValueError("there are no ranks; call process_scores_ first.")
     unweighted = [metric for metric in self.metrics if not metric.supports_weights]
     if self.weighted and unweighted:
       raise NoWeightSupportError(f"{unweighted[0]} does not support weights.")
@@ -156,9 +156,9 @@ class RankBasedEvaluator:
     key = np.concatenate(keys)
     parts = [(x.optimistic, x.pessimistic, x.number_of_options) for x in ranks]
     best, worst, candidates = (np.concatenate(x) for x in zip(*parts, strict=True))
-    return _Side(best, worst, candidates, self._weigh(key))
+    return _Side(best, worst, candidates, self._weights_of(key))
 
-  def _weigh(self, key: np.ndarray) -> np.ndarray:
+  def _weights_of(self, key: np.ndarray) -> np.ndarray:
     return np.ones(len(key))
 
   def finalize_multi(self, n_boot: int = 1000, seed: int = 42) -> dict[str, list[float]]:
@@ -198,7 +198,7 @@ def _resampled(
     seeds = range(seed + start, seed + start + block)
     rows = np.stack([np.random.default_rng(x).integers(n, size=n) for x in seeds])
     with jax.enable_x64(True):
-      given = {"both": side.take(rows).given()}
+      given = {"both": side.take(rows).for_by_side()}
       values = by_side(("both",), RANK_TYPES, [metric.native for metric in metrics], given)
     parts.append([np.asarray(value)[:, 0] for value in values])
   return [np.concatenate(x)[:n_boot] for x in zip(*parts, strict=True)]
@@ -213,16 +213,16 @@ def summarize_values(
   values = numbers("vs", vs)
   if not values.size:
     raise ValueError("there are no values to summarize.")
-  centre = _of_numpy(estimator)
+  centre = _numpy_function(estimator)
   if callable(ci) or isinstance(ci, str):
-    return float(centre(values)), float(_of_numpy(ci)(values))
+    return float(centre(values)), float(_numpy_function(ci)(values))
   if not 0 <= ci <= 100:
     raise ValueError(f"Invalid CI value: {ci}. Must be in [0, 100].")
   low, high = np.percentile(values, [50 - ci / 2, 50 + ci / 2])
   return float(centre(values)), float(high - low)
 
 
-def _of_numpy(function: Any) -> Any:
+def _numpy_function(function: Any) -> Any:
   found = getattr(np, function, None) if isinstance(function, str) else function
   checks.function("a summary", found, f"a function, or the name of one of numpy ({function!r})")
   return found
@@ -233,7 +233,7 @@ class MacroRankBasedEvaluator(RankBasedEvaluator):
 
   weighted = True
 
-  def _weigh(self, key: np.ndarray) -> np.ndarray:
+  def _weights_of(self, key: np.ndarray) -> np.ndarray:
     _, inverse, counts = np.unique(key, axis=0, return_inverse=True, return_counts=True)
     return 1 / counts[inverse.ravel()]
 

@@ -124,14 +124,14 @@ class Count(RankBasedMetric):
 
 
 class AffineTransformationParameters(NamedTuple):
-  """What an adjusted metric makes of its base: `scale * M + offset`."""
+  """The coefficients of `scale * M + offset`, by which a metric is derived from its base `M`."""
 
   scale: float = 1.0
   offset: float = 0.0
 
 
 class DerivedRankBasedMetric(RankBasedMetric):
-  """A metric that is affine in another one, its base, with coefficients that chance gives."""
+  """An affine function of another metric, its base, whose coefficients are moments by chance."""
 
   base_cls: ClassVar[type[RankBasedMetric]]
   adjusting: Any
@@ -163,7 +163,7 @@ class DerivedRankBasedMetric(RankBasedMetric):
 
 
 def _inverse(x: float) -> float:
-  """`1 / x`, of an `x` that is moved a little away from 0."""
+  """`1 / x`, after `x` is moved away from 0 by `EPSILON` if it is closer."""
   return 1 / math.copysign(max(abs(x), EPSILON), x)
 
 
@@ -183,7 +183,7 @@ class ExpectationNormalizedMetric(DerivedRankBasedMetric):
 class ReindexedMetric(DerivedRankBasedMetric):
   """`(M - E[M]) / (1 - E[M])`."""
 
-  adjusting = staticmethod(ranks.reindexed)
+  adjusting = staticmethod(ranks.adjusted)
   value_range = ValueRange(None, False, 1, True)
 
   def get_coefficients(
@@ -198,7 +198,7 @@ class ReindexedMetric(DerivedRankBasedMetric):
 class ZMetric(DerivedRankBasedMetric):
   """`(M - E[M]) / sqrt(V[M])`, signed so that larger is better."""
 
-  adjusting = staticmethod(ranks.z_scored)
+  adjusting = staticmethod(ranks.z_score)
   value_range = ValueRange()
 
   def get_coefficients(
@@ -227,7 +227,7 @@ class AdjustedArithmeticMeanRank(ExpectationNormalizedMetric):
 
 
 class AdjustedArithmeticMeanRankIndex(ReindexedMetric):
-  """The mean rank, reindexed."""
+  """The mean rank, adjusted for chance."""
 
   native = ranks.adjusted_arithmetic_mean_rank_index
   name = "Adjusted Arithmetic Mean Rank Index (AAMRI)"
@@ -236,7 +236,7 @@ class AdjustedArithmeticMeanRankIndex(ReindexedMetric):
 
 
 class AdjustedGeometricMeanRankIndex(ReindexedMetric):
-  """The geometric mean rank, reindexed."""
+  """The geometric mean rank, adjusted for chance."""
 
   native = ranks.adjusted_geometric_mean_rank_index
   name = "Adjusted Geometric Mean Rank Index (AGMRI)"
@@ -244,7 +244,7 @@ class AdjustedGeometricMeanRankIndex(ReindexedMetric):
 
 
 class AdjustedInverseHarmonicMeanRank(ReindexedMetric):
-  """The mean reciprocal rank, reindexed."""
+  """The mean reciprocal rank, adjusted for chance."""
 
   native = ranks.adjusted_inverse_harmonic_mean_rank
   name = "Adjusted Inverse Harmonic Mean Rank"
@@ -252,7 +252,7 @@ class AdjustedInverseHarmonicMeanRank(ReindexedMetric):
 
 
 class AdjustedHitsAtK(ReindexedMetric):
-  """Hits at k, reindexed."""
+  """Hits at k, adjusted for chance."""
 
   native = ranks.adjusted_hits_at_k
   name = "Adjusted Hits at K"

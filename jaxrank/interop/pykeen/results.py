@@ -18,7 +18,7 @@ _KINDS = {kind: kind for kind in RANK_TYPES} | RANK_TYPE_SYNONYMS
 
 
 class RankBasedMetricKey(NamedTuple):
-  """What a value is of."""
+  """The side, the type of ranks and the metric of a value."""
 
   side: str
   rank_type: str

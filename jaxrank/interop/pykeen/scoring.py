@@ -53,7 +53,7 @@ class Ranks:
 
 
 def _options(scores: np.ndarray) -> np.ndarray:
-  """At least the true one, which may be NaN: a query must not vanish with its scores."""
+  """The number of options: at least 1, so that a query whose scores are all NaN stays."""
   return np.maximum((~np.isnan(scores)).sum(1), 1)
 
 

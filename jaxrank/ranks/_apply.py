@@ -1,0 +1,68 @@
+"""What every statistic of ranks shares: shapes, dtypes, tasks that are left out, invalid input."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank._core import batching, checks
+from jaxrank.ranks._statistic import Formula, Tasks
+from jaxrank.ranks.target import floating
+
+
+def broadcastable(function: str, **arguments: ArrayLike | None) -> list[Array]:
+  """The arguments as arrays whose shapes are known to broadcast; None becomes 1."""
+  arrays = [
+    checks.array(f"{function}: {name}", np.float32(1) if x is None else x)
+    for name, x in arguments.items()
+  ]
+  shapes = {name: x.shape for name, x in zip(arguments, arrays, strict=True)}
+  got = ", ".join(f"{name} {list(shapes[name])}" for name, x in arguments.items() if x is not None)
+  try:
+    shape = np.broadcast_shapes((1,), *shapes.values())
+  except ValueError:
+    raise ValueError(
+      f"{function}: the shapes of the arguments must broadcast, got {got}; pass [..., n] each."
+    ) from None
+  if shapes.get("ranks", shape) != shape:
+    raise ValueError(
+      f"{function}: ranks must have the shape that all arguments broadcast to, {list(shape)}, got "
+      f"{got}; pass ranks [..., n]."
+    )
+  return arrays
+
+
+def as_floats(*arrays: Array) -> list[Array]:
+  """The arrays as floats of one dtype and one shape `[..., n]`."""
+  floats = [floating(x) for x in arrays]
+  wide = any(x.dtype == jnp.float64 for x in floats)
+  shape = jnp.broadcast_shapes((1,), *(x.shape for x in floats))
+  dtype = jnp.float64 if wide else jnp.float32
+  if shape[-1] == 0:
+    # One task of weight 0 stands for none.
+    return [jnp.zeros((*shape[:-1], 1), dtype) for _ in floats]
+  return [jnp.broadcast_to(x.astype(dtype), shape) for x in floats]
+
+
+def draw(key: Array, candidates: Array) -> Array:
+  """Random ranks, int32, each uniform on 1 to its number of candidates."""
+  return jax.random.randint(key, candidates.shape, 1, candidates.astype(jnp.int32) + 1)
+
+
+def apply(
+  formula: Formula, k: int | Array | None, ranks: Array, candidates: Array, weights: Array
+) -> Array:
+  """A formula over the last axis, with tasks left out and invalid input made NaN."""
+
+  def of_list(ranks: Array, candidates: Array, weights: Array) -> Array:
+    kept = (weights != 0) & (candidates != 0)
+    valid = kept & (weights > 0) & (candidates >= 1) & (ranks >= 1)
+    weights = jnp.where(valid, weights, 0)
+    cutoff = None if k is None else jnp.asarray(k).astype(ranks.dtype)
+    tasks = Tasks(jnp.where(valid, ranks, 1), jnp.where(valid, candidates, 1), weights, cutoff)
+    value = jnp.where(jnp.any(valid), formula(tasks), 0)
+    return jnp.where(jnp.any(kept & ~valid), jnp.nan, value)
+
+  values: Array = batching.over_queries(of_list, ranks.ndim - 1)(ranks, candidates, weights)
+  return values

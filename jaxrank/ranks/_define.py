@@ -1,0 +1,118 @@
+"""Decorators that make a `RankMetric` of a function, and take its name and its docstring."""
+
+import dataclasses
+from collections.abc import Callable
+
+from jax import Array
+
+from jaxrank.ranks._metric import RankMetric
+from jaxrank.ranks._statistic import Formula, Statistic, Tasks
+
+
+def rank_metric(
+  *,
+  increasing: bool,
+  bounds: tuple[float, float],
+  synonyms: tuple[str, ...] = (),
+  k: int | None = None,
+  surplus: Formula | None = None,
+  expected: Formula | None = None,
+  expected_surplus: Formula | None = None,
+  variance: Formula | None = None,
+  weighted: bool = True,
+) -> Callable[[Formula], RankMetric]:
+  """Makes a metric of the formula of its value; the arguments are those of `Statistic`."""
+
+  def make(value: Formula) -> RankMetric:
+    statistic = Statistic(
+      name=value.__name__,
+      doc=value.__doc__,
+      increasing=increasing,
+      bounds=bounds,
+      value=value,
+      surplus=surplus or _less_one(value),
+      expected=expected,
+      expected_surplus=expected_surplus or (expected and _less_one(expected)),
+      variance=variance,
+      synonyms=synonyms,
+      weighted=weighted,
+    )
+    return RankMetric(statistic, k)
+
+  return make
+
+
+def averaged(
+  *,
+  increasing: bool,
+  bounds: tuple[float, float],
+  mean: Formula,
+  spread: Formula,
+  synonyms: tuple[str, ...] = (),
+  k: int | None = None,
+) -> Callable[[Formula], RankMetric]:
+  """Makes the weighted mean of what a formula gives for each rank, `[n]`.
+
+  Args:
+    increasing: Whether larger is better.
+    bounds: The least and the largest value.
+    mean: The expectation for each task, `[n]`.
+    spread: The variance for each task, `[n]`.
+    synonyms: Other names that `resolve` knows.
+    k: The cut-off, if there is one.
+
+  Returns:
+    A decorator.
+  """
+
+  def make(each: Formula) -> RankMetric:
+    statistic = Statistic(
+      name=each.__name__,
+      doc=each.__doc__,
+      increasing=increasing,
+      bounds=bounds,
+      value=lambda tasks: tasks.mean(each(tasks)),
+      surplus=lambda tasks: tasks.mean(each(tasks) - 1),
+      expected=lambda tasks: tasks.mean(mean(tasks)),
+      expected_surplus=lambda tasks: tasks.mean(mean(tasks) - 1),
+      variance=lambda tasks: tasks.mean_variance(spread(tasks)),
+      synonyms=synonyms,
+    )
+    return RankMetric(statistic, k)
+
+  return make
+
+
+def named(
+  *, synonyms: tuple[str, ...], bounds: tuple[float, float] | None = None
+) -> Callable[[Callable[[], RankMetric]], RankMetric]:
+  """Makes the metric that a function returns a public one, with the name of the function.
+
+  Args:
+    synonyms: Other names that `resolve` knows.
+    bounds: The least and the largest value; None keeps those of the metric.
+
+  Returns:
+    A decorator.
+  """
+
+  def make(define: Callable[[], RankMetric]) -> RankMetric:
+    metric = define()
+    statistic = dataclasses.replace(
+      metric.statistic,
+      name=define.__name__,
+      doc=define.__doc__,
+      bounds=bounds or metric.bounds,
+      synonyms=synonyms,
+      derived=None,
+    )
+    return RankMetric(statistic, metric.k)
+
+  return make
+
+
+def _less_one(formula: Formula) -> Formula:
+  def less_one(tasks: Tasks) -> Array:
+    return formula(tasks) - 1
+
+  return less_one
