@@ -1,4 +1,4 @@
-"""Losses of the list as a whole that compare each item with those of smaller labels."""
+"""Listwise losses that compare each item with the items of smaller labels."""
 
 from typing import NamedTuple
 
@@ -21,28 +21,29 @@ def unique_softmax(
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  gain: Gain = gains.exponential,
+  gain: Gain = gains.linear,
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """Unique softmax: each item against those with smaller labels only.
+  """Unique softmax: the softmax loss of each item against the items with smaller labels only.
 
   `-sum_i w_i g(y_i) log(exp(z_i) / (exp(z_i) + sum_{y_j < y_i} exp(z_j)))`, with gain `g` and
-  `z = s / temperature`. O(n log n).
+  `z = s / temperature`. The time is O(n log n). The paper uses the exponential gain `2^y - 1`,
+  which `gain=jaxrank.gains.exponential` selects.
 
   >>> print(f"{unique_softmax(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
-  7.53608
+  5.12847
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    gain: Maps labels to the weight of their item.
-    weights: `[..., n]`, times the gain of each item.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    gain: Function from labels to gains, which weigh the terms of the items.
+    weights: Factors of the gains, `[..., n]`; None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0.
+    Loss of each query, `[...]`, at least 0.
 
   References:
     Zhu and Klabjan, `Listwise learning to rank by exploring unique ratings

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -19,6 +19,7 @@ from jaxrank.losses._loss import answer, logits
 _PAIRS = 2**19
 
 Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
+Items = Sequence[Array]
 
 
 def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
@@ -33,7 +34,7 @@ def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
   """
 
   @jax.checkpoint
-  def block(upper):
+  def block(upper: Items) -> Any:
     lower = [x[None] for x in items]
     return jax.tree.map(jnp.sum, pair([x[:, None] for x in upper], lower))
 
@@ -71,7 +72,7 @@ def _mean_of_pairs(
     w.astype(query.dtype),
   )
 
-  def pair(upper, lower):
+  def pair(upper: Items, lower: Items) -> tuple[Array, Array]:
     (z, y, live, w), (other_z, other_y, other_live, _) = upper, lower
     better = live & other_live & (y > other_y)
     return jnp.where(better, w * link(margin - (z - other_z)), 0), better.astype(z.dtype)
