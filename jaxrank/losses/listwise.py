@@ -25,24 +25,25 @@ def softmax(
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """ListNet: the cross entropy of labels and softmax.
+  """ListNet: the cross entropy of the gains and the softmax of the scores.
 
-  `-sum_i w_i g(y_i) log(exp(z_i) / sum_j exp(z_j))`, with gain `g` and `z = s / temperature`. For
-  one relevant item it bounds the negative logarithm of its reciprocal rank.
+  `-sum_i w_i g(y_i) log(exp(z_i) / sum_j exp(z_j))`, with gain `g` and `z = s / temperature`.
+  For a single relevant item the loss is an upper bound of the negative logarithm of its reciprocal
+  rank.
 
   >>> print(f"{softmax(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   5.22282
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    gain: Maps labels to target weights, which are not normalised.
-    weights: `[..., n]`, times the gain of each item.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    gain: Function from labels to gains, which are not normalised.
+    weights: Factors of the gains, `[..., n]`; None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0.
+    Loss of each query, `[...]`, at least 0.
 
   References:
     Cao et al., `Learning to rank: from pairwise approach to listwise approach
@@ -72,7 +73,7 @@ def poly1(
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """Poly-1: `softmax`, and `epsilon` times the probability that it puts elsewhere.
+  """Poly-1: `softmax`, plus `epsilon` times the probability mass off the targets.
 
   `softmax + epsilon (1 - sum_i p_i exp(z_i) / sum_j exp(z_j))`, with `p_i` the share of item `i`
   in `sum w g(y)` and `z = s / temperature`.
@@ -81,16 +82,16 @@ def poly1(
   5.94105
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    epsilon: The weight of the second term; may be traced.
-    gain: Maps labels to target weights.
-    weights: `[..., n]`, times the gain of each item.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    epsilon: Weight of the second term; may be traced.
+    gain: Function from labels to gains.
+    weights: Factors of the gains, `[..., n]`; None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0 for `epsilon >= 0`.
+    Loss of each query, `[...]`, at least 0 for `epsilon >= 0`.
 
   References:
     Leng et al., `PolyLoss <https://arxiv.org/abs/2204.12511>`_, 2022.
@@ -110,7 +111,7 @@ def _poly1(
   z, worth = logits(query, temperature), target(query, gain, weights)
   share = safe_divide(worth, jnp.sum(worth))
   chance = jnp.where(query.retrieved, z - log_total(z, query.retrieved), 0)
-  # Summed by item, because a query without targets has nothing to miss.
+  # The sum over items is 0 for a query without targets, where `1 - sum` would be 1.
   missed = share * -jnp.expm1(chance)
   epsilon = jnp.asarray(epsilon).astype(query.dtype)
   return _cross_entropy(query, worth, z) + epsilon * jnp.sum(missed)
