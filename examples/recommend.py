@@ -66,7 +66,7 @@ def loss(params: Params, users: Array, items: Array, log_q: Array | None) -> Arr
   same = items[:, None] == items[None, :]
   own = jnp.eye(len(items))
   losses = jr.losses.sampled_softmax(
-    scores, own, log_q=log_q, hits=same, temperature=TEMPERATURE * SIZE**0.5
+    scores, own, log_q=log_q, accidental_hits=same, temperature=TEMPERATURE * SIZE**0.5
   )
   return losses.mean()
 

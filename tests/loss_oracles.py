@@ -42,17 +42,17 @@ def poly1(items, epsilon=1.0, gains="linear", temperature=1.0):
   return softmax(items, gains, temperature) + epsilon * (1 - hit)
 
 
-def xe_ndcg(items, temperature=1.0):
+def xe_ndcg(items, gains="linear", temperature=1.0):
   """Cross entropy of softened gains (Bruch 2021), each softened by one half."""
   live = retrieved(items)
   if not any(item.label > 0 for item in live):
     return 0.0
   z = logits(live, temperature)
-  worth = [item.weight * (gain(item.label) + 0.5) for item in live]
+  worth = [item.weight * (gain(item.label, gains) + 0.5) for item in live]
   return ratio(sum(w * (log_sum_exp(z) - x) for w, x in zip(worth, z, strict=True)), sum(worth))
 
 
-def unique_softmax(items, gains="exponential", temperature=1.0):
+def unique_softmax(items, gains="linear", temperature=1.0):
   """Each item and those with smaller labels (Zhu and Klabjan 2020)."""
   total, live = 0.0, retrieved(items)
   for item in live:

@@ -146,7 +146,7 @@ def call(name: str, lists: cases.Cases):
 
 
 def test_every_public_loss_is_in_the_table():
-  public = {value for name, value in vars(losses).items() if inspect.isfunction(value)}
+  public = {getattr(losses, name) for name in losses.__all__}
   tested = {loss.public for loss in LOSSES.values()}
   assert public - tested == {losses.perturbed, *OPERATORS.values()}
 
@@ -162,6 +162,15 @@ def numbers(name: str) -> dict[str, Any]:
   """The parameters that an oracle takes too."""
   own = LOSSES[name].own
   return {key: own[key] for key in ("temperature", "margin", "epsilon", "k") if key in own}
+
+
+@pytest.mark.parametrize("gain", ["linear", "exponential"])
+@pytest.mark.parametrize("name", ["softmax", "poly1", "xe_ndcg", "unique_softmax"])
+def test_definition_with_a_gain(name, gain):
+  value = LOSSES[name](*TAME[:3], weights=TAME.weights, gain=getattr(jr.gains, gain))
+  queries = TAME.queries(weighted=True)
+  expected = [LOSSES[name].oracle(items, gains=gain, **numbers(name)) for items in queries]
+  same(value, expected, rtol=2e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
@@ -484,12 +493,30 @@ TWINS = {
 @pytest.mark.parametrize("name", TWINS)
 def test_surrogates_are_exact_when_cold(name):
   loss, metric = LOSSES[name], TWINS[name]
+  own = loss.own | ({"gain": jr.gains.linear} if loss.takes("gain") else {})
   default = inspect.signature(loss.public).parameters["ranking"].default
-  exact = 1 - metric(*DISTINCT[:2], where=DISTINCT.where, **loss.own)
+  exact = 1 - metric(*DISTINCT[:2], where=DISTINCT.where, **own)
   cold = jax.jit(lambda t: loss(*DISTINCT[:3], ranking=type(default)(t)))(np.float32(1e-6))
   same(cold, exact, rtol=1e-5, atol=2e-5)
-  warm = metric(*DISTINCT[:2], where=DISTINCT.where, ranking=default, **loss.own)
+  warm = metric(*DISTINCT[:2], where=DISTINCT.where, ranking=default, **own)
   same(call(name, DISTINCT)[0], 1 - warm)
+
+
+@pytest.mark.parametrize("name", ["softrank_ndcg", "approx_ndcg@3"])
+def test_surrogates_of_ndcg_pass_every_parameter(name):
+  loss, lists = LOSSES[name], DISTINCT
+  own = loss.own | {
+    "gain": jr.gains.exponential, "discount": jr.discounts.reciprocal, "weights": lists.weights
+  }  # fmt: skip
+  default = inspect.signature(loss.public).parameters["ranking"].default
+  value = loss.public(*lists[:2], where=lists.where, **own)
+  same(value, 1 - jr.ndcg(*lists[:2], where=lists.where, ranking=default, **own))
+
+
+@pytest.mark.parametrize("name", ["softrank_err", "approx_err"])
+def test_surrogates_of_err_need_the_largest_label(name):
+  with pytest.raises(TypeError, match="max_label"):
+    LOSSES[name].public(*DISTINCT[:2])
 
 
 def test_list_mle_bounds_the_mean_over_orders():
@@ -560,9 +587,9 @@ def test_sampled_softmax_corrects_and_leaves_out():
   rng = np.random.default_rng(0)
   scores, q = np.float32(rng.standard_normal((5, 5))), rng.dirichlet(np.ones(5)).astype(np.float32)
   ids = np.array([3, 1, 3, 2, 1])
-  hits = ids[:, None] == ids
+  same_item = ids[:, None] == ids
   value = losses.sampled_softmax(
-    scores, np.eye(5), log_q=np.log(q), hits=hits, temperature=np.float32(0.5)
+    scores, np.eye(5), log_q=np.log(q), accidental_hits=same_item, temperature=np.float32(0.5)
   )
   for i in range(5):
     kept = [j for j in range(5) if j == i or ids[j] != ids[i]]
@@ -577,8 +604,8 @@ def test_sampled_softmax_corrects_and_leaves_out():
   )(jnp.float32(0.5))
   assert np.isfinite(slope)
   assert slope != 0
-  with pytest.raises(TypeError, match=r"hits.*int"):
-    losses.sampled_softmax(scores, np.eye(5), hits=hits.astype(int))
+  with pytest.raises(TypeError, match=r"accidental_hits.*int"):
+    losses.sampled_softmax(scores, np.eye(5), accidental_hits=same_item.astype(int))
   with pytest.raises(ValueError, match=r"log_q.*\(5, 4\).*\(5, 5\)"):
     losses.sampled_softmax(scores, np.eye(5), log_q=np.log(q)[:4])
 
@@ -642,6 +669,8 @@ def test_mistakes():
       losses.lambda_ndcg(*lists, k=k)
   with pytest.raises(ValueError, match="samples"):
     losses.perturbed(losses.softmax, jax.random.key(0), samples=0)
+  with pytest.raises(ValueError, match="scale"):
+    losses.perturbed(losses.softmax, jax.random.key(0), scale=-1.0)
   with pytest.raises(ValueError, match=r"weights.*\(24, 6\)"):
     losses.pairwise_hinge(*lists, weights=np.ones((24, 6)))
   with pytest.raises(TypeError, match="where"):

@@ -70,13 +70,15 @@ def theirs(name):
 OURS = {
   "softmax": losses.softmax,
   "poly1": functools.partial(losses.poly1, epsilon=0.5),
-  "unique_softmax": losses.unique_softmax,
+  "unique_softmax": functools.partial(losses.unique_softmax, gain=jr.gains.exponential),
   "pairwise_logistic": losses.pairwise_logistic,
   "pairwise_hinge": losses.pairwise_hinge,
   "lambdarank@5": sum_of_pairs(losses.lambda_ndcg, k=5),
   "ndcg2": sum_of_pairs(losses.lambda_ndcg, scheme="ndcg2"),
   "ndcg2@5": sum_of_pairs(losses.lambda_ndcg, scheme="ndcg2", k=5),
-  "approx_ndcg": functools.partial(losses.approx_ndcg, ranking=jr.Logistic(1.0)),
+  "approx_ndcg": functools.partial(
+    losses.approx_ndcg, gain=jr.gains.exponential, ranking=jr.Logistic(1.0)
+  ),
 }
 
 

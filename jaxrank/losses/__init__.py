@@ -1,37 +1,50 @@
-"""Losses, one value per query: metrics made smooth, and the classical ones.
+"""Losses of one value per query: smooth metrics, and the classical losses.
 
-`loss(scores, labels, *, where=None, ...)` takes arrays `[..., n]` and returns `[...]`, lower is
-better. What `jaxrank` says of metrics holds here too, and
+`loss(scores, labels, *, where=None, ...)` takes arrays `[..., n]` and returns `[...]`; lower is
+better. The conventions of the metrics of `jaxrank` apply. In addition:
 
-* the mean is yours: `jnp.mean(weights * loss(...))` for weights per query, `jaxrank.aggregate` to
-  leave queries out;
-* `weights=[..., n]` weighs items, such as inverse propensities; the ideal of an nDCG knows them;
-* items at -inf under `where=True` are left out of sums and pairs, also if relevant, with gradient
-  0; the ideal of a metric counts them;
-* a query with nothing relevant has gradient 0 and loss 0, or 1 where the loss is `1 - metric`;
-* labels get no gradient worth having.
+* Losses are not reduced. `jnp.mean(weights * loss(...))` applies weights per query, and
+  `jaxrank.aggregate` leaves queries out of the mean.
+* `weights=[..., n]` weighs items, for example by inverse propensities. The ideal of nDCG takes
+  them into account.
+* Sums and pairs leave out items with score -inf and `where=True`, relevant or not, and their
+  gradient is 0. The ideal of a metric counts them.
+* A query without relevant items has gradient 0. Its loss is 0, or 1 if the loss is `1 - metric`.
+* Every loss with a `gain` has the linear gain by default.
+* Gradients with respect to labels are not meaningful.
 """
 
-from jaxrank.losses.lambdas import lambda_ndcg as lambda_ndcg
-from jaxrank.losses.lambdas import lambda_rank as lambda_rank
-from jaxrank.losses.likelihood import list_mle as list_mle
-from jaxrank.losses.likelihood import unique_softmax as unique_softmax
-from jaxrank.losses.listwise import poly1 as poly1
-from jaxrank.losses.listwise import sampled_softmax as sampled_softmax
-from jaxrank.losses.listwise import softmax as softmax
-from jaxrank.losses.listwise import xe_ndcg as xe_ndcg
-from jaxrank.losses.pairwise import pairwise_hinge as pairwise_hinge
-from jaxrank.losses.pairwise import pairwise_logistic as pairwise_logistic
-from jaxrank.losses.pairwise import pairwise_soft_zero_one as pairwise_soft_zero_one
-from jaxrank.losses.permutation import neural_sort as neural_sort
-from jaxrank.losses.permutation import soft_sort as soft_sort
-from jaxrank.losses.surrogate import approx_ap as approx_ap
-from jaxrank.losses.surrogate import approx_err as approx_err
-from jaxrank.losses.surrogate import approx_mrr as approx_mrr
-from jaxrank.losses.surrogate import approx_ndcg as approx_ndcg
-from jaxrank.losses.surrogate import perturbed as perturbed
-from jaxrank.losses.surrogate import smooth_ap as smooth_ap
-from jaxrank.losses.surrogate import softrank_ap as softrank_ap
-from jaxrank.losses.surrogate import softrank_err as softrank_err
-from jaxrank.losses.surrogate import softrank_ndcg as softrank_ndcg
-from jaxrank.losses.surrogate import softrank_rr as softrank_rr
+from jaxrank.losses.approx import approx_ap, approx_err, approx_mrr, approx_ndcg, smooth_ap
+from jaxrank.losses.lambdas import lambda_ndcg, lambda_rank
+from jaxrank.losses.likelihood import list_mle, unique_softmax
+from jaxrank.losses.listwise import poly1, sampled_softmax, softmax, xe_ndcg
+from jaxrank.losses.noise import perturbed
+from jaxrank.losses.pairwise import pairwise_hinge, pairwise_logistic, pairwise_soft_zero_one
+from jaxrank.losses.permutation import neural_sort, soft_sort
+from jaxrank.losses.softrank import softrank_ap, softrank_err, softrank_ndcg, softrank_rr
+
+__all__ = [
+  "approx_ap",
+  "approx_err",
+  "approx_mrr",
+  "approx_ndcg",
+  "lambda_ndcg",
+  "lambda_rank",
+  "list_mle",
+  "neural_sort",
+  "pairwise_hinge",
+  "pairwise_logistic",
+  "pairwise_soft_zero_one",
+  "perturbed",
+  "poly1",
+  "sampled_softmax",
+  "smooth_ap",
+  "soft_sort",
+  "softmax",
+  "softrank_ap",
+  "softrank_err",
+  "softrank_ndcg",
+  "softrank_rr",
+  "unique_softmax",
+  "xe_ndcg",
+]

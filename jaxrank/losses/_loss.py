@@ -1,7 +1,7 @@
 """What the classical losses share: the wrapper of the metrics, and the logits of a query."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,19 +22,21 @@ def answer(
   kernel: Callable[..., Array],
   lists: tuple[ArrayLike, ArrayLike, ArrayLike | None],
   *,
-  ties: str | None = None,
+  ties: Literal["average", "stable", "optimistic", "pessimistic"] | None = None,
   key: Array | None = None,
   **parameters: Any,
 ) -> Array:
-  """`kernel(query, **parameters)` of each query of `lists`: scores, labels, mask.
+  """Computes `kernel(query, **parameters)` for each query of `lists`: scores, labels and mask.
 
-  The kernel sees no order unless `ties` says how to break it; `key` becomes `query.noise`.
+  The queries are sorted only if `ties` is given, with ties broken by this rule. `key` gives each
+  query its `query.noise`.
   """
   if "temperature" in parameters:
     checks.positive("temperature", parameters["temperature"])
   ranking = Exact(ties or "average") if key is None else Exact("random", key)
   question = Question(kernel, parameters, None if ties else 0)
-  return ask([question], *lists, ranking)[0]
+  values: Array = ask([question], *lists, ranking)[0]
+  return values
 
 
 def logits(query: Query, temperature: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""Losses of the list as a whole that compare each item with those of smaller labels."""
+"""Listwise losses that compare each item with the items of smaller labels."""
 
 from typing import NamedTuple
 
@@ -21,28 +21,29 @@ def unique_softmax(
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  gain: Gain = gains.exponential,
+  gain: Gain = gains.linear,
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """Unique softmax: each item against those with smaller labels only.
+  """Unique softmax: the softmax loss of each item against the items with smaller labels only.
 
   `-sum_i w_i g(y_i) log(exp(z_i) / (exp(z_i) + sum_{y_j < y_i} exp(z_j)))`, with gain `g` and
-  `z = s / temperature`. O(n log n).
+  `z = s / temperature`. The time is O(n log n). The paper uses the exponential gain `2^y - 1`,
+  which `gain=jaxrank.gains.exponential` selects.
 
   >>> print(f"{unique_softmax(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
-  7.53608
+  5.12847
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    gain: Maps labels to the weight of their item.
-    weights: `[..., n]`, times the gain of each item.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    gain: Function from labels to gains, which weigh the terms of the items.
+    weights: Factors of the gains, `[..., n]`; None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0.
+    Loss of each query, `[...]`, at least 0.
 
   References:
     Zhu and Klabjan, `Listwise learning to rank by exploring unique ratings
@@ -105,14 +106,15 @@ def list_mle(
   """ListMLE: the negative log likelihood of the labels under the Plackett-Luce model.
 
   `sum_i w_i (mean_l log((1 - l / m) T + l / m B) - z_i)` over the items `i` above the lowest
-  label, where `m` items have the label of `i`, `l` runs from 0 to `m - 1`, `T` sums `exp(z)` over
-  labels as good or worse and `B` over worse ones, and `z = s / temperature`.
+  label. `m` items have the label of `i`, and `l` runs from 0 to `m - 1`. `T` is the sum of
+  `exp(z)` over the items with the label of `i` or a smaller one, `B` the sum over those with a
+  smaller one, and `z = s / temperature`.
 
-  Without ties in the labels this is ListMLE. In a tie the items already placed are replaced by
-  their mean (Efron's rule for ties in the model of Cox), so that nothing is random and the loss
-  is an upper bound of its mean over all orders of the tied items, equal to it where their scores
-  are equal. How the items of the lowest label are ordered says nothing and costs nothing.
-  O(n log n).
+  Without ties in the labels this is ListMLE. With ties, Efron's rule for ties in the Cox model
+  replaces the tied items that are already placed by their mean. The loss is therefore not random;
+  it is an upper bound of the mean of ListMLE over all orders of the tied items, and equal to it
+  if their scores are equal. The order of the items with the lowest label carries no information,
+  and they have no terms. The time is O(n log n).
 
   >>> print(f"{list_mle(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   2.72087
@@ -120,14 +122,14 @@ def list_mle(
   2.34098
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`; only their order matters.
-    where: `[..., n]`, False on padding.
-    weights: `[..., n]`, of the terms of the items.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`; only their order matters.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    weights: Weights of the terms of the items, `[..., n]`; None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0; 0 if all labels are equal.
+    Loss of each query, `[...]`, at least 0; 0 if all labels are equal.
 
   References:
     Xia et al., `Listwise approach to learning to rank: theory and algorithm

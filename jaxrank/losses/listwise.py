@@ -1,4 +1,4 @@
-"""Losses of the list as a whole: cross entropies with a softmax, O(n)."""
+"""Listwise losses: cross entropies with the softmax of the scores, in O(n) time."""
 
 import functools
 
@@ -25,24 +25,25 @@ def softmax(
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """ListNet: the cross entropy of labels and softmax.
+  """ListNet: the cross entropy of the gains and the softmax of the scores.
 
-  `-sum_i w_i g(y_i) log(exp(z_i) / sum_j exp(z_j))`, with gain `g` and `z = s / temperature`. For
-  one relevant item it bounds the negative logarithm of its reciprocal rank.
+  `-sum_i w_i g(y_i) log(exp(z_i) / sum_j exp(z_j))`, with gain `g` and `z = s / temperature`.
+  For a single relevant item the loss is an upper bound of the negative logarithm of its reciprocal
+  rank.
 
   >>> print(f"{softmax(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   5.22282
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    gain: Maps labels to target weights, which are not normalised.
-    weights: `[..., n]`, times the gain of each item.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    gain: Function from labels to gains, which are not normalised.
+    weights: Factors of the gains, `[..., n]`; None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0.
+    Loss of each query, `[...]`, at least 0.
 
   References:
     Cao et al., `Learning to rank: from pairwise approach to listwise approach
@@ -72,7 +73,7 @@ def poly1(
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """Poly-1: `softmax`, and `epsilon` times the probability that it puts elsewhere.
+  """Poly-1: `softmax`, plus `epsilon` times the probability mass off the targets.
 
   `softmax + epsilon (1 - sum_i p_i exp(z_i) / sum_j exp(z_j))`, with `p_i` the share of item `i`
   in `sum w g(y)` and `z = s / temperature`.
@@ -81,16 +82,16 @@ def poly1(
   5.94105
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    epsilon: The weight of the second term; may be traced.
-    gain: Maps labels to target weights.
-    weights: `[..., n]`, times the gain of each item.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    epsilon: Weight of the second term; may be traced.
+    gain: Function from labels to gains.
+    weights: Factors of the gains, `[..., n]`; None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0 for `epsilon >= 0`.
+    Loss of each query, `[...]`, at least 0 for `epsilon >= 0`.
 
   References:
     Leng et al., `PolyLoss <https://arxiv.org/abs/2204.12511>`_, 2022.
@@ -110,7 +111,7 @@ def _poly1(
   z, worth = logits(query, temperature), target(query, gain, weights)
   share = safe_divide(worth, jnp.sum(worth))
   chance = jnp.where(query.retrieved, z - log_total(z, query.retrieved), 0)
-  # Summed by item, because a query without targets has nothing to miss.
+  # The sum over items is 0 for a query without targets, where `1 - sum` would be 1.
   missed = share * -jnp.expm1(chance)
   epsilon = jnp.asarray(epsilon).astype(query.dtype)
   return _cross_entropy(query, worth, z) + epsilon * jnp.sum(missed)
@@ -122,50 +123,55 @@ def xe_ndcg(
   *,
   where: ArrayLike | None = None,
   key: Array | None = None,
+  gain: Gain = gains.linear,
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
   """XE-NDCG: the cross entropy of softened gains and softmax, a convex bound of nDCG.
 
-  `-sum_i p_i log(exp(z_i) / sum_j exp(z_j))`, with `p_i` the share of item `i` in
-  `sum w (2^y - u)` and `z = s / temperature`; `u` is 1/2, or uniform on [0, 1) for each item if
-  there is a key.
+  `-sum_i p_i log(exp(z_i) / sum_j exp(z_j))`, where `z = s / temperature`, and `p_i` is the share
+  of item `i` in `sum_j w_j (g(y_j) + 1 - u_j)`, with gain `g`. Without a key, all `u_j` are 1/2;
+  with a key, they are independent and uniform on [0, 1). The paper uses the exponential gain
+  `2^y - 1`, which `gain=jaxrank.gains.exponential` selects, so that its targets are `2^y - u`.
 
   >>> print(f"{xe_ndcg(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
-  1.77124
+  1.62983
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    key: A PRNG key, for a new `u` each step as in the paper; the noise of an item depends on its
-      place in the batch alone.
-    weights: `[..., n]`, times the softened gain of each item.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    key: PRNG key of `u`. The paper draws `u` anew in each training step. The `u` of an item
+      depends only on the position of its query in the batch and on its column.
+    gain: Function from labels to gains.
+    weights: Factors of the softened gains, `[..., n]`; None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0; 0 if nothing is relevant.
+    Loss of each query, `[...]`, at least 0; 0 if no item is relevant.
 
   References:
     Bruch, `An alternative cross entropy loss for learning-to-rank
     <https://doi.org/10.1145/3442381.3449794>`_, 2021.
   """
   lists = scores, labels, where
-  return answer(_xe_ndcg, lists, key=key, weights=weights, temperature=temperature)
+  return answer(_xe_ndcg, lists, key=key, gain=gain, weights=weights, temperature=temperature)
 
 
-def _xe_ndcg(query: ExactQuery, *, temperature: ArrayLike, weights: Array | None = None) -> Array:
-  softened = target(query, functools.partial(_softened, key=query.noise), weights)
+def _xe_ndcg(
+  query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
+) -> Array:
+  softened = target(query, functools.partial(_softened, gain=gain, key=query.noise), weights)
   some = jnp.any(query.retrieved & query.relevant(None))
   share = jnp.where(some, safe_divide(softened, jnp.sum(softened)), 0)
   return _cross_entropy(query, share, logits(query, temperature))
 
 
-def _softened(labels: Array, key: Array | None) -> Array:
+def _softened(labels: Array, gain: Gain, key: Array | None) -> Array:
   if key is None:
-    return gains.exponential(labels) + 0.5
+    return gain(labels) + 0.5
   noise = by_column(functools.partial(jax.random.uniform, dtype=labels.dtype), key, labels)
-  return gains.exponential(labels) + (1 - noise)
+  return gain(labels) + (1 - noise)
 
 
 def sampled_softmax(
@@ -174,18 +180,19 @@ def sampled_softmax(
   *,
   where: ArrayLike | None = None,
   log_q: ArrayLike | None = None,
-  hits: ArrayLike | None = None,
+  accidental_hits: ArrayLike | None = None,
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
   """Softmax over sampled candidates, such as the other items of a batch, corrected for sampling.
 
-  `softmax` of `s / temperature - log q`: the gradient is then nearly that of the softmax over the
-  whole catalogue, whatever the sampler prefers.
+  `softmax` of `s / temperature - log q`. The correction makes the gradient close to that of the
+  softmax over the whole catalogue, for any sampling distribution `q`.
 
-  In a two-tower model `scores = users @ items.T` and `labels = jnp.eye(batch)`; `log_q` is what
-  the sampler knows of the frequency of items, and `hits` shows the columns of another row that
-  hold the item of this one, `ids[:, None] == ids`.
+  A two-tower model has `scores = users @ items.T` and `labels = jnp.eye(batch)`. `log_q` is the
+  logarithm of the frequency of each item in the batches. An accidental hit is a candidate in the
+  column of another row that is the same item as the target of this row;
+  `accidental_hits = ids[:, None] == ids` marks them, where `ids` are the items of the batch.
 
   >>> users, items = jnp.array([[2.0, 0.0], [0.0, 1.0]]), jnp.array([[1.0, 0.0], [1.0, 2.0]])
   >>> log_q = jnp.log(jnp.array([0.5, 0.1]))
@@ -193,22 +200,22 @@ def sampled_softmax(
   [1.7917595  0.02670717]
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`, positive for the targets.
-    where: `[..., n]`, False on padding.
-    log_q: `[n]` or `[..., n]`, the logarithm of the probability that the sampler draws each
-      candidate, up to a constant; None if it is uniform.
-    hits: `[..., n]`, boolean, True for candidates that are a target drawn by accident; they are
-      left out unless their own label is positive.
-    weights: `[..., n]`, times the label of each item.
-    temperature: A positive number; may be traced.
+    scores: Scores of the candidates, `[..., n]`.
+    labels: Labels, `[..., n]`, positive for the targets.
+    where: Mask, `[..., n]`, False on padding; None if all candidates are valid.
+    log_q: Logarithm of the probability that the sampler draws each candidate, up to a constant,
+      `[n]` or `[..., n]`; None for a uniform sampler.
+    accidental_hits: Boolean, `[..., n]`, True for candidates that are the same item as a target.
+      The loss leaves them out, unless their own label is positive.
+    weights: Factors of the labels, `[..., n]`; None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0.
+    Loss of each query, `[...]`, at least 0.
 
   Raises:
-    TypeError: if `hits` is not boolean.
-    ValueError: if the shapes do not fit.
+    TypeError: if `accidental_hits` is not boolean.
+    ValueError: if the shapes do not match.
 
   References:
     Yi et al., `Sampling-bias-corrected neural modeling for large corpus item recommendations
@@ -216,8 +223,8 @@ def sampled_softmax(
   """
   checks.positive("temperature", temperature)
   scores, labels, where = checks.lists(scores, labels, where)
-  if hits is not None:
-    hits = checks.boolean("hits", hits, scores, "True for accidental hits")
+  if accidental_hits is not None:
+    hits = checks.boolean("accidental_hits", accidental_hits, scores, "True for accidental hits")
     where = where & ~(hits & (labels <= 0))
   scores = floating(scores)
   known = where & (scores > -jnp.inf)

@@ -1,8 +1,8 @@
-"""Losses of pairs of items, O(n^2) time in blocks of rows: O(n) memory in long lists."""
+"""Pairwise losses, in O(n^2) time and, because they compute blocks of rows, in O(n) memory."""
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -15,25 +15,29 @@ from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.ranked import Query
 from jaxrank.losses._loss import answer, logits
 
-# Pairs held in memory at a time, over all queries of a batch.
+# Number of pairs held in memory at a time, over all queries of a batch.
 _PAIRS = 2**19
 
 Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
+Items = Sequence[Array]
 
 
 def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
-  """The sum of `pair(upper, lower)` over all pairs of items, `rows` times `n` of them at a time.
+  """Sums `pair(upper, lower)` over all pairs of items, in blocks of `rows` times `n` pairs.
 
-  Each block is computed again for the gradient, so that none is kept.
+  The backward pass computes each block again, so that no block is stored.
 
   Args:
-    pair: Elementwise; any pytree of numbers.
-    items: `[n]` each; all zeros, or False, on padding, where `pair` must be 0.
-    rows: How many items meet all the others at a time.
+    pair: Elementwise function of the features of two items; returns a pytree of arrays.
+    items: Features of the items, `[n]` each. Padding is 0 or False, and `pair` must be 0 on it.
+    rows: Number of items in a block, each of which is paired with all `n` items.
+
+  Returns:
+    The sums, a pytree of scalars.
   """
 
   @jax.checkpoint
-  def block(upper):
+  def block(upper: Items) -> Any:
     lower = [x[None] for x in items]
     return jax.tree.map(jnp.sum, pair([x[:, None] for x in upper], lower))
 
@@ -45,7 +49,7 @@ def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
 
 
 def rows_of(scores: ArrayLike) -> int:
-  """How many rows of pairs to hold at a time."""
+  """Returns the number of rows of pairs to hold in memory at a time."""
   return max(1, _PAIRS // max(1, math.prod(jnp.shape(scores))))
 
 
@@ -71,7 +75,7 @@ def _mean_of_pairs(
     w.astype(query.dtype),
   )
 
-  def pair(upper, lower):
+  def pair(upper: Items, lower: Items) -> tuple[Array, Array]:
     (z, y, live, w), (other_z, other_y, other_live, _) = upper, lower
     better = live & other_live & (y > other_y)
     return jnp.where(better, w * link(margin - (z - other_z)), 0), better.astype(z.dtype)
@@ -87,7 +91,7 @@ def pairwise_logistic(
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """RankNet, also BPR: the logistic loss of pairs with different labels.
+  """RankNet, also known as BPR: the logistic loss of pairs with different labels.
 
   The mean of `w_i log(1 + exp(-(s_i - s_j) / temperature))` over the pairs with `y_i > y_j`.
 
@@ -95,14 +99,14 @@ def pairwise_logistic(
   1.25115
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`; only their order matters, and unjudged items count as 0.
-    where: `[..., n]`, False on padding.
-    weights: `[..., n]`, of the better item of each pair.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`; only their order matters, and negative ones count as 0.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    weights: Weights, `[..., n]`; that of the better item weighs the pair. None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, at least 0; 0 if all labels are equal.
+    Loss of each query, `[...]`, at least 0; 0 if all labels are equal.
 
   References:
     Burges et al., `Learning to rank using gradient descent
@@ -128,14 +132,14 @@ def pairwise_hinge(
   1.66667
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`; only their order matters, and unjudged items count as 0.
-    where: `[..., n]`, False on padding.
-    margin: By how much the better item must win; may be traced.
-    weights: `[..., n]`, of the better item of each pair.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`; only their order matters, and negative ones count as 0.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    margin: Smallest difference of scores without a loss; may be traced.
+    weights: Weights, `[..., n]`; that of the better item weighs the pair. None for 1.
 
   Returns:
-    `[...]`, at least 0; 0 if all labels are equal.
+    Loss of each query, `[...]`, at least 0; 0 if all labels are equal.
 
   References:
     Joachims, `Optimizing search engines using clickthrough data
@@ -152,23 +156,23 @@ def pairwise_soft_zero_one(
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """The share of pairs with different labels in the wrong order, made smooth.
+  """The smoothed fraction of the pairs with different labels that are in the wrong order.
 
   The mean of `w_i sigmoid(-(s_i - s_j) / temperature)` over the pairs with `y_i > y_j`: at
-  temperature 0, 1 less the ordered pair accuracy of the items retrieved.
+  temperature 0 this is one minus the ordered pair accuracy of the retrieved items.
 
   >>> print(f"{pairwise_soft_zero_one(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   0.62693
 
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`; only their order matters, and unjudged items count as 0.
-    where: `[..., n]`, False on padding.
-    weights: `[..., n]`, of the better item of each pair.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`; only their order matters, and negative ones count as 0.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    weights: Weights, `[..., n]`; that of the better item weighs the pair. None for 1.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[...]`, in [0, 1] without weights; 0 if all labels are equal.
+    Loss of each query, `[...]`, in [0, 1] without weights; 0 if all labels are equal.
 
   References:
     Yan et al., `Optimizing classifier performance via an approximation to the Wilcoxon-Mann-Whitney

@@ -12,8 +12,8 @@ from jaxrank._core.ranked import Query
 from jaxrank._core.sorting import take
 from jaxrank.losses._loss import answer, logits
 
-# Beyond so many temperatures below the best, items tie: the rounding of a logit, which is about n
-# times as large, must not reach the range of `exp`.
+# Items further below the best than this many temperatures tie. Logits are about n times as large as
+# scores in temperatures, and their rounding errors must stay small compared with 1.
 _DEEPEST = 1e6
 
 
@@ -23,20 +23,20 @@ def neural_sort(
   """NeuralSort: row `r` is a softmax whose largest entry is the item at rank `r`.
 
   `P[r, i] = softmax_i((n + 1 - 2 r) z_i - sum_j |z_i - z_j|)`, with `z = s / temperature` and `n`
-  items retrieved. `P @ gains` are soft gains by rank; an item may take several ranks. Items a
-  million temperatures below the best tie.
+  retrieved items. `P @ gains` are the soft gains by rank; an item may take several ranks. Items
+  more than a million temperatures below the best item tie.
 
   >>> print(f"{neural_sort(jnp.array([1.0, 3.0, 2.0]), temperature=0.1)[0, 1]:.4f}")
   1.0000
 
   Args:
-    scores: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[..., n, n]`, rows of sum 1; 0 in the columns of items not retrieved, and in the rows past
-    the last rank.
+    Matrices `[..., n, n]` whose rows sum to 1; columns of items that are not retrieved, and rows
+    below the last rank, are 0.
 
   References:
     Grover et al., `Stochastic optimization of sorting networks via continuous relaxations
@@ -50,19 +50,20 @@ def soft_sort(
 ) -> Array:
   """SoftSort: row `r` is a softmax of the distances to the score at rank `r`.
 
-  `P[r, i] = softmax_i(-|z_(r) - z_i|)`, with `z = s / temperature` and `z_(r)` the one at rank `r`.
+  `P[r, i] = softmax_i(-|z_(r) - z_i|)`, with `z = s / temperature` and `z_(r)` its value
+  at rank `r`.
 
   >>> print(f"{soft_sort(jnp.array([1.0, 3.0, 2.0]), temperature=0.1)[0, 1]:.4f}")
   1.0000
 
   Args:
-    scores: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    temperature: A positive number; may be traced.
+    scores: Scores of the items, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
-    `[..., n, n]`, rows of sum 1; 0 in the columns of items not retrieved, and in the rows past
-    the last rank.
+    Matrices `[..., n, n]` whose rows sum to 1; columns of items that are not retrieved, and rows
+    below the last rank, are 0.
 
   References:
     Prillo and Eisenschlos, `SoftSort <https://arxiv.org/abs/2006.16038>`_, 2020.

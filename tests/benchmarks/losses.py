@@ -240,11 +240,13 @@ def _less(metric: Callable[..., Array], **parameters) -> Loss:
 
 
 def _perturbed(scores: Array, labels: Array, where: Array, key: Array) -> Array:
-  return losses.perturbed(losses.approx_ndcg, key, samples=1)(scores, labels, where=where)
+  return losses.perturbed(losses.approx_ndcg, key, samples=1)(
+    scores, labels, where=where, gain=gains.exponential
+  )
 
 
 def _xe_ndcg(scores: Array, labels: Array, where: Array, key: Array) -> Array:
-  return losses.xe_ndcg(scores, labels, where=where, key=key)
+  return losses.xe_ndcg(scores, labels, where=where, key=key, gain=gains.exponential)
 
 
 LOSSES: dict[str, Loss] = {
@@ -261,19 +263,19 @@ LOSSES: dict[str, Loss] = {
   "softmax, gain=exponential": _plain(losses.softmax, gain=gains.exponential),
   "poly1": _plain(losses.poly1),
   "xe_ndcg, a new key each step": _xe_ndcg,
-  "unique_softmax": _plain(losses.unique_softmax),
+  "unique_softmax": _plain(losses.unique_softmax, gain=gains.exponential),
   "list_mle": _plain(losses.list_mle),
-  "approx_ndcg": _plain(losses.approx_ndcg),
+  "approx_ndcg": _plain(losses.approx_ndcg, gain=gains.exponential),
   "approx_err": _plain(losses.approx_err, max_label=4),
   "approx_ap": _plain(losses.approx_ap),
   "smooth_ap": _plain(losses.smooth_ap),
   "perturbed(approx_ndcg), a new draw each step": _perturbed,
-  "1 - ndcg, Laplace(1)": _less(jr.ndcg, ranking=jr.Laplace(1.0)),
-  "1 - ndcg, Gumbel(1)": _less(jr.ndcg, ranking=jr.Gumbel(1.0)),
+  "1 - ndcg, Laplace(1)": _less(jr.ndcg, gain=gains.exponential, ranking=jr.Laplace(1.0)),
+  "1 - ndcg, Gumbel(1)": _less(jr.ndcg, gain=gains.exponential, ranking=jr.Gumbel(1.0)),
   "1 - err, Gumbel(1)": _less(jr.err, max_label=4, ranking=jr.Gumbel(1.0)),
   "1 - average_precision, Gumbel(1)": _less(jr.average_precision, ranking=jr.Gumbel(1.0)),
   "approx_mrr": _plain(losses.approx_mrr),
-  "softrank_ndcg": _plain(losses.softrank_ndcg),
+  "softrank_ndcg": _plain(losses.softrank_ndcg, gain=gains.exponential),
   "softrank_err": _plain(losses.softrank_err, max_label=4),
   "softrank_ap": _plain(losses.softrank_ap),
   "softrank_rr": _plain(losses.softrank_rr),

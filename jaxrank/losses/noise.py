@@ -1,0 +1,89 @@
+"""The mean of any loss over scores with Gumbel noise."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank._core import arithmetic, batching, checks
+from jaxrank._core.ranked import by_column
+from jaxrank.metrics._apply import keys_of_queries
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Perturbed:
+  """The loss that `perturbed` returns; it pickles if the loss inside it does.
+
+  Attributes:
+    loss: Function `loss(scores, labels, *, where=None, ...)` from `[..., n]` to `[...]`.
+    key: PRNG key of the noise.
+    samples: Number of noise samples.
+    scale: Scale of the noise.
+  """
+
+  loss: Callable[..., Array]
+  key: Array
+  samples: int
+  scale: ArrayLike
+
+  def __post_init__(self) -> None:
+    checks.positive("samples", self.samples)
+    checks.positive("scale", self.scale)
+
+  def __call__(self, scores: ArrayLike, labels: ArrayLike, **parameters: Any) -> Array:
+    """Computes the mean of `loss(noisy_scores, labels, **parameters)` over the samples."""
+    scores = arithmetic.floating(checks.array("scores", scores))
+    scale = jnp.asarray(self.scale).astype(scores.dtype)
+
+    def sample(key: Array) -> Array:
+      return self.loss(scores + scale * _gumbel(key, scores), labels, **parameters)
+
+    return jnp.mean(jax.vmap(sample)(jax.random.split(self.key, self.samples)), axis=0)
+
+
+def perturbed(
+  loss: Callable[..., Array], key: Array, samples: int = 8, scale: ArrayLike = 1.0
+) -> Perturbed:
+  """Makes a loss that is the mean of another loss over scores with Gumbel noise.
+
+  `(1 / S) sum_s loss(scores + scale * G_s)`, where the components of the `S` samples `G_s` are
+  independent standard Gumbel variables. A metric does not need samples: `ranking=Gumbel(scale)`
+  computes its expectation under this noise exactly. `perturbed` applies to every other function
+  of scores and labels.
+
+  >>> from jaxrank.losses import approx_ndcg
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([2, 0, 1])
+  >>> noisy = perturbed(approx_ndcg, jax.random.key(0))
+  >>> print(f"{noisy(scores, labels):.2f}")
+  0.22
+
+  Args:
+    loss: Function `loss(scores, labels, *, where=None, ...)` from `[..., n]` to `[...]`.
+    key: PRNG key. The noise of an item depends only on the position of its query in the batch and
+      on its column, so that more padding does not change it.
+    samples: Number of noise samples.
+    scale: Scale of the noise, in units of the scores; may be traced.
+
+  Returns:
+    A callable that takes the arguments of `loss` and returns `[...]`.
+
+  Raises:
+    ValueError: if `samples` or `scale` is not positive.
+
+  References:
+    Bruch et al., `A stochastic treatment of learning to rank scoring functions
+    <https://doi.org/10.1145/3336191.3371844>`_, 2020.
+  """
+  return Perturbed(loss, key, samples, scale)
+
+
+def _gumbel(key: Array, like: Array) -> Array:
+  draw = functools.partial(jax.random.gumbel, dtype=like.dtype)
+  noise = batching.over_queries(lambda x, key: by_column(draw, key, x), like.ndim - 1)
+  sample: Array = noise(like, keys_of_queries(key, like))
+  return sample

@@ -1,0 +1,186 @@
+"""SoftRank losses: `1 - metric`, in expectation over Gaussian noise on the scores.
+
+The expectation is exact and deterministic: `jaxrank.Gaussian` integrates over the noise and draws
+no samples. Every other metric gives a loss in the same way, for example
+`1 - jaxrank.rbp(scores, labels, ranking=jaxrank.Gaussian(1.0))`. A query without relevant items
+has loss 1 and gradient 0.
+"""
+
+from typing import Literal
+
+import jax.numpy as jnp  # noqa: F401, the doctests use it
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import discounts, gains
+from jaxrank._core.types import Cutoff, Discount, Gain, Ranking
+from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
+from jaxrank.rankings.perturbed import Gaussian
+
+
+def softrank_ndcg(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  gain: Gain = gains.linear,
+  discount: Discount = discounts.logarithmic,
+  weights: ArrayLike | None = None,
+  ranking: Ranking = Gaussian(1.0),
+) -> Array:
+  """SoftNDCG, the loss of SoftRank: one minus the expected nDCG under Gaussian noise.
+
+  `1 - E nDCG@k(s + t e)`, where the components of `e` are independent standard normal variables
+  and `t` is the temperature of the ranking. The paper uses the exponential gain `2^y - 1`, which
+  `gain=jaxrank.gains.exponential` selects. It also approximates the distribution of a rank by
+  treating the comparisons of an item with the other items as independent; this function computes
+  the expectation exactly.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([2, 0, 1])
+  >>> print(f"{softrank_ndcg(scores, labels):.5f}")
+  0.14011
+
+  Args:
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    k: Cut-off rank; None for the whole list.
+    gain: Function from labels to gains.
+    discount: Function from 1-based ranks to weights, one of `jaxrank.discounts`.
+    weights: Factors of the gains, `[..., n]`, such as inverse propensities; None for 1.
+    ranking: Smooth ranking. The temperature of `Gaussian` is the standard deviation of the noise.
+
+  Returns:
+    Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.
+
+  References:
+    Taylor et al., `SoftRank: optimizing non-smooth rank metrics
+    <https://doi.org/10.1145/1341531.1341544>`_, 2008.
+  """
+  return 1 - ndcg(
+    scores,
+    labels,
+    where=where,
+    k=k,
+    gain=gain,
+    discount=discount,
+    weights=weights,
+    ranking=ranking,
+  )
+
+
+def softrank_err(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  max_label: ArrayLike,
+  ranking: Ranking = Gaussian(1.0),
+) -> Array:
+  """One minus the expected reciprocal rank (ERR), in expectation under Gaussian noise.
+
+  `1 - E ERR@k(s + t e)`, where the components of `e` are independent standard normal variables
+  and `t` is the temperature of the ranking. ERR stops at item `i` with probability
+  `(2^y_i - 1) / 2^max_label`. The paper applies the method to nDCG.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([2, 0, 1])
+  >>> print(f"{softrank_err(scores, labels, max_label=4):.5f}")
+  0.84404
+
+  Args:
+    scores: Scores of the items, `[..., n]`.
+    labels: Graded labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    k: Cut-off rank; None for the whole list.
+    max_label: Largest label of the grading scale. It must be the same for all queries, so that
+      their losses are comparable; larger labels count as this one.
+    ranking: Smooth ranking. The temperature of `Gaussian` is the standard deviation of the noise.
+
+  Returns:
+    Loss of each query, `[...]`, in (0, 1]; 1, with gradient 0, if no item is relevant.
+
+  References:
+    Taylor et al., `SoftRank: optimizing non-smooth rank metrics
+    <https://doi.org/10.1145/1341531.1341544>`_, 2008; Chapelle et al., `Expected reciprocal rank
+    for graded relevance <https://doi.org/10.1145/1645953.1646033>`_, 2009.
+  """
+  return 1 - err(scores, labels, where=where, k=k, max_label=max_label, ranking=ranking)
+
+
+def softrank_ap(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  normalizer: Literal["relevant", "cutoff"] = "relevant",
+  ranking: Ranking = Gaussian(1.0),
+) -> Array:
+  """One minus the expected average precision (AP) under Gaussian noise.
+
+  `1 - E AP@k(s + t e)`, where the components of `e` are independent standard normal variables and
+  `t` is the temperature of the ranking. The paper applies the method to nDCG.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1, 0, 0])
+  >>> print(f"{softrank_ap(scores, labels):.5f}")
+  0.42530
+
+  Args:
+    scores: Scores of the items, `[..., n]`.
+    labels: Labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    k: Cut-off rank; None for the whole list.
+    rel: Smallest label of a relevant item; None if every positive label is relevant.
+    normalizer: Divisor of the sum of precisions: `"relevant"` is the number `R` of relevant
+      items, `"cutoff"` is `min(k, R)`.
+    ranking: Smooth ranking. The temperature of `Gaussian` is the standard deviation of the noise.
+
+  Returns:
+    Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.
+
+  References:
+    Taylor et al., `SoftRank: optimizing non-smooth rank metrics
+    <https://doi.org/10.1145/1341531.1341544>`_, 2008.
+  """
+  return 1 - average_precision(
+    scores, labels, where=where, k=k, rel=rel, normalizer=normalizer, ranking=ranking
+  )
+
+
+def softrank_rr(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  ranking: Ranking = Gaussian(1.0),
+) -> Array:
+  """One minus the expected reciprocal rank of the first relevant item under Gaussian noise.
+
+  `1 - E RR@k(s + t e)`, where the components of `e` are independent standard normal variables and
+  `t` is the temperature of the ranking. The paper applies the method to nDCG.
+
+  >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1, 0, 0])
+  >>> print(f"{softrank_rr(scores, labels):.5f}")
+  0.42530
+
+  Args:
+    scores: Scores of the items, `[..., n]`.
+    labels: Labels, `[..., n]`.
+    where: Mask, `[..., n]`, False on padding; None if all items are valid.
+    k: Cut-off rank, below which the first relevant item counts 0; None for the whole list.
+    rel: Smallest label of a relevant item; None if every positive label is relevant.
+    ranking: Smooth ranking. The temperature of `Gaussian` is the standard deviation of the noise.
+
+  Returns:
+    Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.
+
+  References:
+    Taylor et al., `SoftRank: optimizing non-smooth rank metrics
+    <https://doi.org/10.1145/1341531.1341544>`_, 2008.
+  """
+  return 1 - reciprocal_rank(scores, labels, where=where, k=k, rel=rel, ranking=ranking)
