@@ -482,7 +482,7 @@ def test_a_query_of_one_kind_of_target_has_no_area_whatever_the_action():
 
 def test_signatures_are_those_of_the_originals():
   assert [*inspect.signature(tm.RetrievalAUROC).parameters] == [
-    "empty_target_action", "ignore_index", "top_k", "max_fpr", "aggregation"
+    "empty_target_action", "ignore_index", "top_k", "max_fpr", "aggregation", "kwargs"
   ]  # fmt: skip
   assert inspect.signature(tm.RetrievalFallOut).parameters["empty_target_action"].default == "pos"
   assert [*inspect.signature(tm.retrieval_precision).parameters] == [

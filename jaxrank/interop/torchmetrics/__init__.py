@@ -1,0 +1,69 @@
+"""The retrieval metrics of torchmetrics, with numpy in place of torch.
+
+Names, arguments and results are those of `torchmetrics.retrieval` and of
+`torchmetrics.functional.retrieval`. The metrics take tensors, arrays of numpy and JAX, and lists.
+They return float32 scalars and arrays of numpy. Every metric averages tied scores over their
+orders, as torchmetrics does for nDCG. `docs/interop.md` lists what else differs.
+
+>>> metric = RetrievalMAP(top_k=3)
+>>> metric.update(preds=[0.2, 0.3, 0.5], target=[0, 1, 0], indexes=[0, 0, 0])
+>>> metric.update(preds=[0.1, 0.3, 0.5, 0.2], target=[0, 1, 0, 1], indexes=[1, 1, 1, 1])
+>>> print(f"{metric.compute():.4f}")
+0.5417
+>>> print(f"{retrieval_recall([0.2, 0.3, 0.5], [1, 0, 1], top_k=2):.4f}")
+0.5000
+"""
+
+from jaxrank.interop.torchmetrics.base import RetrievalMetric
+from jaxrank.interop.torchmetrics.classes import (
+  RetrievalAUROC,
+  RetrievalFallOut,
+  RetrievalHitRate,
+  RetrievalMAP,
+  RetrievalMRR,
+  RetrievalNormalizedDCG,
+  RetrievalPrecision,
+  RetrievalRecall,
+  RetrievalRPrecision,
+)
+from jaxrank.interop.torchmetrics.curves import (
+  RetrievalPrecisionRecallCurve,
+  RetrievalRecallAtFixedPrecision,
+)
+from jaxrank.interop.torchmetrics.functional import (
+  retrieval_auroc,
+  retrieval_average_precision,
+  retrieval_fall_out,
+  retrieval_hit_rate,
+  retrieval_normalized_dcg,
+  retrieval_precision,
+  retrieval_precision_recall_curve,
+  retrieval_r_precision,
+  retrieval_recall,
+  retrieval_reciprocal_rank,
+)
+
+__all__ = [
+  "RetrievalAUROC",
+  "RetrievalFallOut",
+  "RetrievalHitRate",
+  "RetrievalMAP",
+  "RetrievalMRR",
+  "RetrievalMetric",
+  "RetrievalNormalizedDCG",
+  "RetrievalPrecision",
+  "RetrievalPrecisionRecallCurve",
+  "RetrievalRPrecision",
+  "RetrievalRecall",
+  "RetrievalRecallAtFixedPrecision",
+  "retrieval_auroc",
+  "retrieval_average_precision",
+  "retrieval_fall_out",
+  "retrieval_hit_rate",
+  "retrieval_normalized_dcg",
+  "retrieval_precision",
+  "retrieval_precision_recall_curve",
+  "retrieval_r_precision",
+  "retrieval_recall",
+  "retrieval_reciprocal_rank",
+]

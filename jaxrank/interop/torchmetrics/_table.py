@@ -1,0 +1,156 @@
+"""The definition of each retrieval metric, and the way from flat rows to values."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from numpy.typing import NDArray
+
+from jaxrank import gains, metrics
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.types import Ranked
+from jaxrank.interop import _lists
+from jaxrank.metrics._apply import metric
+from jaxrank.padding import Batch, pad_buckets
+
+# Precision, recall and the cut-offs, `[max_k]` each.
+Curve: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int_]]
+
+# A few fixed lengths let other data reuse the compiled programs. The padding takes at most 3 of the
+# 4 cells of a long row.
+_LEAST = 16
+_LENGTHS = _LEAST * 4 ** np.arange(14)
+
+
+class Kind(NamedTuple):
+  """The definition of a metric, which its class and its function share.
+
+  Attributes:
+    values: A function that returns an array `[queries, ...]`. It is called as
+      `values(scores, labels, where, **own)`.
+    own: The names of the options that `values` takes.
+    lacks: The label without which a query is empty, `"positive"` or `"negative"`.
+    binary: Whether targets must be 0 or 1.
+  """
+
+  values: Callable[..., Any]
+  own: tuple[str, ...]
+  lacks: str = "positive"
+  binary: bool = True
+
+
+def _cut(metric: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
+  def values(scores: Any, labels: Any, where: Any, top_k: int | None, **own: Any) -> Any:
+    return metric(scores, labels, where=where, k=top_k, **fixed, **own)
+
+  return values
+
+
+def _precision(scores: Any, labels: Any, *, where: Any, k: int | None, adaptive_k: bool) -> Any:
+  divisor = "retrieved" if adaptive_k else "k"
+  return metrics.precision(scores, labels, where=where, k=k, divisor=divisor)
+
+
+def _r_precision(scores: Any, labels: Any, where: Any) -> Any:
+  return metrics.r_precision(scores, labels, where=where)
+
+
+def _auroc(scores: Any, labels: Any, where: Any, top_k: int | None, max_fpr: float | None) -> Any:
+  if top_k is None and max_fpr is None:
+    return metrics.auc(scores, labels, where=where)
+  return _partial_auc(scores, labels, where=where, k=top_k, max_fpr=max_fpr)
+
+
+@metric(sorts="all")
+def _partial_auc(ranked: Ranked, *, k: int | None, max_fpr: ArrayLike | None) -> Array:
+  """The area under the ROC curve of the first `k` items, up to a rate of false positives.
+
+  A tie is one straight piece of the curve, and so it is in the expected hits, rank by rank.
+  """
+  b, exact = ranked.relevant(None), ranked.exact("retrieval_auroc")
+  hits, misses = (jnp.pad(exact.hits(x)[:k], (1, 0)) for x in (b, ranked.where & ~b))
+  end = misses[-1] if max_fpr is None else jnp.asarray(max_fpr).astype(ranked.dtype) * misses[-1]
+  width = jnp.diff(jnp.minimum(misses, end))
+  rise = jnp.diff(hits) * safe_divide(width, jnp.diff(misses))
+  pairs = hits[-1] * misses[-1]
+  area = safe_divide(jnp.sum(width * (hits[:-1] + rise / 2)), pairs)
+  if max_fpr is None:
+    return area
+  # From the areas of chance and of a perfect order to 1/2 and 1 (McClish, 1989).
+  best = safe_divide(end, misses[-1])
+  chance = jnp.square(best) / 2
+  return jnp.where(pairs > 0, (1 + safe_divide(area - chance, best - chance)) / 2, 0)
+
+
+def _curves(scores: Any, labels: Any, where: Any, max_k: int, adaptive_k: bool) -> Any:
+  curve = metrics.precision_recall_curve(
+    scores, labels, where=where, max_k=_lists.roof(max_k, _LEAST), adaptive_k=adaptive_k
+  )
+  return np.stack([curve.precision, curve.recall], axis=1)[..., :max_k]
+
+
+MAP = Kind(_cut(metrics.average_precision, normalizer="retrieved"), ("top_k",))
+MRR = Kind(_cut(metrics.reciprocal_rank), ("top_k",))
+PRECISION = Kind(_cut(_precision), ("top_k", "adaptive_k"))
+RECALL = Kind(_cut(metrics.recall), ("top_k",))
+HIT_RATE = Kind(_cut(metrics.hit_rate), ("top_k",))
+FALL_OUT = Kind(_cut(metrics.fall_out), ("top_k",), lacks="negative")
+NDCG = Kind(_cut(metrics.ndcg, gain=gains.linear), ("top_k",), binary=False)
+R_PRECISION = Kind(_r_precision, ())
+AUROC = Kind(_auroc, ("top_k", "max_fpr"))
+CURVE = Kind(_curves, ("max_k", "adaptive_k"))
+
+
+def queries(indexes: np.ndarray, preds: np.ndarray, target: np.ndarray) -> list[Batch]:
+  """Groups checked rows by their index, and pads the queries to a few lengths."""
+  return pad_buckets(indexes, preds, target, lengths=_LENGTHS)
+
+
+def longest(batches: list[Batch]) -> int:
+  """Returns the number of rows of the longest query."""
+  return max(int(batch.where.sum(-1).max()) for batch in batches)
+
+
+def evaluate(kind: Kind, batches: list[Batch], own: Mapping[str, Any]) -> np.ndarray:
+  """Computes the values of all queries by ascending index, `[queries, ...]`."""
+  return _by_index(batches, [_evaluate(kind, batch, own) for batch in batches])
+
+
+def _evaluate(kind: Kind, batch: Batch, own: Mapping[str, Any]) -> np.ndarray:
+  size = len(batch.query_ids)
+  spare = ((0, _lists.roof(size, _LEAST) - size), (0, 0))
+  arrays = (np.pad(x, spare) for x in (batch.scores, batch.labels, batch.where))
+  return np.asarray(kind.values(*arrays, **own), np.float32)[:size]
+
+
+def are_empty(kind: Kind, batches: list[Batch]) -> np.ndarray:
+  """Returns which queries lack the label that the metric needs, `[queries]`."""
+  positive = kind.lacks == "positive"
+  found = [batch.where & ((batch.labels > 0) == positive) for batch in batches]
+  return ~_by_index(batches, [x.any(-1) for x in found])
+
+
+def _by_index(batches: list[Batch], values: list[np.ndarray]) -> np.ndarray:
+  order = np.argsort(np.concatenate([batch.query_ids for batch in batches]))
+  return np.concatenate(values)[order]
+
+
+def rows(preds: np.ndarray, target: np.ndarray, binary: bool) -> tuple[np.ndarray, np.ndarray]:
+  """Checks scores and labels, and returns them flat, in dtypes that the core ranks.
+
+  Raises:
+    ValueError: The metric does not take these dtypes or labels.
+  """
+  if target.dtype.kind not in "biu" and not jnp.issubdtype(target.dtype, jnp.floating):
+    raise ValueError("`target` must be a tensor of booleans, integers or floats")
+  if not jnp.issubdtype(preds.dtype, jnp.floating):
+    raise ValueError("`preds` must be a tensor of floats")
+  if binary and not np.isin(target, (0, 1)).all():
+    raise ValueError("`target` must contain `binary` values")
+  preds = preds.ravel().astype(np.float64 if preds.dtype.itemsize > 4 else np.float32)
+  # torchmetrics ranks -inf last, and jaxrank does not rank it at all.
+  preds = np.maximum(preds, np.finfo(preds.dtype).min)
+  return preds, target.ravel().astype(bool if binary else np.float32)

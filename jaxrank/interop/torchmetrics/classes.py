@@ -1,0 +1,275 @@
+"""The classes whose value is one number."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxrank.interop.torchmetrics import _table
+from jaxrank.interop.torchmetrics._options import Aggregation, EmptyTargetAction, checked
+from jaxrank.interop.torchmetrics.base import RetrievalMetric
+
+
+class _AtCutoff(RetrievalMetric[np.float32]):
+  """The base class of metrics that look at the first `top_k` items of a query."""
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction,
+    ignore_index: int | None,
+    top_k: int | None,
+    aggregation: Aggregation,
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, aggregation, **kwargs)
+    self.top_k = checked("top_k", top_k)
+
+
+class RetrievalMAP(_AtCutoff):
+  """Mean average precision: the metric aggregates `retrieval_average_precision` over queries.
+
+  >>> metric = RetrievalMAP()
+  >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{value:.4f}")
+  0.6667
+
+  Args:
+    top_k: How many of the first items count, a positive integer. None counts all items.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  kind = _table.MAP
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    top_k: int | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
+
+
+class RetrievalMRR(_AtCutoff):
+  """Mean reciprocal rank: the metric aggregates `retrieval_reciprocal_rank` over queries.
+
+  >>> metric = RetrievalMRR()
+  >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{value:.4f}")
+  0.6667
+
+  Args:
+    top_k: How many of the first items count, a positive integer. None counts all items.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  kind = _table.MRR
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    top_k: int | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
+
+
+class RetrievalPrecision(_AtCutoff):
+  """Precision: the metric aggregates `retrieval_precision` over queries.
+
+  >>> metric = RetrievalPrecision(top_k=2)
+  >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{value:.4f}")
+  0.2500
+
+  Args:
+    top_k: How many of the first items count, a positive integer. None counts all items.
+    adaptive_k: Whether `top_k` is at most the number of items. If not, the divisor is `top_k` even
+      where a query has fewer items.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  kind = _table.PRECISION
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    top_k: int | None = None,
+    adaptive_k: bool = False,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
+    self.adaptive_k = checked("adaptive_k", adaptive_k)
+
+
+class RetrievalRecall(_AtCutoff):
+  """Recall: the metric aggregates `retrieval_recall` over queries.
+
+  >>> metric = RetrievalRecall(top_k=2)
+  >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{value:.4f}")
+  0.5000
+
+  Args:
+    top_k: How many of the first items count, a positive integer. None counts all items.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  kind = _table.RECALL
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    top_k: int | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
+
+
+class RetrievalHitRate(_AtCutoff):
+  """Hit rate: the metric aggregates `retrieval_hit_rate` over queries.
+
+  >>> metric = RetrievalHitRate(top_k=2)
+  >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{value:.4f}")
+  0.5000
+
+  Args:
+    top_k: How many of the first items count, a positive integer. None counts all items.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  kind = _table.HIT_RATE
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    top_k: int | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
+
+
+class RetrievalFallOut(_AtCutoff):
+  """Fall-out: the metric aggregates `retrieval_fall_out` over queries.
+
+  A query is empty if it has no negative target, and counts as 1 by default. Lower values are
+  better.
+
+  >>> metric = RetrievalFallOut(top_k=2)
+  >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{value:.4f}")
+  1.0000
+
+  Args:
+    top_k: How many of the first items count, a positive integer. None counts all items.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  kind = _table.FALL_OUT
+  higher_is_better = False
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction = "pos",
+    ignore_index: int | None = None,
+    top_k: int | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
+
+
+class RetrievalNormalizedDCG(_AtCutoff):
+  """Normalised DCG: the metric aggregates `retrieval_normalized_dcg` over queries.
+
+  >>> metric = RetrievalNormalizedDCG()
+  >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{value:.4f}")
+  0.7500
+
+  Args:
+    top_k: How many of the first items count, a positive integer. None counts all items.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  kind = _table.NDCG
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    top_k: int | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
+
+
+class RetrievalRPrecision(RetrievalMetric[np.float32]):
+  """R-precision: the metric aggregates `retrieval_r_precision` over queries.
+
+  >>> metric = RetrievalRPrecision()
+  >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{value:.4f}")
+  0.5000
+
+  `RetrievalMetric` describes the arguments.
+  """
+
+  kind = _table.R_PRECISION
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, aggregation, **kwargs)
+
+
+class RetrievalAUROC(_AtCutoff):
+  """Area under the ROC curve: the metric aggregates `retrieval_auroc` over queries.
+
+  >>> metric = RetrievalAUROC()
+  >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{value:.4f}")
+  0.5000
+
+  Args:
+    top_k: How many of the first items count, a positive integer. None counts all items.
+    max_fpr: The rate of false positives, in (0, 1], at which the area ends. The area is then
+      standardised. None takes the whole area.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  kind = _table.AUROC
+
+  def __init__(
+    self,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    top_k: int | None = None,
+    max_fpr: float | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
+    self.max_fpr = checked("max_fpr", max_fpr)

@@ -1,0 +1,146 @@
+"""The classes of precision and recall at each cut-off."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxrank import metrics, plot
+from jaxrank.interop.torchmetrics import _table
+from jaxrank.interop.torchmetrics._options import Aggregation, EmptyTargetAction, checked
+from jaxrank.interop.torchmetrics.base import Result, RetrievalMetric
+from jaxrank.padding import Batch
+
+
+class _AtEachCutoff(RetrievalMetric[Result]):
+  """The base class of metrics that aggregate the curves of the queries into one curve."""
+
+  kind = _table.CURVE
+
+  def __init__(
+    self,
+    max_k: int | None,
+    adaptive_k: bool,
+    empty_target_action: EmptyTargetAction,
+    ignore_index: int | None,
+    aggregation: Aggregation,
+    **kwargs: Any,
+  ):
+    super().__init__(empty_target_action, ignore_index, aggregation, **kwargs)
+    self.max_k = checked("max_k", max_k)
+    self.adaptive_k = checked("adaptive_k", adaptive_k)
+
+  def _own(self, batches: list[Batch]) -> dict[str, Any]:
+    return super()._own(batches) | {"max_k": self.max_k or _table.longest(batches)}
+
+  def _result(self, values: np.ndarray, empty: np.ndarray) -> Any:
+    precision, recall = super()._result(values, empty)
+    return precision, recall, np.arange(1, len(recall) + 1)
+
+
+class RetrievalPrecisionRecallCurve(_AtEachCutoff[_table.Curve]):
+  """Precision and recall at each cut-off: the metric aggregates curves over queries.
+
+  The curve of a query is that of `retrieval_precision_recall_curve`. `compute` and `forward` return
+  the precisions, the recalls and the cut-offs, `[max_k]` each.
+
+  >>> metric = RetrievalPrecisionRecallCurve(max_k=2)
+  >>> rows = [0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], [0, 0, 0, 1, 1]
+  >>> precision, recall, top_k = metric(*rows)
+  >>> print(precision.round(4), recall.round(4), top_k)
+  [0.5  0.25] [0.5 0.5] [1 2]
+
+  Args:
+    max_k: The last cut-off, a positive integer. None takes the length of the longest query.
+    adaptive_k: Whether a cut-off is at most the number of items of the query.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  def __init__(
+    self,
+    max_k: int | None = None,
+    adaptive_k: bool = False,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(max_k, adaptive_k, empty_target_action, ignore_index, aggregation, **kwargs)
+
+  def plot(self, curve: Any = None, ax: Any = None) -> tuple[Any, Any]:
+    """Draws a curve, with recall across and precision up.
+
+    Args:
+      curve: What `compute` or `forward` returned. None draws the curve of all rows so far.
+      ax: The axes of matplotlib to draw on. None makes a new figure.
+
+    Returns:
+      The figure and the axes.
+
+    Raises:
+      ModuleNotFoundError: matplotlib is not installed.
+    """
+    figure, ax = plot.precision_recall(self.compute() if curve is None else curve, ax=ax)
+    ax.set_title(type(self).__name__)
+    return figure, ax
+
+
+class RetrievalRecallAtFixedPrecision(_AtEachCutoff[tuple[np.float32, np.integer[Any]]]):
+  """Recall at fixed precision: the metric looks for the best recall of the aggregated curve.
+
+  Only cut-offs count where the aggregated precision is at least `min_precision`. `compute` and
+  `forward` return the recall, and the largest cut-off that attains it. The recall is 0, at the last
+  cut-off, if no relevant item is found at that precision.
+
+  >>> metric = RetrievalRecallAtFixedPrecision(min_precision=0.4)
+  >>> recall, k = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
+  >>> print(f"{recall:.2f} at {k}")
+  0.50 at 1
+
+  Args:
+    min_precision: The precision to keep, a float in [0, 1].
+    max_k: The last cut-off, a positive integer. None takes the length of the longest query.
+    adaptive_k: Whether a cut-off is at most the number of items of the query.
+
+  `RetrievalMetric` describes the other arguments.
+  """
+
+  def __init__(
+    self,
+    min_precision: float = 0.0,
+    max_k: int | None = None,
+    adaptive_k: bool = False,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    aggregation: Aggregation = "mean",
+    **kwargs: Any,
+  ):
+    super().__init__(max_k, adaptive_k, empty_target_action, ignore_index, aggregation, **kwargs)
+    self.min_precision = checked("min_precision", min_precision)
+
+  def _result(self, values: np.ndarray, empty: np.ndarray) -> Any:
+    curve = super()._result(values, empty)
+    recall, k = metrics.recall_at_fixed_precision(curve, self.min_precision)
+    return np.asarray(recall)[()], np.asarray(k)[()]
+
+  def plot(self, val: Any = None, ax: Any = None) -> tuple[Any, Any]:
+    """Draws a recall as a point, or a list of recalls as a line over steps.
+
+    Args:
+      val: A recall, what `compute` or `forward` returned, or a list of either. None draws the
+        recall of all rows so far.
+      ax: The axes of matplotlib to draw on. None makes a new figure.
+
+    Returns:
+      The figure and the axes.
+
+    Raises:
+      ModuleNotFoundError: matplotlib is not installed.
+    """
+    val = self.compute() if val is None else val
+    val = [_recall(x) for x in val] if isinstance(val, list) else _recall(val)
+    return super().plot(val, ax)
+
+
+def _recall(result: Any) -> Any:
+  return result[0] if isinstance(result, tuple) else result
