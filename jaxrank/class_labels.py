@@ -9,6 +9,7 @@ A query without a label, with a negative class or an empty row, has nothing rele
 out of every mean; so is one with every candidate masked, which is padding.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,11 +19,12 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import aggregation
-from jaxrank._core import arithmetic, batching, checks, sorting, ties
+from jaxrank._core import arithmetic, batching, checks, description, sorting, ties
+from jaxrank.measures import Measure
+from jaxrank.measures.evaluation import One
+from jaxrank.measures.grammar import one_measure
 
-Metric = Callable[..., Array]
-
-_METRIC = "a metric such as jr.ndcg, or a measure of jr.parse"
+Metric = One
 
 
 def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
@@ -91,7 +93,8 @@ def mean(
   0.75000
 
   Args:
-    metric: A function of this library, or a measure from `parse`.
+    metric: A metric, a `jaxrank.Measure` or a name such as "AP", ours or a user's; or any function
+      of `(scores, labels, *, where)` that gives one value a query.
     scores: `[..., n]`; None if candidates stand in ranked order, best first.
     query_labels: `[...]`, classes; or `[..., classes]`, rows.
     candidate_labels: `[n]` or `[..., n]`, classes; or `[n, classes]` or `[..., n, classes]`, rows.
@@ -104,9 +107,9 @@ def mean(
   Raises:
     ValueError: if shapes do not go together.
   """
-  checks.function("metric", metric, _METRIC)
+  values_of = _function("mean", metric, parameters)
   shared = relevance(query_labels, candidate_labels)
-  values = metric(_scores(scores, shared), shared, where=where, **parameters)
+  values = values_of(_scores(scores, shared), shared, where=where)
   return aggregation.aggregate(
     values, where=has_label(query_labels) & _has_candidates(shared, where)
   )
@@ -133,7 +136,8 @@ def macro_mean(
   0.75000
 
   Args:
-    metric: A function of this library, or a measure from `parse`.
+    metric: A metric, a `jaxrank.Measure` or a name such as "AP", ours or a user's; or any function
+      of `(scores, labels, *, where)` that gives one value a query.
     scores: `[..., n]`; None if candidates stand in ranked order, best first.
     query_labels: `[...]`, classes; or `[..., classes]`, rows.
     candidate_labels: `[n]` or `[..., n]`, classes; or `[n, classes]` or `[..., n, classes]`, rows.
@@ -148,7 +152,7 @@ def macro_mean(
   Raises:
     ValueError: if shapes do not go together, or `joint_absence` is asked for of classes.
   """
-  checks.function("metric", metric, _METRIC)
+  values_of = _function("macro_mean", metric, parameters)
   query, candidates = _pair(query_labels, candidate_labels)
   shared = relevance(query_labels, candidate_labels)
   scores, countable = _scores(scores, shared), _has_candidates(shared, where)
@@ -158,13 +162,13 @@ def macro_mean(
         "joint_absence needs rows of shape [queries, classes], got classes of shape "
         f"{list(query.shape)}; pass jax.nn.one_hot of them."
       )
-    values = metric(scores, shared, where=where, **parameters)
+    values = values_of(scores, shared, where=where)
     return _mean_of_classes(values, query_labels, has_label(query_labels) & countable)
 
   def of_class(present: Array, having: Array) -> Array:
     present, having = (jnp.broadcast_to(x, shared.shape) for x in (present[..., None], having))
     both = present == having if joint_absence else present & having
-    return metric(scores, both, where=where, **parameters)
+    return values_of(scores, both, where=where)
 
   present = _positive(query)
   values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, _positive(candidates))
@@ -188,7 +192,16 @@ def _weighed(values: Array, classes: Array, counted: Array) -> Array:
   first, last = ties.layout(key, sorting.MASKED)
   weights = 1 / (last - first + 1).astype(values.dtype)
   values = sorting.take(values, query)
-  return aggregation.aggregate(values, where=key > sorting.MASKED, weights=weights)
+  return aggregation.aggregate(values, where=key > sorting.MASKED, query_weights=weights)
+
+
+def _function(name: str, metric: Metric, parameters: dict[str, Any]) -> Callable[..., Array]:
+  """The metric as a function of scores, labels and mask."""
+  with checks.named(f"class_labels.{name}"):
+    if isinstance(metric, str | Measure) or description.of_metric(metric) is not None:
+      return one_measure(metric, parameters)
+    checks.function("metric", metric, "a metric such as jaxrank.ndcg, or a name such as 'AP'")
+  return functools.partial(metric, **parameters)
 
 
 def _positive(x: Array) -> Array:

@@ -13,7 +13,8 @@ FLOORS = (
   "aggregation padding validation",
   "rankings",
   "metrics",
-  "measures losses class_labels ranks",
+  "measures ranks",
+  "losses class_labels",
   "chance corpus letor plot sharded streaming",
   "interop",
 )

@@ -8,8 +8,9 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core.arithmetic import safe_sqrt
-from jaxrank._core.types import Ranking
-from jaxrank.chance.null import Measures, asked, draws, moments_of, null_of, retrieved_by
+from jaxrank._core.ranked import Ranking
+from jaxrank.chance.null import draws, moments_of, null_of, retrieved_by, statistic
+from jaxrank.measures.evaluation import Measures
 from jaxrank.rankings.exact import Exact
 
 # An expectation so many roundings from 1 leaves no room above chance.
@@ -45,7 +46,7 @@ def expected(
   {'P@2': '0.25000', 'AP': '0.52083'}
 
   Args:
-    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
     labels: `[..., n]`.
     where: `[..., n]`, False on padding.
     retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
@@ -60,8 +61,9 @@ def expected(
     NoClosedFormError: if only samples could tell, and there is no key.
     TypeError: for parameters next to names, which have their own.
   """
-  ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return ask.named(moments_of(ask, null, count=1)[0])
+  of = statistic("expected", measures, parameters)
+  null = null_of(of, labels, where, retrieved, key, samples)
+  return of.named(moments_of(of, null, count=1)[0])
 
 
 def std(
@@ -84,7 +86,7 @@ def std(
   0.25000
 
   Args:
-    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
     labels: `[..., n]`.
     where: `[..., n]`, False on padding.
     retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
@@ -99,8 +101,9 @@ def std(
     NoClosedFormError: if only samples could tell, and there is no key.
     TypeError: for parameters next to names, which have their own.
   """
-  ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return ask.named(moments_of(ask, null)[1])
+  of = statistic("std", measures, parameters)
+  null = null_of(of, labels, where, retrieved, key, samples)
+  return of.named(moments_of(of, null)[1])
 
 
 def variance(
@@ -120,7 +123,7 @@ def variance(
   0.06250
 
   Args:
-    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
     labels: `[..., n]`.
     where: `[..., n]`, False on padding.
     retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
@@ -135,8 +138,9 @@ def variance(
     NoClosedFormError: if only samples could tell, and there is no key.
     TypeError: for parameters next to names, which have their own.
   """
-  ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return ask.named(map(jnp.square, moments_of(ask, null)[1]))
+  of = statistic("variance", measures, parameters)
+  null = null_of(of, labels, where, retrieved, key, samples)
+  return of.named(map(jnp.square, moments_of(of, null)[1]))
 
 
 def adjusted(
@@ -161,7 +165,7 @@ def adjusted(
   -0.04348
 
   Args:
-    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
     scores: `[..., n]`.
     labels: `[..., n]`.
     where: `[..., n]`, False on padding.
@@ -184,10 +188,10 @@ def adjusted(
     # Times 0, so that NaN stays.
     return jnp.where(none, (value - mean) * 0, (value - mean) / jnp.where(none, 1, room))
 
-  ask = asked(measures, parameters)
-  values = ask(scores, labels, where=where, ranking=ranking)
-  null = null_of(labels, where, retrieved_by(scores), key, samples, values)
-  return ask.named(map(adjust, values, *moments_of(ask, null, count=1)))
+  of = statistic("adjusted", measures, parameters)
+  values = of.values(scores, labels, where, ranking)
+  null = null_of(of, labels, where, retrieved_by(scores), key, samples, values)
+  return of.named(map(adjust, values, *moments_of(of, null, count=1)))
 
 
 def z_score(
@@ -211,7 +215,7 @@ def z_score(
   1.73205
 
   Args:
-    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
     scores: `[..., n]`.
     labels: `[..., n]`.
     where: `[..., n]`, False on padding.
@@ -232,10 +236,10 @@ def z_score(
     never = deviation == 0
     return (value - mean) * jnp.where(never, 0, 1 / jnp.where(never, 1, deviation))
 
-  ask = asked(measures, parameters)
-  values = ask(scores, labels, where=where, ranking=ranking)
-  null = null_of(labels, where, retrieved_by(scores), key, samples, values)
-  return ask.named(map(standardise, values, *moments_of(ask, null)))
+  of = statistic("z_score", measures, parameters)
+  values = of.values(scores, labels, where, ranking)
+  null = null_of(of, labels, where, retrieved_by(scores), key, samples, values)
+  return of.named(map(standardise, values, *moments_of(of, null)))
 
 
 def sampled(
@@ -260,7 +264,7 @@ def sampled(
   True
 
   Args:
-    measures: A metric, a measure, or names and measures as `evaluate` takes them.
+    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
     labels: `[..., n]`.
     key: A PRNG key; each query has orders of its own.
     samples: How many orders are sampled, at once.
@@ -287,5 +291,6 @@ def sampled(
     margins = (errors / samples**0.5 * x for x in (deviation, safe_sqrt(unsure)))
     return Sampled(mean, next(margins), variance, next(margins))
 
-  ask, null = asked(measures, parameters), null_of(labels, where, retrieved, key, samples)
-  return ask.named(map(summarise, draws(ask, null)))
+  of = statistic("sampled", measures, parameters)
+  null = null_of(of, labels, where, retrieved, key, samples)
+  return of.named(map(summarise, draws(of, null)))

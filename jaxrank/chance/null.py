@@ -1,7 +1,8 @@
-"""Chance as a question: a metric asked of queries in which all retrieved items tie."""
+"""Queries in a random order, and the moments of measures over all orders."""
 
+import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -10,11 +11,15 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks, sorting
-from jaxrank.chance.shuffled import NoClosedFormError, Shuffled
-from jaxrank.measures import Measure, evaluate, parse
-
-Measures = Callable[..., Any] | str | Iterable[str | Measure]
+from jaxrank._core import checks, description, recorder, sorting
+from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.description import Kernel
+from jaxrank._core.ranked import Ranking
+from jaxrank.chance.shuffled import NoClosedFormError, Shuffled, ShuffledQuery
+from jaxrank.measures.evaluation import Measures, evaluate_calls
+from jaxrank.measures.grammar import one_measure, parse
+from jaxrank.measures.measure import Measure
+from jaxrank.rankings.exact import Exact
 
 
 class Null(NamedTuple):
@@ -27,56 +32,55 @@ class Null(NamedTuple):
   samples: int
 
 
-class Asked(NamedTuple):
-  """What to ask: a metric with its parameters, or measures, in one call."""
+class Statistic(NamedTuple):
+  """Measures, and whether the caller wants their values by name."""
 
-  function: Callable[..., Any]
-  measures: tuple[Measure, ...] | None
+  measures: tuple[Measure, ...]
+  by_name: bool
 
-  def __call__(self, scores: Any, labels: Any, **how: Any) -> list[Array]:
-    """The values `[...]` of each."""
-    found = self.function(scores, labels, **how)
-    values = [found] if self.measures is None else [found[x.name] for x in self.measures]
-    if not all(isinstance(value, Array) for value in values):
-      raise TypeError("chance takes metrics with one value per query, not curves.")
-    return values
+  def values(self, scores: Any, labels: Any, where: Any, ranking: Ranking = Exact()) -> list[Array]:
+    """The values `[...]` of each measure."""
+    found = evaluate_calls(self.measures, scores, labels, where, ranking)
+    return [x.value for x in found]
 
   def named(self, values: Iterable[Any]) -> Any:
-    """By name, or the one value of a metric that has none."""
-    if self.measures is None:
+    """Values by name, or the one value of a lone metric or measure."""
+    if not self.by_name:
       return next(iter(values))
     return {measure.name: value for measure, value in zip(self.measures, values, strict=True)}
 
 
-def asked(measures: Measures, parameters: dict[str, Any]) -> Asked:
-  """Reads what the caller wants to know of."""
-  if "ranking" in parameters:
-    raise TypeError("ranking: chance has its own, the random order; leave it out.")
-  if callable(measures) and not isinstance(measures, Measure):
-    return Asked(functools.partial(measures, **parameters), None)
-  if parameters:
-    raise TypeError(
-      f"{', '.join(parameters)}: parameters go with a metric such as jaxrank.ndcg; those of a "
-      "name are part of it, as in nDCG@10."
-    )
-  if isinstance(measures, Measure):
-    return Asked(lambda *lists, **how: evaluate([measures], *lists, **how)[measures.name], None)
-  return _evaluated(parse(measures))
-
-
-def _evaluated(measures: tuple[Measure, ...]) -> Asked:
-  return Asked(functools.partial(evaluate, measures), measures)
+def statistic(function: str, measures: Measures, parameters: Mapping[str, Any]) -> Statistic:
+  """Reads what the caller wants to know of: a metric with parameters, a measure, or several."""
+  with checks.named(f"chance.{function}"):
+    if "ranking" in parameters:
+      raise TypeError("ranking: chance has its own, the random order; leave it out.")
+    if description.of_metric(measures) is not None:
+      return Statistic((one_measure(measures, parameters),), by_name=False)
+    if parameters:
+      raise TypeError(
+        f"{', '.join(parameters)}: parameters go with a metric such as jaxrank.ndcg; those of a "
+        "name are part of it, as in nDCG@10."
+      )
+    return Statistic(parse(measures), by_name=not isinstance(measures, Measure))
 
 
 def null_of(
-  labels: Any, where: Any, retrieved: Any, key: Any, samples: int, values: Any = None
+  of: Statistic,
+  labels: Any,
+  where: Any,
+  retrieved: Any,
+  key: Any,
+  samples: int,
+  values: Any = None,
 ) -> Null:
   """Checked, and as wide as `values`."""
   labels = checks.array("labels", labels)
   dtype = jnp.result_type(*jax.tree.leaves(values) or [jnp.float32])
-  scores = jnp.zeros_like(labels, dtype)
+  subtopics = any(measure.description.subtopics for measure in of.measures)
+  scores = jnp.zeros_like(labels[..., 0] if subtopics else labels, dtype)
   if retrieved is not None:
-    retrieved = checks.boolean("retrieved", retrieved, labels, "False for items at no rank")
+    retrieved = checks.boolean("retrieved", retrieved, scores, "False for items at no rank")
     scores = jnp.where(retrieved, scores, -jnp.inf)
   return Null(scores, labels, where, key, checks.count("samples", samples, 2))
 
@@ -88,38 +92,65 @@ def retrieved_by(scores: Any) -> Any:
   return ~np.isneginf(np.asarray(scores))
 
 
-def moments_of(ask: Asked, null: Null, count: int = 2) -> tuple[list[Array], ...]:
+def moments_of(of: Statistic, null: Null, count: int = 2) -> tuple[list[Array], ...]:
   """Mean and standard deviation of each value, or the mean alone."""
+  moments = [_moments(measure, null, count) for measure in of.measures]
+  return tuple(list(values) for values in zip(*moments, strict=True))
+
+
+def _moments(measure: Measure, null: Null, count: int) -> tuple[Array, ...]:
   try:
-    return _closed_form(ask, null, count)
+    return _closed_form(measure, null, count)
   except NoClosedFormError:
     if null.key is None:
       raise
-  if ask.measures and len(ask.measures) > 1:
-    each = [moments_of(_evaluated((measure,)), null, count) for measure in ask.measures]
-    return tuple([value for (value,) in moment] for moment in zip(*each, strict=True))
-  (values,) = draws(ask, null)
-  return ([jnp.mean(values, axis=0)], [jnp.std(values, axis=0, ddof=1)])[:count]
+  (values,) = draws(Statistic((measure,), by_name=False), null)
+  return (jnp.mean(values, axis=0), jnp.std(values, axis=0, ddof=1))[:count]
 
 
-def _closed_form(ask: Asked, null: Null, count: int) -> tuple[list[Array], ...]:
-  def values(spread):
-    return ask(null.scores, null.labels, where=null.where, ranking=Shuffled(spread))
-
-  if count == 1:
-    return (values(None),)
-  mean, slope = jax.jvp(values, (jnp.float32(0),), (jnp.float32(1),))
-  # A NaN has slope 0, and fewer is better where it is negative.
-  pairs = zip(mean, slope, strict=True)
-  return mean, [jnp.where(jnp.isnan(m), m, jnp.abs(s)) for m, s in pairs]
+def _closed_form(measure: Measure, null: Null, count: int) -> tuple[Array, ...]:
+  about, parameters, _ = measure.call()
+  of_moments = dataclasses.replace(about, kernel=_Moments(about.kernel, count))
+  call = Call(of_moments, parameters, None)
+  (found,) = apply_calls([call], null.scores, null.labels, null.where, Shuffled())
+  moments: tuple[Array, ...] = found.value
+  return moments
 
 
-def draws(ask: Asked, null: Null) -> list[Array]:
+@dataclasses.dataclass(frozen=True)
+class _Moments:
+  """The kernel of the moments of a metric over all orders."""
+
+  kernel: Kernel
+  count: int
+
+  def __call__(self, query: ShuffledQuery, **parameters: Any) -> tuple[Array, ...]:
+    kernel = functools.partial(self.kernel, **parameters)
+    mean = kernel(query)
+    slopes = recorder.slopes(kernel, query)
+    if slopes is None:
+      raise NoClosedFormError(
+        "the metric is not affine in the answers of the ranking, so that its mean by chance has no "
+        "closed form; pass key=jax.random.key(0) to sample it."
+      )
+    if self.count == 1:
+      return (mean,)
+    if len(slopes) > 1:
+      raise NoClosedFormError(
+        f"the metric asks the ranking {len(slopes)} questions, whose covariances by chance have no "
+        "closed form; pass key=jax.random.key(0) to sample its variance."
+      )
+    deviation = query.deviation(slopes[0]) if slopes else jnp.zeros_like(mean)
+    return mean, deviation
+
+
+def draws(of: Statistic, null: Null) -> list[Array]:
   """The values of random orders, `[samples, ...]` each."""
   column = jnp.zeros_like(null.scores) + sorting.slots(null.scores).astype(null.scores.dtype)
 
-  def draw(key):
+  def draw(key: Array) -> list[Array]:
     order = jax.random.permutation(key, column, axis=-1, independent=True)
-    return ask(order + null.scores, null.labels, where=null.where)
+    return of.values(order + null.scores, null.labels, null.where)
 
-  return jax.vmap(draw)(jax.random.split(checks.prng_key(null.key), null.samples))
+  keys = jax.random.split(checks.prng_key(null.key), null.samples)
+  return jax.vmap(draw)(keys)  # type: ignore[no-any-return]

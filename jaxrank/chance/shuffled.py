@@ -1,17 +1,15 @@
-"""The ranking in a random order, which answers with means and standard deviations.
+"""The ranking in a random order, which answers with means and knows their standard deviations.
 
-Kernels are affine in what they ask of a ranking. So one that answers each question with its mean,
-plus a number times its standard deviation, makes every metric its mean plus that number times its
-standard deviation, up to a sign.
+A kernel that is affine in what it asks has the mean of its value at the means of the answers. Of a
+single answer the standard deviation follows, too: times the slope.
 
 Variances are sums of squares, never a difference of moments: they are exactly 0 where no order
 can differ, and keep their digits in float32.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -19,79 +17,143 @@ from jax import Array, lax
 from jaxrank import discounts
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide, safe_sqrt
-from jaxrank._core.ranked import Pairs, Query
+from jaxrank._core.ranked import Pairs, Ranked, Ranking, UnansweredError, within
+from jaxrank._core.recorder import Slope
 from jaxrank._core.types import Cutoff, Discount, pytree
 from jaxrank.rankings.exact import Exact
 
 
-class NoClosedFormError(ValueError):
-  """A moment that is known by sampling only, which needs a key."""
+class NoClosedFormError(UnansweredError):
+  """A moment by chance that is known by sampling only, which needs a key."""
 
 
-class ShuffledQuery(Query):
-  """A query in random order, whose answers are means plus `spread` times standard deviations.
+class ShuffledQuery(Ranked):
+  """A query in random order, whose answers are means.
 
   Nothing is sorted: what is at -inf stands at no rank, and other scores do not matter.
   """
 
-  def __init__(self, spread: Array | None, *query: Any):
+  name = "the random order of chance"
+
+  def __init__(self, *query: Any):
     super().__init__(*query)
-    self.spread = spread
     self.size = self.count(self.retrieved)
     self.ranks = jnp.arange(1, self.n + 1, dtype=self.dtype)
     self.taken = self.ranks <= self.size
 
-  def _around(self, mean: Array, deviation: Callable[[], Array]) -> Array:
-    if self.spread is None:
-      return mean
-    return mean + self.spread.astype(self.dtype) * deviation()
+  def deviation(self, asked: Slope) -> Array:
+    """The standard deviation of the answer to a question, times its slope."""
+    (kind, given), slope = asked.question, asked.slope
+    if kind == "pairs":
+      # Of concordant less discordant pairs, whose sum no order changes.
+      return jnp.abs(slope[0] - slope[1]) * self._deviation_of_balance() / 2
+    if kind == "before":
+      return self._deviation_of_before(given["w"], slope)
+    if slope.ndim or kind not in self._DEVIATIONS:
+      raise NoClosedFormError(f"the variance of {kind} by chance {_REMEDY}")
+    deviation: Array = self._DEVIATIONS[kind](self, **given)
+    return jnp.abs(slope) * deviation
+
+  def require_order(self, what: str) -> None:
+    """Nothing: an order is what is random."""
 
   def _worth(self, discount: Discount, k: Cutoff) -> Array:
     """The discount at each rank, 0 past `k`."""
     k = jnp.asarray(self.n if k is None else k).astype(self.dtype)
     return jnp.where(self.taken & (self.ranks <= k), discount(self.ranks), 0)
 
-  def expect(self, w: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`sum w_i d(r_i)`."""
-    w, worth = jnp.where(self.retrieved, w.astype(self.dtype), 0), self._worth(discount, k)
+  def expect(
+    self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
+  ) -> Array:
+    """`sum_i w_i d(r_i)`: a rank among `m` items is uniform on those that an item can take."""
+    w = self.weighted(w)
+    if among is None:
+      worth = self._worth(discount, k)
+      return safe_divide(self._sum(w), self.size) * jnp.sum(worth)
+    inside, outside, ranks = self._among(among)
+    worth = self._discounts(discount, k)
+    means = (self._mean_over(worth, ranks), self._mean_over(worth, ranks + 1))
+    return self._sum(w * inside) * means[0] + self._sum(w * outside) * means[1]
 
-    def deviation():
+  def _sum(self, w: Array) -> Array:
+    return jnp.sum(jnp.where(self.retrieved, w, 0))
+
+  def _among(self, among: Array) -> tuple[Array, Array, Array]:
+    """Retrieved items of a mask, the others, and how many the former are."""
+    inside = self.retrieved & among
+    return (
+      inside.astype(self.dtype),
+      (self.retrieved & ~among).astype(self.dtype),
+      jnp.sum(inside, dtype=self.dtype),
+    )
+
+  def _discounts(self, discount: Discount, k: Cutoff) -> Array:
+    """The discount at the ranks 1 to n + 1, 0 past `k`."""
+    ranks = jnp.arange(1, self.n + 2, dtype=self.dtype)
+    return jnp.where(within(ranks, k), discount(ranks), 0)
+
+  def _mean_over(self, worth: Array, size: Array) -> Array:
+    ranks = jnp.arange(1, worth.size + 1, dtype=self.dtype)
+    return safe_divide(jnp.sum(jnp.where(ranks <= size, worth, 0)), size)
+
+  def _deviation_of_expect(
+    self, *, w: Array, discount: Discount, k: Cutoff, among: Array | None
+  ) -> Array:
+    """The root of `sum_ij w_i w_j Cov(d(r_i), d(r_j))`.
+
+    Two items of `m` that are ranked among themselves have covariance `-V / (m - 1)`, with the
+    variance `V` over `m` ranks. Two that are ranked among `m` others have `V / (m + 2)`, with the
+    variance over `m + 1` ranks. An item of the mask and one outside are independent.
+    """
+    w = jnp.where(self.retrieved, self.weighted(w), 0)
+    if among is None:
       free = safe_sqrt(safe_divide(jnp.ones_like(self.size), self.size - 1))
-      return free * _spread(w, self.retrieved) * _spread(worth, self.taken)
-
-    return self._around(safe_divide(jnp.sum(w), self.size) * jnp.sum(worth), deviation)
+      return free * _spread(w, self.retrieved) * _spread(self._worth(discount, k), self.taken)
+    inside, outside, size = self._among(among)
+    worth = self._discounts(discount, k)
+    ranks = jnp.arange(1, worth.size + 1, dtype=self.dtype)
+    free = safe_sqrt(safe_divide(jnp.ones_like(size), size - 1))
+    own = free * _spread(w, inside > 0) * _spread(worth, ranks <= size)
+    other = jnp.square(_spread(worth, ranks <= size + 1)) / (size + 1)
+    v = w * outside
+    squares = (size + 1) * jnp.sum(jnp.square(v)) + jnp.square(jnp.sum(v))
+    return safe_sqrt(jnp.square(own) + other * squares / (size + 2))
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`d(r)` of the first relevant item."""
-    worth = self._worth(discount, k)
+    chance, _ = self._chances_of_first(b)
+    return jnp.sum(chance * self._worth(discount, k))
+
+  def _chances_of_first(self, b: Array) -> tuple[Array, Array]:
+    """The probability of each rank to hold the first relevant item, and that there is none."""
     relevant = self.count(b & self.retrieved)
     left = jnp.maximum(self.size - self.ranks + 1, 1)
     passed = jnp.cumprod(jnp.where(self.taken, jnp.maximum(1 - relevant / left, 0), 1))
     before = jnp.concatenate([jnp.ones_like(passed[:1]), passed[:-1]])
-    chance = jnp.where(self.taken, before * jnp.minimum(relevant / left, 1), 0)
+    return jnp.where(self.taken, before * jnp.minimum(relevant / left, 1), 0), passed[-1]
 
-    def deviation():
-      # From the value at rank 1, so that a value that never differs has no variance at all.
-      change, never = worth - worth[0], -worth[0]
-      mean = jnp.sum(chance * change) + passed[-1] * never
-      square = jnp.sum(chance * jnp.square(change - mean))
-      return safe_sqrt(square + passed[-1] * jnp.square(never - mean))
-
-    return self._around(jnp.sum(chance * worth), deviation)
+  def _deviation_of_first(self, *, b: Array, discount: Discount, k: Cutoff) -> Array:
+    worth = self._worth(discount, k)
+    chance, never = self._chances_of_first(b)
+    # From the value at rank 1, so that a value that never differs has no variance at all.
+    change, missed = worth - worth[0], -worth[0]
+    mean = jnp.sum(chance * change) + never * missed
+    square = jnp.sum(chance * jnp.square(change - mean))
+    return safe_sqrt(square + never * jnp.square(missed - mean))
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The precisions at the ranks of the relevant items: a quadratic form."""
     relevant, w = self.count(b & self.retrieved), self._worth(discounts.reciprocal, k)
     others = safe_divide(relevant - 1, self.size - 1)
-    mean = safe_divide(relevant, self.size) * jnp.sum(w * (1 + (self.ranks - 1) * others))
-    return self._around(mean, functools.partial(self._precision, relevant, w))
+    return safe_divide(relevant, self.size) * jnp.sum(w * (1 + (self.ranks - 1) * others))
 
-  def _precision(self, relevant: Array, w: Array) -> Array:
+  def _deviation_of_precision(self, *, b: Array, k: Cutoff) -> Array:
     """The deviation of `sum_r w_r b_r + sum_{s < r} w_r b_s b_r`, with `w_r = 1 / r`, by its parts.
 
     Its pairs are `w_r = mean + a_s + a_r + q_sr` with `q` orthogonal to all that is additive
     (Hoeffding): what is linear, `w + (R - 1) a`, and `q` do not correlate.
     """
+    relevant, w = self.count(b & self.retrieved), self._worth(discounts.reciprocal, k)
     n, above = self.size, self.ranks - 1
     row = jnp.where(self.taken, above * w + jnp.sum(w) - jnp.cumsum(w), 0)
     centred = jnp.where(self.taken, row - safe_divide(jnp.sum(row), n), 0)
@@ -107,11 +169,33 @@ class ShuffledQuery(Query):
     free = safe_divide((relevant - 1) * (n - relevant - 1), (n - 2) * (n - 3))
     return safe_sqrt(linear + chance * free * jnp.sum(jnp.where(self.taken, q, 0)))
 
-  def cascade(self, stop: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+  def cascade(
+    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
+  ) -> Array:
     """`d(r)` of the item at which a user stops, over whose chances it is the mean.
 
-    That is `sum_r (d(r) - d(r + 1)) T_r`, with the chance `T_r` to stop at one of `r` items. Their
-    means and covariances grow by one item at a time, put at a random place. Items that never stop
+    That is `sum_r (d(r) - d(r + 1)) T_r`, with the probability `T_r` to stop at one of `r` items.
+    """
+    if worth is not None:
+      raise NoClosedFormError(f"the worth of the items that users reach {_REMEDY}")
+    mean, _, step = self._stopped(stop, discount, k, joint=False)
+    return jnp.sum(step * mean)
+
+  def _deviation_of_cascade(
+    self, *, stop: Array, discount: Discount, k: Cutoff, worth: Array | None
+  ) -> Array:
+    del worth
+    _, joint, step = self._stopped(stop, discount, k, joint=True)
+    products = step[:, None] * step[None, :] * joint
+    stop = jnp.where(self.retrieved, stop.astype(self.dtype), 0)
+    least = jnp.min(jnp.where(self.retrieved, stop, jnp.inf))
+    variance = 2 * jnp.sum(products) - jnp.trace(products)
+    return jnp.where(least < jnp.max(stop), safe_sqrt(variance), 0)
+
+  def _stopped(self, stop: Array, discount: Discount, k: Cutoff, joint: bool) -> Any:
+    """The mean of each `T_r`, their covariances if asked for, and what each `T_r` counts.
+
+    Means and covariances grow by one item at a time, put at a random place. Items that never stop
     anyone leave them at 0, and come first.
     """
     depth = min(k, self.n) if isinstance(k, int) else self.n
@@ -121,74 +205,79 @@ class ShuffledQuery(Query):
     some = jnp.sum(stop > 0, dtype=jnp.int32)
     length = jnp.arange(depth + 1, dtype=self.dtype)
 
-    def add(state):
-      item, mean, joint = state
+    def add(state: Any) -> Any:
+      item, mean, both = state
       p = largest[item]
       size = self.size - (some - item - 1).astype(self.dtype)
       ahead = jnp.minimum(length / size, 1)
       # What the item adds if it is among the first. Nothing is ahead of rank 0, where the roll
       # puts the last.
       more = p + (1 - p) * jnp.roll(mean, 1) - mean
-      if joint is not None:
-        joint = _add_item(joint, p, ahead, more)
-      return item + 1, mean + ahead * more, joint
+      if both is not None:
+        both = _add_item(both, p, ahead, more)
+      return item + 1, mean + ahead * more, both
 
     zero = jnp.zeros_like(length)
-    joint: Any = None if self.spread is None else zero[:, None] * zero[None, :]
-    start = (jnp.int32(0), zero, joint)
-    _, mean, joint = lax.while_loop(lambda state: state[0] < some, add, start)
+    start = (jnp.int32(0), zero, zero[:, None] * zero[None, :] if joint else None)
+    _, mean, both = lax.while_loop(lambda state: state[0] < some, add, start)
     step = jnp.concatenate([jnp.zeros_like(worth[:1]), worth - jnp.append(worth[1:], 0)])
+    return mean, both, step
 
-    def deviation():
-      products = step[:, None] * step[None, :] * joint
-      least = jnp.min(jnp.where(self.retrieved, stop, jnp.inf))
-      variance = 2 * jnp.sum(products) - jnp.trace(products)
-      return jnp.where(least < largest[0], safe_sqrt(variance), 0)
+  def before(self, w: Array) -> Array:
+    """Half of the weight of the other items is ahead of each, on average."""
+    w = jnp.where(self.retrieved, self.weighted(w), 0)
+    total = jnp.sum(w)
+    return jnp.where(self.retrieved, (total - w) / 2, jnp.where(self.where, total, 0))
 
-    return self._around(jnp.sum(step * mean), deviation)
+  def _deviation_of_before(self, w: Array, c: Array) -> Array:
+    """Of `sum_i c_i before(w)_i = sum_ij c_i w_j [j ahead of i]`.
 
-  def ahead(self, b: Array, others: Array) -> Array:
-    """Pairs of a `b` item with one of the others ahead of it (Mann and Whitney, 1947)."""
-    lost = self.where & ~self.retrieved
-    found, misses = self.count(b & self.retrieved), self.count(others & self.retrieved)
-    behind = self.count(b & lost) * (misses + self.count(others & lost) / 2)
+    Two comparisons that share an item have covariance 1 / 12 up to their sign, so that with `a_ij =
+    c_i w_j - c_j w_i` the variance is `(sum_{i < j} a_ij ** 2 + sum_i (sum_j a_ij) ** 2) / 12`.
+    """
+    w, c = (jnp.where(self.retrieved, x.astype(self.dtype), 0) for x in (w, c))
+    squares = jnp.sum(c * c) * jnp.sum(w * w) - jnp.square(jnp.sum(c * w))
+    rows = c * jnp.sum(w) - w * jnp.sum(c)
+    return safe_sqrt((jnp.maximum(squares, 0) + jnp.sum(jnp.square(rows))) / 12)
 
-    def deviation():
-      return safe_sqrt(found) * safe_sqrt(misses) * safe_sqrt((self.size + 1) / 12)
-
-    return self._around(behind + found * misses / 2, deviation)
+  def cumulative(self, w: Array) -> Array:
+    """The weight at the first ranks, which hold a random choice."""
+    mean = safe_divide(self._sum(self.weighted(w)), self.size)
+    return mean * jnp.minimum(self.ranks, self.size)
 
   def pairs(self) -> Pairs:
     """Pairs by order of scores and labels; no two of the retrieved tie (Kendall, 1945)."""
     scores = jnp.where(self.retrieved, jnp.zeros_like(self.scores), self.scores)
-    tied = Exact()(scores, self.labels, self.where).pairs()
-    key, _ = sorting.order(sorting.keys(self.labels, self.retrieved))
-    start, end = ties.layout(key, sorting.MASKED)
-    n, equal = self.size, (end - start + 1).astype(self.dtype)
-    others = jnp.where(key > sorting.MASKED, n - equal, 0)
-    differ = jnp.sum(others) / 2
-    balance = self._around(
-      jnp.zeros_like(n), lambda: safe_sqrt(jnp.sum(others * (2 * (n + equal) + 3)) / 18)
-    )
+    tied = Exact()(scores, self.given_labels, self.where).pairs()
+    differ = jnp.sum(self._others()[0]) / 2
     return Pairs(
-      concordant=tied.concordant + (differ + balance) / 2,
-      discordant=tied.discordant + (differ - balance) / 2,
-      tied_scores=tied.tied_scores - differ,
-      tied_labels=tied.tied_labels + n * (n - 1) / 2 - differ,
+      concordant=tied.concordant + differ / 2,
+      discordant=tied.discordant + differ / 2,
+      different_scores=tied.different_scores + self.size * (self.size - 1) / 2,
+      different_labels=tied.different_labels,
     )
 
-  def position(self) -> Array:
-    """None: the metric that asks for it is not affine."""
-    raise NoClosedFormError(_REMEDY.format("spearman"))
+  def _others(self) -> tuple[Array, Array]:
+    """For each retrieved item, how many have another label, and how many have its own."""
+    key, _ = sorting.order(sorting.keys(self.given_labels, self.retrieved))
+    start, end = ties.layout(key, sorting.MASKED)
+    equal = (end - start + 1).astype(self.dtype)
+    return jnp.where(key > sorting.MASKED, self.size - equal, 0), equal
 
-  def exact(self, what: str) -> "ShuffledQuery":
-    """This query, for counts of pairs."""
-    if what in ("kendall_tau", "ordered_pair_accuracy"):
-      return self
-    raise NoClosedFormError(_REMEDY.format(what))
+  def _deviation_of_balance(self) -> Array:
+    """Of the concordant less the discordant pairs."""
+    others, equal = self._others()
+    return safe_sqrt(jnp.sum(others * (2 * (self.size + equal) + 3)) / 18)
+
+  _DEVIATIONS: ClassVar[dict[str, Callable[..., Array]]] = {
+    "cascade": _deviation_of_cascade,
+    "expect": _deviation_of_expect,
+    "first": _deviation_of_first,
+    "precision": _deviation_of_precision,
+  }
 
 
-_REMEDY = "{} has no closed form under chance; pass key=jax.random.key(0) to sample it."
+_REMEDY = "has no closed form; pass key=jax.random.key(0) to sample it."
 
 
 def _add_item(joint: Array, p: Array, ahead: Array, more: Array) -> Array:
@@ -211,15 +300,13 @@ def _spread(x: Array, where: Array) -> Array:
   return scale * safe_sqrt(jnp.sum(jnp.where(where, jnp.square(x - mean), 0)))
 
 
-@pytree("spread")
-@dataclasses.dataclass(frozen=True, eq=False)
-class Shuffled:
-  """The ranking of `ShuffledQuery`; without a spread, the means alone."""
-
-  spread: Array | None = None
+@pytree()
+@dataclasses.dataclass(frozen=True)
+class Shuffled(Ranking):
+  """The ranking of `ShuffledQuery`."""
 
   def __call__(
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None
   ) -> ShuffledQuery:
-    """Shuffles one query `[n]`."""
-    return ShuffledQuery(self.spread, scores, labels, where, k)
+    """Shuffles one query."""
+    return ShuffledQuery(scores, labels, where, k)

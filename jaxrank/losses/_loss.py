@@ -1,4 +1,4 @@
-"""What the classical losses share: the wrapper of the metrics, and the logits of a query."""
+"""What the classical losses share: the way from kernels to arrays, and the logits of a query."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -8,20 +8,23 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks
-from jaxrank._core.ranked import Query, at_least_tiny
+from jaxrank._core import checks, description
+from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.ranked import at_least_tiny
 from jaxrank._core.types import Gain
-from jaxrank.metrics._apply import Question, ask
-from jaxrank.rankings.exact import Exact
+from jaxrank.rankings.exact import Exact, ExactQuery
 
 # Of the largest float: room for the sum of so many differences of logits.
 _HEADROOM = 2.0**-24
 
+Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
 
-def answer(
+
+def apply_loss(
   kernel: Callable[..., Array],
-  lists: tuple[ArrayLike, ArrayLike, ArrayLike | None],
+  lists: Lists,
   *,
+  name: str | None = None,
   ties: Literal["average", "stable", "optimistic", "pessimistic"] | None = None,
   key: Array | None = None,
   **parameters: Any,
@@ -29,17 +32,19 @@ def answer(
   """Computes `kernel(query, **parameters)` for each query of `lists`: scores, labels and mask.
 
   The queries are sorted only if `ties` is given, with ties broken by this rule. `key` gives each
-  query its `query.noise`.
+  query its `query.noise`. Messages start with `name`, by default that of the kernel's function.
   """
-  if "temperature" in parameters:
-    checks.positive("temperature", parameters["temperature"])
-  ranking = Exact(ties or "average") if key is None else Exact("random", key)
-  question = Question(kernel, parameters, None if ties else 0)
-  values: Array = ask([question], *lists, ranking)[0]
-  return values
+  about = description.of_kernel(kernel)
+  with checks.named(name or about.name):
+    if "temperature" in parameters:
+      checks.positive("temperature", parameters["temperature"])
+    ranking = Exact(ties or "average") if key is None else Exact("random", key)
+    call = Call(about, about.checked(parameters), None if ties else 0)
+    (found,) = apply_calls([call], *lists, ranking)
+  return found.value  # type: ignore[no-any-return]
 
 
-def logits(query: Query, temperature: ArrayLike) -> Array:
+def logits(query: ExactQuery, temperature: ArrayLike) -> Array:
   """Scores of the retrieved items over the temperature, finite; 0 elsewhere."""
   bound = float(jnp.finfo(query.dtype).max) * _HEADROOM
   score = jnp.where(query.retrieved, query.scores, jnp.zeros_like(query.scores))
@@ -47,7 +52,7 @@ def logits(query: Query, temperature: ArrayLike) -> Array:
   return jnp.clip(score / at_least_tiny(temperature, query.dtype), -bound, bound)
 
 
-def target(query: Query, gain: Gain, weights: Array | None) -> Array:
+def target(query: ExactQuery, gain: Gain, weights: Array | None) -> Array:
   """Gains times weights of the retrieved items; 0 elsewhere."""
   return jnp.where(query.retrieved, query.gain(gain, weights), 0)
 

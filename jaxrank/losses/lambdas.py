@@ -1,8 +1,8 @@
 """Losses of pairs weighed by what swapping them does to a metric: LambdaRank and LambdaLoss."""
 
-import inspect
+import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +11,19 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains, metrics
 from jaxrank._core import checks
+from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.description import Description
+from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
-from jaxrank._core.types import Discount, Gain
+from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.losses import swaps
-from jaxrank.losses._loss import answer, logits
-from jaxrank.losses.pairwise import Lists, rows_of, total
-from jaxrank.losses.swaps import Swap
-from jaxrank.rankings.exact import ExactQuery
+from jaxrank.losses._loss import apply_loss, logits
+from jaxrank.losses.pairwise import Items, rows_of, total
+from jaxrank.losses.swaps import Features, Swap
+from jaxrank.measures.evaluation import One
+from jaxrank.measures.grammar import one_measure
+from jaxrank.rankings.exact import Exact, ExactQuery
 
 
 def lambda_rank(
@@ -26,7 +31,7 @@ def lambda_rank(
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  metric: Callable[..., Any] = metrics.ndcg,
+  metric: One = metrics.ndcg,
   temperature: ArrayLike = 1.0,
   **parameters: Any,
 ) -> Array:
@@ -38,25 +43,27 @@ def lambda_rank(
 
   >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])
   >>> print(f"{lambda_rank(scores, labels):.5f}")
-  0.75969
+  0.57887
   >>> print(f"{lambda_rank(scores, labels, metric=metrics.err, max_label=2):.5f}")
   0.87125
 
   Args:
     scores: `[..., n]`.
-    labels: `[..., n]`.
+    labels: `[..., n]`, or `[..., n, subtopics]` for a metric of diversity.
     where: `[..., n]`, False on padding.
-    metric: A metric such as `jaxrank.ndcg`, higher is better: any of graded or binary relevance,
-      and `auc`.
+    metric: A metric, a `jaxrank.Measure`, or a name such as `"nDCG@10"`; of this library, or made
+      by `jaxrank.metric`. It must be affine in the answers to its questions, as all metrics of
+      binary and graded relevance are, `auc`, and those of diversity.
     temperature: A positive number; may be traced.
-    **parameters: Those of the metric, such as `k=10`.
+    **parameters: Those of the metric, such as `k=10`, unless it is a measure or a name.
 
   Returns:
     `[...]`, at least 0.
 
   Raises:
-    TypeError: if the metric does not take the parameters.
-    ValueError: if the change of the metric is not known.
+    TypeError: for what is no metric, or a parameter that it does not take.
+    ValueError: if the metric is not affine, as correlations and interpolated precision are not, or
+      if a swap of two items changes more than O(1) a pair can tell; by the name of the metric.
 
   References:
     Burges, `From RankNet to LambdaRank to LambdaMART: an overview
@@ -64,20 +71,26 @@ def lambda_rank(
     2010; Donmez et al., `On the local optimality of LambdaRank
     <https://doi.org/10.1145/1571941.1572021>`_, 2009.
   """
-  if metric not in swaps.SWAPS:
-    known = ", ".join(sorted(known.__name__ for known in swaps.SWAPS))
-    raise ValueError(f"metric must be one of jaxrank's {known}; got {metric!r}.")
-  given = _own(metric).bind(**parameters)
-  given.apply_defaults()
-  lists = scores, labels, where
-  return _lambda(swaps.SWAPS[metric], lists, temperature=temperature, **given.arguments)
+  with checks.named("lambda_rank"):
+    checks.positive("temperature", temperature)
+    measure = one_measure(metric, parameters)
+    about, given, _ = measure.call()
+    swapped = dataclasses.replace(about, kernel=_LambdaRank(about, rows_of(scores)))
+    call = Call(swapped, given | {"temperature": temperature}, None)
+    (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
+  return found.value  # type: ignore[no-any-return]
 
 
-def _own(metric: Callable[..., Any]) -> inspect.Signature:
-  shared = ("scores", "labels", "where", "ranking")
-  signature = inspect.signature(metric)
-  own = [p for name, p in signature.parameters.items() if name not in shared]
-  return signature.replace(parameters=own)
+@dataclasses.dataclass(frozen=True)
+class _LambdaRank:
+  """The kernel of `lambda_rank` for a metric."""
+
+  metric: Description
+  rows: int
+
+  def __call__(self, query: ExactQuery, *, temperature: ArrayLike, **parameters: Any) -> Array:
+    swaps_ = swaps.of_metric(query, self.metric, **parameters)
+    return _sum_of_swaps(query, swaps_, temperature, self.rows)
 
 
 def lambda_ndcg(
@@ -86,9 +99,9 @@ def lambda_ndcg(
   *,
   where: ArrayLike | None = None,
   k: int | Array | None = None,
-  scheme: str = "lambdarank",
+  scheme: Literal["lambdarank", "ndcg2", "ndcg2++"] = "lambdarank",
   mu: ArrayLike = 10.0,
-  gain: Gain = gains.exponential,
+  gain: Gain = gains.linear,
   discount: Discount = discounts.logarithmic,
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
@@ -107,9 +120,9 @@ def lambda_ndcg(
   >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])
   >>> for scheme in ("lambdarank", "ndcg2", "ndcg2++"):
   ...   print(f"{lambda_ndcg(scores, labels, scheme=scheme):.5f}")
-  0.75969
-  0.58570
-  6.61667
+  0.57887
+  0.51824
+  5.76132
 
   Args:
     scores: `[..., n]`.
@@ -118,7 +131,7 @@ def lambda_ndcg(
     k: Cut-off of the nDCG.
     scheme: The weight of a pair, see above.
     mu: The weight of the one in the other in `"ndcg2++"`; may be traced.
-    gain: Maps labels to gains.
+    gain: Maps labels to gains; the paper takes `gains.exponential`.
     discount: Maps 1-based ranks to weights.
     weights: `[..., n]`, times the gain of each item.
     temperature: A positive number; may be traced.
@@ -134,14 +147,48 @@ def lambda_ndcg(
     <https://doi.org/10.1145/3269206.3271784>`_, 2018; Jagerman et al., `On optimizing top-k metrics
     for neural ranking models <https://doi.org/10.1145/3477495.3531849>`_, 2022.
   """
-  checks.choice("scheme", scheme, _SCHEMES)
-  own = {"k": k, "gain": gain, "discount": discount, "weights": weights}
-  own |= {"mu": mu} if scheme == "ndcg2++" else {}
-  return _lambda(_SCHEMES[scheme], (scores, labels, where), temperature=temperature, **own)
+  with checks.named("lambda_ndcg"):
+    checks.choice("scheme", scheme, _SCHEMES)
+    k = checks.cutoff(k)
+  own = {"mu": mu} if scheme == "ndcg2++" else {}
+  return apply_loss(
+    _lambda_ndcg,
+    (scores, labels, where),
+    ties="pessimistic",
+    swap=_SCHEMES[scheme],
+    rows=rows_of(scores),
+    temperature=temperature,
+    k=k,
+    gain=gain,
+    discount=discount,
+    weights=weights,
+    **own,
+  )
 
 
-def _ndcg2(query, *, k, gain, discount, weights=None):
-  def change(upper, lower):
+def _lambda_ndcg(
+  query: ExactQuery,
+  *,
+  swap: Callable[..., list[Swap]],
+  temperature: ArrayLike,
+  rows: int,
+  k: Cutoff,
+  gain: Gain,
+  discount: Discount,
+  weights: Array | None = None,
+  **own: Any,
+) -> Array:
+  ideal = at_ranks(query.best(gain, weights, k=k), discount)
+  share = safe_divide(query.gain(gain, weights), ideal)
+  return _sum_of_swaps(query, swap(query, share, discount, k, **own), temperature, rows)
+
+
+def _ndcg(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> list[Swap]:
+  return [swaps.discounted(query, share, discount, k)]
+
+
+def _ndcg2(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> list[Swap]:
+  def change(upper: Features, lower: Features) -> Array:
     (g, rank), (h, other) = upper, lower
     apart = jnp.maximum(other - rank, 1)
     delta = discount(apart) - discount(apart + 1)
@@ -150,46 +197,42 @@ def _ndcg2(query, *, k, gain, discount, weights=None):
       delta = jnp.where(deep > query.cutoff(k), safe_divide(delta, 1 - discount(deep)), delta)
     return (h - g) * delta
 
-  g = query.mean(swaps.normalized(query, k, gain, discount, weights))
-  return Swap(change, (g, jnp.arange(1, query.n + 1, dtype=query.dtype)))
+  rank = jnp.arange(1, query.n + 1, dtype=query.dtype)
+  return [Swap(change, (query.mean(share), rank))]
 
 
-def _ndcg2_plus(query, *, mu, **parameters):
-  sharp, broad = swaps.ndcg(query, **parameters), _ndcg2(query, **parameters)
-  mu, size = jnp.asarray(mu).astype(query.dtype), len(sharp.features)
-
-  def change(upper, lower):
-    there = mu * broad.change(upper[size:], lower[size:])
-    return sharp.change(upper[:size], lower[:size]) + there
-
-  return Swap(change, (*sharp.features, *broad.features))
+def _ndcg2_plus(
+  query: ExactQuery, share: Array, discount: Discount, k: Cutoff, *, mu: ArrayLike
+) -> list[Swap]:
+  (broad,) = _ndcg2(query, share, discount, k)
+  factor = jnp.asarray(mu).astype(query.dtype)
+  weighted = Swap(lambda *ranks: factor * broad.change(*ranks), broad.features)
+  return [*_ndcg(query, share, discount, k), weighted]
 
 
-_SCHEMES: dict[str, Callable[..., Swap]] = {
-  "lambdarank": swaps.ndcg,
+_SCHEMES: dict[str, Callable[..., list[Swap]]] = {
+  "lambdarank": _ndcg,
   "ndcg2": _ndcg2,
   "ndcg2++": _ndcg2_plus,
 }
 
 
-def _lambda(swap: Callable[..., Swap], lists: Lists, **parameters: Any) -> Array:
-  if "k" in parameters:
-    parameters["k"] = checks.cutoff(parameters["k"])
-  rows = rows_of(lists[0])
-  return answer(_sum_of_swaps, lists, ties="pessimistic", swap=swap, rows=rows, **parameters)
-
-
 def _sum_of_swaps(
-  query: ExactQuery, *, swap: Callable[..., Swap], temperature: ArrayLike, rows: int, **own: Any
+  query: ExactQuery, changes: list[Swap], temperature: ArrayLike, rows: int
 ) -> Array:
-  change, features = swap(query, **own)
+  sizes = [len(swap.features) for swap in changes]
   items = (logits(query, temperature), slots(query.keys), query.retrieved)
 
-  def pair(upper, lower):
+  def pair(upper: Items, lower: Items) -> Array:
     (z, rank, live, *own), (other_z, other_rank, other_live, *others) = upper, lower
     both = live & other_live & (rank < other_rank)
-    delta = jnp.where(both, change(own, others), 0)
+    delta = jnp.zeros_like(z * other_z)
+    for swap, size in zip(changes, sizes, strict=True):
+      delta += swap.change(tuple(own[:size]), tuple(others[:size]))
+      del own[:size], others[:size]
+    delta = jnp.where(both, delta, 0)
     wrong = jnp.where(delta > 0, z - other_z, other_z - z)
     return jnp.abs(delta) * jax.nn.softplus(wrong)
 
-  return total(pair, (*items, *lax.stop_gradient(features)), rows)
+  features = [x for swap in changes for x in swap.features]
+  return total(pair, (*items, *lax.stop_gradient(features)), rows)  # type: ignore[no-any-return]

@@ -10,10 +10,10 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.ranked import Query
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Gain
-from jaxrank.losses._loss import answer, logits, target
+from jaxrank.losses._loss import apply_loss, logits, target
+from jaxrank.rankings.exact import ExactQuery
 
 
 def unique_softmax(
@@ -50,11 +50,11 @@ def unique_softmax(
     <https://doi.org/10.1145/3336191.3371814>`_, 2020.
   """
   lists = scores, labels, where
-  return answer(_unique_softmax, lists, gain=gain, weights=weights, temperature=temperature)
+  return apply_loss(_unique_softmax, lists, gain=gain, weights=weights, temperature=temperature)
 
 
 def _unique_softmax(
-  query: Query, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
+  query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
 ) -> Array:
   levels = _by_label(query, logits(query, temperature))
   worth = take(target(query, gain, weights), levels.item)
@@ -82,8 +82,8 @@ class _Levels(NamedTuple):
   total: Array
 
 
-def _by_label(query: Query, z: Array) -> _Levels:
-  key = sorting.keys(lax.stop_gradient(gains.linear(query.grades)), query.retrieved)
+def _by_label(query: ExactQuery, z: Array) -> _Levels:
+  key = sorting.keys(lax.stop_gradient(gains.linear(query.labels)), query.retrieved)
   key, item = sorting.order(key)
   start, end = ties.layout(key)
   live = key > sorting.MASKED
@@ -137,10 +137,10 @@ def list_mle(
     function for censored data <https://doi.org/10.1080/01621459.1977.10480613>`_, 1977.
   """
   lists = scores, labels, where
-  return answer(_list_mle, lists, weights=weights, temperature=temperature)
+  return apply_loss(_list_mle, lists, weights=weights, temperature=temperature)
 
 
-def _list_mle(query: Query, *, temperature: ArrayLike, weights: Array | None = None) -> Array:
+def _list_mle(query: ExactQuery, *, temperature: ArrayLike, weights: Array | None = None) -> Array:
   item, live, start, end, z, total = _by_label(query, logits(query, temperature))
   weight = jnp.ones_like(z)
   if weights is not None:

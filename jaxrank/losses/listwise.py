@@ -10,9 +10,9 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating, safe_divide
-from jaxrank._core.ranked import Query, by_column
+from jaxrank._core.ranked import by_column
 from jaxrank._core.types import Gain
-from jaxrank.losses._loss import answer, log_total, logits, target
+from jaxrank.losses._loss import apply_loss, log_total, logits, target
 from jaxrank.rankings.exact import ExactQuery
 
 
@@ -50,16 +50,16 @@ def softmax(
     <https://doi.org/10.1145/1273496.1273513>`_, 2007.
   """
   lists = scores, labels, where
-  return answer(_softmax, lists, gain=gain, weights=weights, temperature=temperature)
+  return apply_loss(_softmax, lists, gain=gain, weights=weights, temperature=temperature)
 
 
 def _softmax(
-  query: Query, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
+  query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
 ) -> Array:
   return _cross_entropy(query, target(query, gain, weights), logits(query, temperature))
 
 
-def _cross_entropy(query: Query, worth: Array, z: Array) -> Array:
+def _cross_entropy(query: ExactQuery, worth: Array, z: Array) -> Array:
   return jnp.sum(worth * (log_total(z, query.retrieved) - z))
 
 
@@ -97,11 +97,13 @@ def poly1(
     Leng et al., `PolyLoss <https://arxiv.org/abs/2204.12511>`_, 2022.
   """
   lists = scores, labels, where
-  return answer(_poly1, lists, epsilon=epsilon, gain=gain, weights=weights, temperature=temperature)
+  return apply_loss(
+    _poly1, lists, epsilon=epsilon, gain=gain, weights=weights, temperature=temperature
+  )
 
 
 def _poly1(
-  query: Query,
+  query: ExactQuery,
   *,
   gain: Gain,
   epsilon: ArrayLike,
@@ -155,7 +157,7 @@ def xe_ndcg(
     <https://doi.org/10.1145/3442381.3449794>`_, 2021.
   """
   lists = scores, labels, where
-  return answer(_xe_ndcg, lists, key=key, gain=gain, weights=weights, temperature=temperature)
+  return apply_loss(_xe_ndcg, lists, key=key, gain=gain, weights=weights, temperature=temperature)
 
 
 def _xe_ndcg(

@@ -12,7 +12,6 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import arithmetic, batching, checks
 from jaxrank._core.ranked import by_column
-from jaxrank.metrics._apply import keys_of_queries
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,5 +84,5 @@ def perturbed(
 def _gumbel(key: Array, like: Array) -> Array:
   draw = functools.partial(jax.random.gumbel, dtype=like.dtype)
   noise = batching.over_queries(lambda x, key: by_column(draw, key, x), like.ndim - 1)
-  sample: Array = noise(like, keys_of_queries(key, like))
+  sample: Array = noise(like, batching.key_of_each_query(key, like))
   return sample

@@ -12,13 +12,12 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.ranked import Query
-from jaxrank.losses._loss import answer, logits
+from jaxrank.losses._loss import Lists, apply_loss, logits
+from jaxrank.rankings.exact import ExactQuery
 
 # Number of pairs held in memory at a time, over all queries of a batch.
 _PAIRS = 2**19
 
-Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
 Items = Sequence[Array]
 
 
@@ -53,12 +52,13 @@ def rows_of(scores: ArrayLike) -> int:
   return max(1, _PAIRS // max(1, math.prod(jnp.shape(scores))))
 
 
-def _pairwise(link: Callable[[Array], Array], lists: Lists, **parameters: Any) -> Array:
-  return answer(_mean_of_pairs, lists, link=link, rows=rows_of(lists[0]), **parameters)
+def _pairwise(name: str, link: Callable[[Array], Array], lists: Lists, **parameters: Any) -> Array:
+  rows = rows_of(lists[0])
+  return apply_loss(_mean_of_pairs, lists, name=name, link=link, rows=rows, **parameters)
 
 
 def _mean_of_pairs(
-  query: Query,
+  query: ExactQuery,
   *,
   link: Callable[[Array], Array],
   rows: int,
@@ -67,10 +67,10 @@ def _mean_of_pairs(
   weights: Array | None = None,
 ) -> Array:
   margin = jnp.asarray(margin).astype(query.dtype)
-  w = jnp.ones_like(query.grades) if weights is None else jnp.where(query.where, weights, 0)
+  w = jnp.ones_like(query.labels) if weights is None else jnp.where(query.where, weights, 0)
   items = (
     logits(query, temperature),
-    gains.linear(query.grades),
+    gains.linear(query.labels),
     query.retrieved,
     w.astype(query.dtype),
   )
@@ -113,7 +113,9 @@ def pairwise_logistic(
     <https://doi.org/10.1145/1102351.1102363>`_, 2005.
   """
   lists = scores, labels, where
-  return _pairwise(jax.nn.softplus, lists, weights=weights, temperature=temperature)
+  return _pairwise(
+    "pairwise_logistic", jax.nn.softplus, lists, weights=weights, temperature=temperature
+  )
 
 
 def pairwise_hinge(
@@ -145,7 +147,9 @@ def pairwise_hinge(
     Joachims, `Optimizing search engines using clickthrough data
     <https://doi.org/10.1145/775047.775067>`_, 2002.
   """
-  return _pairwise(jax.nn.relu, (scores, labels, where), weights=weights, margin=margin)
+  return _pairwise(
+    "pairwise_hinge", jax.nn.relu, (scores, labels, where), weights=weights, margin=margin
+  )
 
 
 def pairwise_soft_zero_one(
@@ -179,4 +183,6 @@ def pairwise_soft_zero_one(
     statistic <https://www.aaai.org/Papers/ICML/2003/ICML03-110.pdf>`_, 2003.
   """
   lists = scores, labels, where
-  return _pairwise(jax.nn.sigmoid, lists, weights=weights, temperature=temperature)
+  return _pairwise(
+    "pairwise_soft_zero_one", jax.nn.sigmoid, lists, weights=weights, temperature=temperature
+  )

@@ -8,9 +8,9 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import sorting
-from jaxrank._core.ranked import Query
 from jaxrank._core.sorting import take
-from jaxrank.losses._loss import answer, logits
+from jaxrank.losses._loss import apply_loss, logits
+from jaxrank.rankings.exact import ExactQuery
 
 # Items further below the best than this many temperatures tie. Logits are about n times as large as
 # scores in temperatures, and their rounding errors must stay small compared with 1.
@@ -77,10 +77,10 @@ def _operate(
   where: ArrayLike | None,
   temperature: ArrayLike,
 ) -> Array:
-  return answer(kernel, (scores, jnp.zeros_like(scores), where), temperature=temperature)
+  return apply_loss(kernel, (scores, jnp.zeros_like(scores), where), temperature=temperature)
 
 
-def _neural_sort(query: Query, *, temperature: ArrayLike) -> Array:
+def _neural_sort(query: ExactQuery, *, temperature: ArrayLike) -> Array:
   z, live = logits(query, temperature), query.retrieved
   top = lax.stop_gradient(jnp.max(jnp.where(live, z, -jnp.inf)))
   z = jnp.where(live, jnp.maximum(z - jnp.where(jnp.any(live), top, 0), -_DEEPEST), 0)
@@ -89,7 +89,7 @@ def _neural_sort(query: Query, *, temperature: ArrayLike) -> Array:
   return _row_softmax(slope[:, None] * z[None] - spread[None], live)
 
 
-def _soft_sort(query: Query, *, temperature: ArrayLike) -> Array:
+def _soft_sort(query: ExactQuery, *, temperature: ArrayLike) -> Array:
   z, live = logits(query, temperature), query.retrieved
   _, item = sorting.order(sorting.keys(lax.stop_gradient(query.scores), live))
   return _row_softmax(-jnp.abs(take(z, item)[:, None] - z[None]), live)

@@ -13,7 +13,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
-from jaxrank._core.types import Cutoff, Discount, Gain, Ranking
+from jaxrank._core.ranked import Ranking
+from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
 from jaxrank.rankings.perturbed import Gaussian
 

@@ -10,7 +10,7 @@ import difflib
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from jaxrank import metrics
@@ -83,6 +83,26 @@ def parse(measures: Any, dialect: Dialect | None = None) -> tuple[Measure, ...]:
         f"{_told(measure)}; give one another name, jaxrank.Measure(..., name=...)."
       )
   return tuple(found)
+
+
+def one_measure(measure: Any, parameters: Mapping[str, Any]) -> Measure:
+  """A metric with parameters, or one measure or name, which have their own.
+
+  Raises:
+    TypeError: for parameters next to a measure or a name, or what is no measure.
+    ValueError: for several names, or an unknown one.
+  """
+  if not isinstance(measure, str | Measure):
+    return Measure(measure, **parameters)
+  if parameters:
+    raise TypeError(
+      f"{', '.join(parameters)}: parameters go with a metric such as jaxrank.ndcg; those of a "
+      "measure or a name are part of it, as in nDCG@10."
+    )
+  found = parse(measure)
+  if len(found) != 1:
+    raise ValueError(f"expected one measure, got {' '.join(map(str, found))}.")
+  return found[0]
 
 
 def _told(measure: Measure) -> str:

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import discounts
 from jaxrank._core import sorting, ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide, safe_sqrt
@@ -16,18 +15,14 @@ from jaxrank._core.parameters import THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.rankings.exact import Exact
 
-# A discount that counts the items ahead.
-_AHEAD = discounts.affine(0.0, 1.0)
-
 
 def _auc(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   b = ranked.relevant(rel)
   others = ranked.where & ~b
   pairs = ranked.count(b) * ranked.count(others)
   lost, lost_others = (ranked.count(x & ~ranked.retrieved) for x in (b, others))
-  # Items that are not retrieved stand behind all that are, and tie with each other.
-  behind = lost * (ranked.count(others) - lost_others / 2)
-  wrong = ranked.expect(b, _AHEAD, among=others) + behind
+  # Items that are not retrieved tie with each other.
+  wrong = ranked.total(ranked.weighted(b) * ranked.before(others)) + lost * lost_others / 2
   return safe_divide(pairs - wrong, pairs)
 
 

@@ -123,7 +123,7 @@ def ndcg(
   `nDCG@k = DCG@k / max DCG@k`, the maximum over all orders of the valid items; 0 if that is 0.
 
   >>> print(f"{ndcg(jnp.array([2.0, 1.0, 3.0]), jnp.array([2, 0, 1])):.5f}")
-  0.79671
+  0.85972
 
   Args:
     labels: `[..., n]`, grades.

@@ -3,6 +3,7 @@
 Labels are `[..., n, s]`, one for each subtopic of the query.
 """
 
+import jax.numpy as jnp  # noqa: F401, of the examples
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -54,8 +55,8 @@ def err_ia(
     labels: `[..., n, s]`, grades of each item for each subtopic.
     k: Cut-off.
     max_label: The best grade that labels can have; larger labels count as this one.
-    subtopic_weights: `[s]` or `[..., s]`, the chance `P` of each subtopic; None is the same for each that
-      some item covers.
+    subtopic_weights: `[s]` or `[..., s]`, the probability `P` of each subtopic; None is the
+      same for each that some item covers.
 
   Returns:
     `[...]`, in [0, 1).
@@ -111,8 +112,8 @@ def nerr_ia(
     labels: `[..., n, s]`, grades of each item for each subtopic.
     k: Cut-off.
     max_label: The best grade that labels can have; larger labels count as this one.
-    subtopic_weights: `[s]` or `[..., s]`, the chance of each subtopic; None is the same for each that some
-      item covers.
+    subtopic_weights: `[s]` or `[..., s]`, the probability of each subtopic; None is the
+      same for each that some item covers.
 
   Returns:
     `[...]`, at least 0, and seldom more than 1.

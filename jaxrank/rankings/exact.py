@@ -233,13 +233,14 @@ class ExactQuery(Ranked):
     return above, tied, relevant, 1 + above + ahead.get(self.rule, 0)
 
   def before(self, w: Array) -> Array:
-    """The weight ahead of each item, `[n]`: that above its tie and half of the rest of its tie."""
+    """The weight ahead of each item, `[n]`: that above its tie and half of the rest of its tie.
+
+    Tied items count half under every rule for ties.
+    """
     w = jnp.where(self.retrieved, w.astype(self.dtype), 0)
-    above = jnp.cumsum(w) - w
-    if self.average:
-      start, end = self.tie
-      size = (end - start + 1).astype(self.dtype)
-      above = take(above, start) + (ties.mean(w, start, end) * size - w) / 2
+    start, end = self.tie
+    size = (end - start + 1).astype(self.dtype)
+    above = take(jnp.cumsum(w) - w, start) + (ties.mean(w, start, end) * size - w) / 2
     return jnp.where(self.retrieved, above, jnp.where(self.where, self.total(w), 0))
 
   def cumulative(self, w: Array) -> Array:

@@ -146,12 +146,12 @@ class Gumbel(SmoothRanking):
   1e-5 up to 100,000 items, and within 1e-8 for float64 scores, which double the nodes.
 
   The time is linear in items, nodes and terms of the discount, about `4 (1 + log10 n)`; a static
-  `k` takes `k` instead of the terms; a traced one, and a discount that is a plain function, `n`. Gaps count up to 25 temperatures, so that
-  there are at most `50 n` nodes: a temperature far below the gaps of a long list costs the square
-  of its length, and float32 rounds scores that many temperatures apart: at a range of 1e4 the
-  gradient, tiny there, is within 1e-3 of its largest part. At temperature 0 a metric is the exact
-  one, with ties averaged. `metric(c * s, ranking=Gumbel(c * t))` equals
-  `metric(s, ranking=Gumbel(t))`.
+  `k` takes `k` instead of the terms; a traced one, and a discount that is a plain function, `n`.
+  Gaps count up to 25 temperatures, so that there are at most `50 n` nodes: a temperature far below
+  the gaps of a long list costs the square of its length, and float32 rounds scores that many
+  temperatures apart: at a range of 1e4 the gradient, tiny there, is within 1e-3 of its largest
+  part. At temperature 0 a metric is the exact one, with ties averaged.
+  `metric(c * s, ranking=Gumbel(c * t))` equals `metric(s, ranking=Gumbel(t))`.
   (Luce, `Individual choice behavior <https://doi.org/10.1037/14396-000>`_, 1959, gives the model.)
 
   Attributes:

@@ -129,6 +129,7 @@ class Sharded(Ranking):
 
 
 def check_dtype(scores: Array) -> None:
+  """Raises `TypeError` for scores whose order does not fit keys of 32 bits on all devices."""
   if scores.dtype.itemsize > 4 or scores.dtype in (jnp.int32, jnp.uint32):
     raise TypeError(
       f"Scores of {scores.dtype} on many devices have no common key of 32 bits; convert them to "

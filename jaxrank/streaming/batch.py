@@ -1,20 +1,14 @@
 """What a batch of queries adds to a state."""
 
-import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxrank._core import arithmetic, checks, ranked
-from jaxrank.measures import Measure
+from jaxrank._core import arithmetic, checks
 from jaxrank.streaming import moments
 from jaxrank.streaming.moments import Moments
-
-# What these look for is two labels that differ.
-_OF_ORDER = ("kendall_tau", "ordered_pair_accuracy", "spearman")
 
 
 class Queries(NamedTuple):
@@ -41,29 +35,31 @@ class Rules(NamedTuple):
   """What an evaluator makes of its queries: all that its programs are compiled for.
 
   Attributes:
-    measures: In the order of the values.
     empty: The policy.
     groups: Their number, or None.
-    any: `jnp.any`, or what looks at the candidates of all devices.
   """
 
-  measures: tuple[Measure, ...]
   empty: str
   groups: int | None
-  any: Callable[..., Array]
 
 
 def queries(
-  rules: Rules, values: Array, labels: Array, where: Array, weight: Array, group: Array
+  rules: Rules, values: Array, found: Array, live: Array, weight: Array, group: Array
 ) -> Queries:
-  """Tells which values count, and which queries are set apart."""
-  exists = functools.partial(rules.any, axis=-1)
-  sought = [_sought(measure, labels, where) for measure in rules.measures]
-  found = jnp.stack([functools.reduce(jnp.logical_and, map(exists, s)) for s in sought], -1)
+  """Tells which values count, and which queries are set apart.
+
+  Args:
+    rules: Those of the evaluator.
+    values: `[..., measures]`.
+    found: `[..., measures]`, whether the query holds what the measure seeks.
+    live: `[...]`, whether the query has a candidate.
+    weight: `[...]`.
+    group: `[...]`.
+  """
   last = (rules.groups or 1) - 1
   fits = jnp.all(jnp.isfinite(values), -1) & jnp.isfinite(weight) & (weight >= 0)
   fits = fits & (group >= 0) & (group <= last)
-  live = exists(where) & (weight != 0)
+  live = live & (weight != 0)
   valid = (live & fits)[..., None]
   if rules.empty == "one":
     values = jnp.where(found, values, 1)
@@ -71,23 +67,12 @@ def queries(
   return Queries(values, weight, jnp.clip(group, 0, last), kept, valid & ~found, live & ~fits)
 
 
-def _sought(measure: Measure, labels: Array, where: Array) -> list[Array]:
-  """The items of which there must be one, `[..., n]`, of each kind that the measure needs."""
-  relevant = ranked.relevant(labels, where, dict(measure.parameters).get("rel"))
-  if measure.metric in _OF_ORDER:
-    least = jnp.min(labels, axis=-1, where=where, initial=jnp.inf, keepdims=True)
-    return [where & (labels != least)]
-  if measure.metric == "fall_out":
-    return [where & ~relevant]
-  return [relevant, where & ~relevant] if measure.metric == "auc" else [relevant]
-
-
-def weight(weights: Any, like: Array) -> Array:
+def weight(query_weights: Any, like: Array) -> Array:
   """The weight of each query, of the shape and dtype of `like`."""
-  if weights is None:
+  if query_weights is None:
     return jnp.ones_like(like)
-  weights = arithmetic.floating(checks.array("weights", weights)).astype(like.dtype)
-  checks.same_shape("weights", weights, "the queries", like)
+  weights = arithmetic.floating(checks.array("query_weights", query_weights)).astype(like.dtype)
+  checks.same_shape("query_weights", weights, "the queries", like)
   return weights
 
 

@@ -3,8 +3,7 @@
 import dataclasses
 import functools
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -12,14 +11,17 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import arithmetic, checks
-from jaxrank.measures import Measure, evaluate, parse
+from jaxrank._core import checks
+from jaxrank._core.batching import over_queries
+from jaxrank._core.ranked import Ranking
+from jaxrank.measures import Measure, parse
+from jaxrank.measures.evaluation import Measures, evaluate_calls
 from jaxrank.rankings.exact import Exact
 from jaxrank.streaming import batch, moments, reservoir, summary
 from jaxrank.streaming.summary import State
 
-EMPTY = ("zero", "one", "skip", "error")
-INVALID = ("warn", "propagate")
+Empty = Literal["zero", "one", "skip", "error"]
+Invalid = Literal["warn", "propagate"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,10 +44,10 @@ class Evaluator:
   {'nDCG@2': '0.6697', 'RR': '0.7500'}
 
   Args:
-    measures: From `parse`, or names.
-    empty: What a query counts that has nothing for a measure to find, which is nothing relevant
-      (for fall-out nothing else, for AUC either; for correlations and pairs no two labels that
-      differ): `"zero"`, `"one"`, nothing (`"skip"`), or an `"error"` in `compute`.
+    measures: Names, metrics and `Measure`s, as `evaluate` takes them.
+    empty: What a query counts that does not hold what the metric seeks, by its description:
+      relevant items for most, others for fall-out, both for AUC, two labels that differ for
+      correlations. `"zero"`, `"one"`, nothing (`"skip"`), or an `"error"` in `compute`.
     invalid: What `compute` makes of queries that are not finite: `"warn"` leaves them out and
       says so, `"propagate"` returns NaN.
     groups: The number of groups of queries, for results of each. Work grows with it.
@@ -61,27 +63,28 @@ class Evaluator:
     <https://doi.org/10.1080/00031305.1983.10483115>`_, 1983.
   """
 
-  measures: str | Iterable[str | Measure]
+  measures: Measures
   _: dataclasses.KW_ONLY
-  empty: str = "zero"
-  invalid: str = "warn"
+  empty: Empty = "zero"
+  invalid: Invalid = "warn"
   groups: int | None = None
   reservoir: int | None = None
-  ranking: Any = Exact()
+  ranking: Ranking = Exact()
 
   def __post_init__(self):
     if not self._measures:
       raise ValueError("Evaluator needs at least one measure, such as 'nDCG@10'; got none.")
-    checks.choice("empty", self.empty, EMPTY)
-    checks.choice("invalid", self.invalid, INVALID)
+    checks.choice("empty", self.empty, get_args(Empty))
+    checks.choice("invalid", self.invalid, get_args(Invalid))
     for name in ("groups", "reservoir"):
       if getattr(self, name) is not None:
         object.__setattr__(self, name, checks.count(name, getattr(self, name)))
-    checks.function("ranking", self.ranking, "one such as Exact() or Logistic(1.0)")
+    if not isinstance(self.ranking, Ranking):
+      raise TypeError(f"Evaluator: ranking must be one such as Exact(), got {self.ranking!r}.")
 
   @functools.cached_property
   def _measures(self) -> tuple[Measure, ...]:
-    return tuple({measure.name: measure for measure in parse(self.measures)}.values())
+    return parse(self.measures)
 
   @property
   def names(self) -> tuple[str, ...]:
@@ -125,7 +128,7 @@ class Evaluator:
     labels: ArrayLike,
     *,
     where: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
+    query_weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
   ) -> State:
     """The state after some more queries.
@@ -138,7 +141,7 @@ class Evaluator:
       scores: `[..., n]`.
       labels: `[..., n]`.
       where: `[..., n]`, False on padding.
-      weights: `[...]`, of the queries; 0 leaves out, and a negative or infinite one is invalid.
+      query_weights: `[...]`; 0 leaves out, and a negative or infinite one is invalid.
       groups: `[...]`, the group of each query, from 0; another is invalid, and counts as such in
         the nearest group.
 
@@ -150,17 +153,18 @@ class Evaluator:
       TypeError: for dtypes that cannot be ranked, groups that are not integers, or no state.
     """
     self._check_own(state)
-    by_name = evaluate(self._measures, scores, labels, where=where, ranking=self.ranking)
-    values = jnp.stack(list(by_name.values()), -1)
-    labels = arithmetic.floating(checks.array("labels", labels))
-    where = checks.mask(where, labels)
-    weight = batch.weight(weights, values[..., 0])
-    group = batch.group(groups, self.groups, values[..., 0])
-    # Candidates that are spread over devices have a ranking that looks everywhere.
-    rules = batch.Rules(
-      self._measures, self.empty, self.groups, getattr(self.ranking, "any", jnp.any)
-    )
-    return _update(rules, state, values, labels, where, weight, group)
+    with checks.named("Evaluator.update"):
+      evaluated = evaluate_calls(
+        self._measures, scores, labels, where, self.ranking, with_found=True
+      )
+      values = jnp.stack([x.value for x in evaluated], -1)
+      found = jnp.stack([x.found for x in evaluated], -1)
+      mask = checks.mask(where, checks.array("scores", scores))
+      live = over_queries(self.ranking.anywhere, mask.ndim - 1)(mask)
+      weight = batch.weight(query_weights, live.astype(values.dtype))
+      group = batch.group(groups, self.groups, live)
+    rules = batch.Rules(self.empty, self.groups)
+    return _update(rules, state, values, found, live, weight, group)
 
   def merge(self, a: State, b: State) -> State:
     """The state of the queries of both.

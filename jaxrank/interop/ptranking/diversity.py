@@ -12,7 +12,7 @@ from jaxrank import gains, metrics
 from jaxrank._core import checks
 from jaxrank.interop._lists import items, padded
 from jaxrank.interop.ptranking import _lists
-from jaxrank.metrics.diversity import greedy_order
+from jaxrank.metrics._cascades import greedy_order
 
 Subtopics = Mapping[Any, Iterable[Any]]
 
@@ -177,7 +177,7 @@ def _alpha_dcg(matrix: Any, ks: Any, alpha: float) -> np.ndarray:
 def _err_ia(matrix: np.ndarray, ks: Any, max_label: Any) -> np.ndarray:
   best = _lists.best(max_label, matrix[None])
   uniform = np.full((1, len(matrix)), 1 / max(len(matrix), 1))
-  return _lists.at(metrics.err_ia, matrix.T[None], ks, max_label=best, intents=uniform)[0]
+  return _lists.at(metrics.err_ia, matrix.T[None], ks, max_label=best, subtopic_weights=uniform)[0]
 
 
 @jax.jit

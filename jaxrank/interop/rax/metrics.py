@@ -13,8 +13,8 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import arithmetic, batching, checks, sorting
 from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.ranked import Ranked
 from jaxrank._core.sorting import take
-from jaxrank._core.types import Ranked
 from jaxrank.interop.rax.lists import (
   Lists,
   ReduceFn,
@@ -23,7 +23,7 @@ from jaxrank.interop.rax.lists import (
   valid,
 )
 from jaxrank.interop.rax.positions import cutoff, ranks
-from jaxrank.metrics._apply import metric
+from jaxrank.metrics import metric
 
 Cutoff = int | Array | None
 Fn = Callable[..., Array]
@@ -212,12 +212,11 @@ def opa_metric(
   return safe_reduce(values, None if mask is None else jnp.any(mask, axis=-1), reduce_fn)
 
 
-@metric(sorts="all")
+@metric
 def _ordered_pairs(ranked: Ranked) -> Array:
   """Concordant pairs over all with different labels: those with tied scores are wrong."""
-  pairs = ranked.exact("opa_metric").pairs()
-  differ = pairs.concordant + pairs.discordant + pairs.tied_scores
-  return safe_divide(pairs.concordant, differ)
+  pairs = ranked.pairs()
+  return safe_divide(pairs.concordant, pairs.different_labels)
 
 
 def dcg_metric(

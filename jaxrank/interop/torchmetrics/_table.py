@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from jaxrank import gains, metrics
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.types import Ranked
+from jaxrank._core.ranked import Ranked
 from jaxrank.interop import _lists
-from jaxrank.metrics._apply import metric
+from jaxrank.metrics import metric
 from jaxrank.padding import Batch, pad_buckets
 
 # Precision, recall and the cut-offs, `[max_k]` each.
@@ -64,14 +64,14 @@ def _auroc(scores: Any, labels: Any, where: Any, top_k: int | None, max_fpr: flo
   return _partial_auc(scores, labels, where=where, k=top_k, max_fpr=max_fpr)
 
 
-@metric(sorts="all")
+@metric
 def _partial_auc(ranked: Ranked, *, k: int | None, max_fpr: ArrayLike | None) -> Array:
   """The area under the ROC curve of the first `k` items, up to a rate of false positives.
 
   A tie is one straight piece of the curve, and so it is in the expected hits, rank by rank.
   """
-  b, exact = ranked.relevant(None), ranked.exact("retrieval_auroc")
-  hits, misses = (jnp.pad(exact.hits(x)[:k], (1, 0)) for x in (b, ranked.where & ~b))
+  b = ranked.relevant()
+  hits, misses = (jnp.pad(ranked.cumulative(x)[:k], (1, 0)) for x in (b, ranked.where & ~b))
   end = misses[-1] if max_fpr is None else jnp.asarray(max_fpr).astype(ranked.dtype) * misses[-1]
   width = jnp.diff(jnp.minimum(misses, end))
   rise = jnp.diff(hits) * safe_divide(width, jnp.diff(misses))
