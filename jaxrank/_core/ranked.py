@@ -79,7 +79,8 @@ def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
   """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
   values = values[:k] if isinstance(k, int) else values
   rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
-  return jnp.sum(jnp.where(within(rank, k), values * discount(rank), 0))
+  inside = within(rank, rank.size if k is None else k)
+  return jnp.sum(jnp.where(inside, values * discount(rank), 0))
 
 
 def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
@@ -122,15 +123,12 @@ class Ranked(abc.ABC):
     self.scores, self.where, self.depth = scores, where, depth
     wide = jnp.float64 in (scores.dtype, labels.dtype)
     self.dtype = jnp.dtype(jnp.float64 if wide else jnp.float32)
-    self._set_labels(labels)
+    self.given_labels = labels
+    self.labels = jnp.where(self._valid(labels), labels.astype(self.dtype), 0)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
     self.keys = sorting.keys(lax.stop_gradient(scores), where)
     self.memory: dict[Any, Any] = {}
-
-  def _set_labels(self, labels: Array) -> None:
-    self.given_labels = labels
-    self.labels = jnp.where(self._valid(labels), labels.astype(self.dtype), 0)
 
   def _valid(self, like: Array) -> Array:
     """The mask of valid items, for an array `[n]` or `[n, subtopics]`."""
@@ -143,9 +141,9 @@ class Ranked(abc.ABC):
     take that of the keys `first`, largest first.
     """
     self.keys, self.order = sorting.order(self.keys, first)
+    self.scores, self.labels = self.in_order(self.scores), self.in_order(self.labels)
+    self.given_labels = self.in_order(self.given_labels)
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
-    self.scores = self.in_order(self.scores)
-    self._set_labels(self.in_order(self.given_labels))
 
   def in_order(self, x: Array) -> Array:
     """An array of items in the order of the input, `[n]` or `[n, any]`, in that of this query."""

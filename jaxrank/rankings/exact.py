@@ -235,13 +235,20 @@ class ExactQuery(Ranked):
   def before(self, w: Array) -> Array:
     """The weight ahead of each item, `[n]`: that above its tie and half of the rest of its tie.
 
-    Tied items count half under every rule for ties.
+    Tied items count half under every rule for ties. Items that are not retrieved tie with each
+    other here, behind all that are.
     """
-    w = jnp.where(self.retrieved, w.astype(self.dtype), 0)
-    start, end = self.tie
-    size = (end - start + 1).astype(self.dtype)
-    above = take(jnp.cumsum(w) - w, start) + (ties.mean(w, start, end) * size - w) / 2
-    return jnp.where(self.retrieved, above, jnp.where(self.where, self.total(w), 0))
+    start, end = ties.layout(self.keys, sorting.MASKED)
+    if w.dtype == jnp.bool_:
+      # Whole numbers, so that differences of their sums are exact.
+      inside = (w & self.retrieved).astype(jnp.int32)
+      count = jnp.concatenate([jnp.zeros_like(inside[:1]), jnp.cumsum(inside, dtype=jnp.int32)])
+      above = (take(count, start) + take(count, end + 1) - inside).astype(self.dtype) / 2
+    else:
+      w = jnp.where(self.retrieved, w.astype(self.dtype), 0)
+      size = (end - start + 1).astype(self.dtype)
+      above = take(jnp.cumsum(w) - w, start) + (ties.mean(w, start, end) * size - w) / 2
+    return jnp.where(self.where, above, 0)
 
   def cumulative(self, w: Array) -> Array:
     """The expected weight at the ranks 1 to `r`, `[n]`."""
