@@ -20,6 +20,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import aggregation
 from jaxrank._core import arithmetic, batching, checks, description, sorting, ties
+from jaxrank._core.x64 import enable_x64
 from jaxrank.measures import Measure
 from jaxrank.measures.evaluation import One
 from jaxrank.measures.grammar import one_measure
@@ -47,7 +48,7 @@ def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
     ValueError: if shapes do not go together.
   """
   # In 64 bits for the sake of classes that are large numbers, such as hashes.
-  with jax.enable_x64(True):
+  with enable_x64():
     query, candidates = _pair(query_labels, candidate_labels)
     if not _are_rows(query):
       candidates = jnp.broadcast_to(candidates, (*query.shape, candidates.shape[-1]))
@@ -71,7 +72,7 @@ def has_label(query_labels: ArrayLike) -> Array:
   Returns:
     `[...]`, bool.
   """
-  with jax.enable_x64(True):
+  with enable_x64():
     query = checks.array("query_labels", query_labels)
     return jnp.any(_positive(query), axis=-1) if _are_rows(query) else query >= 0
 
@@ -181,7 +182,7 @@ def macro_mean(
 
 def _mean_of_classes(values: Array, query_labels: Any, counted: Array) -> Array:
   """Each value weighs the inverse of how many there are of its class."""
-  with jax.enable_x64(True):
+  with enable_x64():
     classes = checks.array("query_labels", query_labels)
     return _weighed(*batching.replicated(*map(jnp.atleast_1d, (values, classes, counted))))
 

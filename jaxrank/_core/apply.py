@@ -22,6 +22,7 @@ from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, over_queries
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
+from jaxrank._core.x64 import enable_x64
 
 _Value = TypeVar("_Value")
 
@@ -335,7 +336,7 @@ def _exact_width(scores: Any) -> Iterator[Callable[[Any], Any]]:
   if not wide or jax.dtypes.canonicalize_dtype(np.float64) == np.float64:
     yield lambda values: values
     return
-  with jax.enable_x64(True):
+  with enable_x64():
     yield lambda values: jax.tree.map(_single, values)
 
 

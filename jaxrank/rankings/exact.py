@@ -12,6 +12,7 @@ from jaxrank._core import checks, sorting, ties
 from jaxrank._core.ranked import Pairs, Ranked, Ranking, at_ranks, by_column, memoised, within
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Discount, pytree
+from jaxrank._core.x64 import enable_x64
 
 Ties = Literal["average", "stable", "optimistic", "pessimistic", "random"]
 
@@ -266,7 +267,7 @@ class ExactQuery(Ranked):
     joint = jnp.concatenate([jnp.zeros_like(start[:1]), -jnp.cumsum(changed, dtype=jnp.int32)])
     joint = jnp.where(self.where, joint, sorting.MASKED)
     tied_scores, tied_labels, tied_both = map(_tied_pairs, (self.keys, labels, joint))
-    with jax.enable_x64(True):
+    with enable_x64():
       n = jnp.sum(self.where.astype(jnp.int64))
       both = (n * (n - 1) - tied_scores - tied_labels + tied_both) // 2
       counts = Pairs(
@@ -281,7 +282,7 @@ class ExactQuery(Ranked):
 def _tied_pairs(key: Array) -> Array:
   """The number of ordered pairs of valid items that tie by sorted keys, int64."""
   start, end = ties.layout(key, sorting.MASKED)
-  with jax.enable_x64(True):
+  with enable_x64():
     return jnp.sum((end - start).astype(jnp.int64))
 
 
