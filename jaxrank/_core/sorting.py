@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxrank._core.x64 import enable_x64
+
 MASKED = np.int32(np.iinfo(np.int32).min)
 LOST = np.int32(MASKED + 1)
 _MAGNITUDE = np.int32(np.iinfo(np.int32).max)
@@ -161,7 +163,7 @@ def _unpacked(words: Array) -> tuple[Array, Array]:
 
 
 def _order_by_sort(key: Array) -> tuple[Array, Array]:
-  with jax.enable_x64(True):
+  with enable_x64():
     return _unpacked(lax.sort(_words(key, key.ndim - 1), is_stable=False))
 
 
@@ -170,7 +172,7 @@ def _order_by_network(key: Array) -> tuple[Array, Array]:
   n = key.shape[-1]
   phases = (n - 1).bit_length()
   key = jnp.moveaxis(key, -1, 0)
-  with jax.enable_x64(True):
+  with enable_x64():
     padding = ((0, (1 << phases) - n), *((0, 0),) * (key.ndim - 1))
     words = jnp.pad(_words(key, 0), padding, constant_values=jnp.iinfo(jnp.int64).max)
     for phase in range(phases):
@@ -262,13 +264,13 @@ def discordant(rank: Array) -> Array:
     ones = jnp.cumsum(one, dtype=jnp.int32) - one
     block = (rank >> (bit + 1)) << (bit + 1)
     passed = ones - take(ones, block)
-    with jax.enable_x64(True):
+    with enable_x64():
       count = count + jnp.sum(jnp.where(one == 0, passed, 0).astype(jnp.int64))
     target = jnp.where(one == 1, block + (1 << bit) + passed, slot - passed)
     return scatter(rank, target), count
 
   bits = max(n - 1, 0).bit_length()
-  with jax.enable_x64(True):
+  with enable_x64():
     count = jnp.sum(jnp.zeros_like(rank).astype(jnp.int64))
   return lax.fori_loop(0, bits, partition, (rank, count))[1]
 
