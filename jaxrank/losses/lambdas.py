@@ -1,6 +1,7 @@
 """Losses of pairs weighed by what swapping them does to a metric: LambdaRank and LambdaLoss."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -75,10 +76,15 @@ def lambda_rank(
     checks.positive("temperature", temperature)
     measure = one_measure(metric, parameters)
     about, given, _ = measure.call()
-    swapped = dataclasses.replace(about, kernel=_LambdaRank(about, rows_of(scores)))
-    call = Call(swapped, given | {"temperature": temperature}, None)
+    call = Call(_lambda_rank(about, rows_of(scores)), given | {"temperature": temperature}, None)
     (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
   return found.value  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=1024)
+def _lambda_rank(about: Description, rows: int) -> Description:
+  """The description whose kernel is the loss; one object, for which programs are compiled."""
+  return dataclasses.replace(about, kernel=_LambdaRank(about, rows))
 
 
 @dataclasses.dataclass(frozen=True)
