@@ -1,6 +1,7 @@
 """From one query to a batch of queries: leading axes, blocks, replicas."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,20 @@ def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
     return jax.tree.map(lambda x: x.reshape(blocks * length, *x.shape[2:])[:size], values)
 
   return blocked
+
+
+def in_blocks_on_cpu(
+  function: Callable[..., Any], shape: tuple[int, ...], items: int | None
+) -> Callable[..., Any]:
+  """The same function of arrays `[q, ...]`, in blocks of about `items` items where that is faster.
+
+  A CPU keeps the temporaries of a block in its caches. Other devices take the whole batch at once.
+  """
+  rows = shape[0] if items is None else max(1, items * shape[0] // max(1, math.prod(shape)))
+  if rows >= shape[0]:
+    return function
+  blocks = in_blocks(function, rows)
+  return lambda *args: lax.platform_dependent(*args, cpu=blocks, default=function)
 
 
 def replicated(*arrays: Array) -> tuple[Array, ...]:
