@@ -70,7 +70,7 @@ class Recorder(Ranked):
   def _ask(self, kind: Kind, shape: tuple[int, ...], depth: Cutoff, **arguments: Any) -> Array:
     number = len(self.questions)
     self.questions.append(Question(kind, arguments))
-    self.zeros.append(jnp.zeros(shape, self.dtype))
+    self.zeros.append(_zeros(self, shape))
     self.depths.append(depth if isinstance(depth, int) else None)
     return self.zeros[-1] if self.given is None else self.given[number]
 
@@ -167,7 +167,16 @@ def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
   """A zero of the right shape for each answer."""
   recorder = Recorder.of(ranked)
   jax.eval_shape(lambda: kernel(recorder))
-  return [jnp.zeros(x.shape, x.dtype) for x in recorder.zeros]
+  return [_zeros(ranked, x.shape) for x in recorder.zeros]
+
+
+def _zeros(ranked: Ranked, shape: tuple[int, ...]) -> Array:
+  """Zeros that vary over devices as the query does.
+
+  Under `shard_map` the gradient by what is the same on all devices would be summed over them.
+  """
+  nothing = 0 * jnp.sum(ranked.where, dtype=ranked.dtype)
+  return jnp.zeros(shape, ranked.dtype) + nothing
 
 
 def _traced_arguments(question: Question) -> list[Array]:
