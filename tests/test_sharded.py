@@ -137,7 +137,7 @@ def test_mistakes():
   lists = LISTS[:2]
   with pytest.raises(ValueError, match="inside shard_map only"):
     jr.ndcg(*lists, k=3, ranking=SHARDED)
-  for metric in (jr.ndcg, functools.partial(jr.err, k=3), jr.r_precision, jr.kendall_tau, jr.auc):
+  for metric in (jr.ndcg, functools.partial(jr.err, max_label=4, k=3), jr.r_precision, jr.kendall_tau, jr.auc):
     spread = over_items(lambda s, x, m=metric: m(s, x, ranking=SHARDED))
     with pytest.raises(ValueError, match="static k"):
       jax.jit(spread)(*lists)

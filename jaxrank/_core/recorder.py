@@ -186,5 +186,11 @@ def depth_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, wher
     recorders.append(Recorder(scores, labels, where, None))
     return kernel(recorders[-1])
 
-  jax.eval_shape(run, scores, labels, where)
+  jax.eval_shape(run, *map(_unsplit, (scores, labels, where)))
   return recorders[-1].deepest
+
+
+def _unsplit(x: Array) -> Any:
+  """The shape of an array whose items devices share, where facts such as an ideal cannot be cut."""
+  split = any(jax.typeof(x).sharding.spec)
+  return jax.ShapeDtypeStruct(x.shape, x.dtype) if split else x
