@@ -410,7 +410,9 @@ def test_huge_gains_have_a_finite_deviation():
   labels, gain = jnp.array([100.0, 99.0, 0.0, 1.0]), jr.gains.exponential
   std = jr.chance.std(jr.ndcg, labels, gain=gain)
   with jax.enable_x64(True):
-    np.testing.assert_allclose(std, jr.chance.std(jr.ndcg, np.float64(labels), gain=gain), rtol=1e-5)
+    np.testing.assert_allclose(
+      std, jr.chance.std(jr.ndcg, np.float64(labels), gain=gain), rtol=1e-5
+    )
 
 
 def test_values_against_chance(small, enumerated):

@@ -16,7 +16,12 @@ IR_MEASURES = [
   ("nDCG@10", "nDCG@10", "ndcg", {"k": 10}),
   ("NDCG@10", "nDCG@10", "ndcg", {"k": 10}),
   ("nDCG(dcg='log2')@10", "nDCG@10", "ndcg", {"k": 10}),
-  ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')@10", "ndcg", {"gain": gains.exponential, "k": 10}),
+  (
+    "nDCG(dcg='exp-log2')@10",
+    "nDCG(dcg='exp-log2')@10",
+    "ndcg",
+    {"gain": gains.exponential, "k": 10},
+  ),
   ("nDCG(gains={0:0,1:1})", "nDCG", "ndcg", {}),
   (
     "nDCG(gains={0: 0, 2: 5, 1: 1.5})@10",
@@ -469,7 +474,17 @@ def test_bad_parameters_say_what_is_allowed(written, message):
 
 @pytest.mark.parametrize(
   "names",
-  [5, None, b"AP", [b"AP"], ["AP", 5], jr.Measure, lambda s, y: s, jr.precision_recall_curve, [3.0]],
+  [
+    5,
+    None,
+    b"AP",
+    [b"AP"],
+    ["AP", 5],
+    jr.Measure,
+    lambda s, y: s,
+    jr.precision_recall_curve,
+    [3.0],
+  ],
   ids=repr,
 )
 def test_what_is_no_measure_is_told_what_is(names):

@@ -259,8 +259,8 @@ def test_diversity_streams_with_labels_of_subtopics():
     close(own.compute(state), [x[np.array(kept)].mean() for x in values.values()])
   with pytest.raises(ValueError, match=r"Evaluator.update: .*labels"):
     own.update(state, scores, labels[..., 0])
+  mixed = jr.Evaluator([jr.ndcg, "NRBP"])
   with pytest.raises(ValueError, match=r"Evaluator.update: .*separate calls"):
-    mixed = jr.Evaluator([jr.ndcg, "NRBP"])
     mixed.update(mixed.init(), scores, labels)
 
 
