@@ -258,8 +258,8 @@ def _measure(name: str, match: _Match) -> Measure:
   try:
     return Measure(entry.metric, name=name, **(dict(entry.name.fixed) | changed))
   except TypeError as error:
-    said = str(error).removeprefix("Measure: ")
-    raise ValueError(f"{name!r}: {said} {_instead(name, match)}") from None
+    reason = str(error).removeprefix("Measure: ")
+    raise ValueError(f"{name!r}: {reason} {_instead(name, match)}") from None
 
 
 def _shown(value: Any) -> str:
