@@ -35,6 +35,7 @@ class Recorder(Ranked):
   """Answers every question with 0, or with the next of some variables, and notes it."""
 
   name = "the recorder of questions"
+  ranked: Ranked | None = None
 
   def __init__(self, *query: Any):
     super().__init__(*query)
@@ -50,6 +51,7 @@ class Recorder(Ranked):
     """
     recorder = object.__new__(cls)
     vars(recorder).update(vars(ranked))
+    recorder.ranked = ranked
     recorder._begin(answers)
     return recorder
 
@@ -113,9 +115,11 @@ class Recorder(Ranked):
     return self._ask("cumulative", (self.n,), None, w=w)
 
   def pairs(self) -> Pairs:
-    """Two variables; how many scores and labels differ is no matter of the order."""
+    """Two variables; how many pairs of scores and labels differ does not depend on the order."""
     counts = self._ask("pairs", (2,), None)
-    return Pairs(counts[0], counts[1], *jnp.ones((2,), self.dtype))
+    one = jnp.ones((), self.dtype)
+    facts = Pairs(one, one, one, one) if self.ranked is None else self.ranked.pairs()
+    return facts._replace(concordant=counts[0], discordant=counts[1])
 
 
 class Slope(NamedTuple):
@@ -195,5 +199,11 @@ def depth_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, wher
     recorders.append(Recorder(scores, labels, where, None))
     return kernel(recorders[-1])
 
-  jax.eval_shape(run, scores, labels, where)
+  jax.eval_shape(run, *map(_unsplit, (scores, labels, where)))
   return recorders[-1].deepest
+
+
+def _unsplit(x: Array) -> Any:
+  """The shape of an array whose items devices share, where facts such as an ideal cannot be cut."""
+  split = any(jax.typeof(x).sharding.spec)
+  return jax.ShapeDtypeStruct(x.shape, x.dtype) if split else x  # type: ignore[no-untyped-call]

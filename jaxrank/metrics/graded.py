@@ -100,7 +100,7 @@ def _ndcg(
   gain=GAIN,
   discount=DISCOUNT,
   names=(
-    ir_measures("nDCG", "[@10]", reads=_READS),
+    ir_measures("nDCG NDCG", "[@10]", reads=_READS),
     trec_eval("ndcg"),
     trec_eval("ndcg_cut", "_10"),
     ranx("ndcg", reads=_LEVELS),
