@@ -183,7 +183,9 @@ def _mean_of_classes(values: Array, query_labels: Any, counted: Array) -> Array:
   """Each value weighs the inverse of how many there are of its class."""
   with jax.enable_x64(True):
     classes = checks.array("query_labels", query_labels)
-    return _weighed(*batching.replicated(*map(jnp.atleast_1d, (values, classes, counted))))
+    arrays = batching.replicated(*map(jnp.atleast_1d, (values, classes, counted)))
+    mean: Array = _weighed(*arrays)
+    return mean
 
 
 @jax.jit

@@ -50,7 +50,8 @@ def top(
     )
     return pick(jnp.where(valid, scores, -jnp.inf)), pick(index)
 
-  return batching.over_queries(query, scores.ndim - 1)(scores, where)
+  best: tuple[Array, Array] = batching.over_queries(query, scores.ndim - 1)(scores, where)
+  return best
 
 
 def target_ranks(

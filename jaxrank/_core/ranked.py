@@ -8,7 +8,7 @@ how to write either.
 import abc
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +60,7 @@ def memoised(method: _Method) -> _Method:
       self.memory[name] = (method(self, *args), args)
     return self.memory[name][0]
 
-  return once  # type: ignore[return-value]
+  return cast(_Method, once)
 
 
 def relevant(labels: Array, where: Array, rel: ArrayLike | None = None) -> Array:

@@ -182,7 +182,7 @@ def adjusted(
     TypeError: for parameters next to names, which have their own.
   """
 
-  def adjust(value, mean):
+  def adjust(value: Array, mean: Array) -> Array:
     room = 1 - mean
     none = jnp.abs(room) <= _ROUNDINGS * float(jnp.finfo(mean.dtype).eps)
     # Times 0, so that NaN stays.
@@ -232,7 +232,7 @@ def z_score(
     TypeError: for parameters next to names, which have their own.
   """
 
-  def standardise(value, mean, deviation):
+  def standardise(value: Array, mean: Array, deviation: Array) -> Array:
     never = deviation == 0
     return (value - mean) * jnp.where(never, 0, 1 / jnp.where(never, 1, deviation))
 
@@ -283,7 +283,7 @@ def sampled(
     raise ValueError(f"confidence must be between 0 and 1, got {confidence}.")
   errors = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
 
-  def summarise(values):
+  def summarise(values: Array) -> Sampled:
     mean, deviation = jnp.mean(values, axis=0), jnp.std(values, axis=0, ddof=1)
     variance = jnp.square(deviation)
     fourth = jnp.mean((values - mean[None]) ** 4, axis=0)

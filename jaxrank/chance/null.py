@@ -153,4 +153,4 @@ def draws(of: Statistic, null: Null) -> list[Array]:
     return of.values(order + null.scores, null.labels, null.where)
 
   keys = jax.random.split(checks.prng_key(null.key), null.samples)
-  return jax.vmap(draw)(keys)  # type: ignore[no-any-return]
+  return jax.vmap(draw)(keys)

@@ -76,9 +76,10 @@ def lambda_rank(
     measure = one_measure(metric, parameters)
     about, given, _ = measure.call()
     swapped = dataclasses.replace(about, kernel=_LambdaRank(about, rows_of(scores)))
-    call = Call(swapped, given | {"temperature": temperature}, None)
+    call = Call(swapped, {**given, "temperature": temperature}, None)
     (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
-  return found.value  # type: ignore[no-any-return]
+  value: Array = found.value
+  return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +151,7 @@ def lambda_ndcg(
   with checks.named("lambda_ndcg"):
     checks.choice("scheme", scheme, _SCHEMES)
     k = checks.cutoff(k)
-  own = {"mu": mu} if scheme == "ndcg2++" else {}
+  own: dict[str, Any] = {"mu": mu} if scheme == "ndcg2++" else {}
   return apply_loss(
     _lambda_ndcg,
     (scores, labels, where),

@@ -188,7 +188,7 @@ def _read(name: str, dialect: Dialect | None) -> Measure:
   found = list(_matches(name, [dialect] if dialect else _DIALECTS, fold=True))
   if not found:
     raise ValueError(f"{name!r} is no name of a measure: {_remedy(name)} {_HOW}")
-  measures = {}
+  measures: dict[Any, _Match] = {}
   for match in found:
     measures.setdefault(_meaning(name, match), match)
   if len(measures) > 1:

@@ -86,7 +86,8 @@ class Measure:
     """The values `[...]` of this measure alone; see `jaxrank.metrics` for the arguments."""
     with checks.named(self.name):
       (found,) = apply_calls([self._call], scores, labels, where, ranking)
-    return found.value  # type: ignore[no-any-return]
+    value: Array = found.value
+    return value
 
   def __str__(self) -> str:
     return self.name
