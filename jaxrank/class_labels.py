@@ -24,7 +24,7 @@ from jaxrank.measures import Measure
 from jaxrank.measures.evaluation import One
 from jaxrank.measures.grammar import one_measure
 
-Metric = One
+Metric = str | One
 
 
 def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:

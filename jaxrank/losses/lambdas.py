@@ -236,4 +236,5 @@ def _sum_of_swaps(
     return jnp.abs(delta) * jax.nn.softplus(wrong)
 
   features = [x for swap in changes for x in swap.features]
-  return total(pair, (*items, *lax.stop_gradient(features)), rows)  # type: ignore[no-any-return]
+  loss: Array = total(pair, (*items, *lax.stop_gradient(features)), rows)
+  return loss

@@ -13,9 +13,10 @@ from jaxrank.measures.grammar import parse
 from jaxrank.measures.measure import Measure
 from jaxrank.rankings.exact import Exact
 
-# What names one measure, and what names several.
-One = str | Measure | Callable[..., Any]
-Measures = One | Iterable[One]
+# What has one value, and what has values by name: a name may hold several measures.
+One = Measure | Callable[..., Any]
+Many = str | Iterable[str | One]
+Measures = One | Many
 
 
 def evaluate(

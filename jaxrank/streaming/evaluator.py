@@ -5,7 +5,6 @@ import functools
 import warnings
 from typing import Literal, get_args
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax

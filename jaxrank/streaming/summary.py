@@ -1,6 +1,7 @@
 """A state, and what it says on the host, in float64."""
 
 import dataclasses
+import functools
 import statistics
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from jax import Array, lax
 
 from jaxrank._core import checks
 from jaxrank._core.types import pytree
-from jaxrank.streaming import moments, reservoir
+from jaxrank.streaming import batch, moments, reservoir
 from jaxrank.streaming.moments import Moments
 from jaxrank.streaming.reservoir import Reservoir
 
