@@ -21,10 +21,15 @@ from jax.typing import ArrayLike
 from jaxrank import aggregation
 from jaxrank._core import arithmetic, batching, checks, description, sorting, ties
 from jaxrank.measures import Measure
-from jaxrank.measures.evaluation import One
 from jaxrank.measures.grammar import one_measure
+from jaxrank.measures.measure import One
 
-Metric = str | One
+__all__ = [
+  "has_label",
+  "macro_mean",
+  "mean",
+  "relevance",
+]
 
 
 def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
@@ -77,7 +82,7 @@ def has_label(query_labels: ArrayLike) -> Array:
 
 
 def mean(
-  metric: Metric,
+  metric: str | One,
   scores: ArrayLike | None,
   query_labels: ArrayLike,
   candidate_labels: ArrayLike,
@@ -116,7 +121,7 @@ def mean(
 
 
 def macro_mean(
-  metric: Metric,
+  metric: str | One,
   scores: ArrayLike | None,
   query_labels: ArrayLike,
   candidate_labels: ArrayLike,
@@ -197,7 +202,7 @@ def _weighed(values: Array, classes: Array, counted: Array) -> Array:
   return aggregation.aggregate(values, where=key > sorting.MASKED, query_weights=weights)
 
 
-def _function(name: str, metric: Metric, parameters: dict[str, Any]) -> Callable[..., Array]:
+def _function(name: str, metric: str | One, parameters: dict[str, Any]) -> Callable[..., Array]:
   """The metric as a function of scores, labels and mask."""
   with checks.named(f"class_labels.{name}"):
     if isinstance(metric, str | Measure) or description.of_metric(metric) is not None:

@@ -21,6 +21,19 @@ from jax.typing import ArrayLike
 
 from jaxrank._core.types import Discount, pytree
 
+__all__ = [
+  "Affine",
+  "Geometric",
+  "Table",
+  "Terms",
+  "affine",
+  "constant",
+  "geometric",
+  "logarithmic",
+  "reciprocal",
+  "table",
+]
+
 _Discount = TypeVar("_Discount", bound=Discount)
 
 

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core.ranked import Ranking
 from jaxrank.chance.null import moments_of, null_of, retrieved_by, statistic
-from jaxrank.measures.evaluation import Many, Measures, One
+from jaxrank.measures.measure import Many, Measures, One
 from jaxrank.rankings.exact import Exact
 
 # An expectation so many roundings from 1 leaves no room above chance.

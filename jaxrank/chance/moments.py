@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core.arithmetic import safe_sqrt
 from jaxrank.chance.null import draws, moments_of, null_of, statistic
-from jaxrank.measures.evaluation import Many, Measures, One
+from jaxrank.measures.measure import Many, Measures, One
 
 
 class Sampled(NamedTuple):

@@ -21,8 +21,8 @@ from jaxrank.losses import swaps
 from jaxrank.losses._loss import apply_loss, logits
 from jaxrank.losses.pairwise import Items, rows_of, total
 from jaxrank.losses.swaps import Features, Swap
-from jaxrank.measures.evaluation import One
 from jaxrank.measures.grammar import one_measure
+from jaxrank.measures.measure import One
 from jaxrank.rankings.exact import Exact, ExactQuery
 
 

@@ -1,8 +1,5 @@
 """`evaluate`: many measures of one ranking."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -10,13 +7,8 @@ from jaxrank._core import checks
 from jaxrank._core.apply import Evaluated, apply_calls
 from jaxrank._core.ranked import Ranking
 from jaxrank.measures.grammar import parse
-from jaxrank.measures.measure import Measure
+from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
-
-# What has one value, and what has values by name: a name may hold several measures.
-One = Measure | Callable[..., Any]
-Many = str | Iterable[str | One]
-Measures = One | Many
 
 
 def evaluate(

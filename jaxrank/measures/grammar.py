@@ -17,7 +17,7 @@ from jaxrank import metrics
 from jaxrank._core.description import Description
 from jaxrank._core.dialects import PIECES, Argument, Name
 from jaxrank._core.parameters import Kind
-from jaxrank.measures.measure import Measure, Metric, as_measures
+from jaxrank.measures.measure import Measure, Measures, Metric, as_measures
 
 Dialect = Literal["jaxrank", "ir_measures", "trec_eval", "ndeval", "ranx"]
 
@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
   description: Description
 
 
-def parse(measures: Any, dialect: Dialect | None = None) -> tuple[Measure, ...]:
+def parse(measures: Measures, dialect: Dialect | None = None) -> tuple[Measure, ...]:
   """Measures from names, metrics and measures.
 
   A name of ours, such as `ndcg`, `recall@10` or `err(max_label=4)`, is that function with its

@@ -109,6 +109,12 @@ class Measure:
     return _measure, (self.metric, self.name, self.parameters)
 
 
+# What has one value, and what has values by name: a name may hold several measures.
+One = Measure | Callable[..., Any]
+Many = str | Iterable[str | One]
+Measures = One | Many
+
+
 def _measure(metric: Metric, name: str, parameters: Mapping[str, Any]) -> Measure:
   return Measure(metric, name=name, **parameters)
 

@@ -14,7 +14,8 @@ from jaxrank._core import checks
 from jaxrank._core.batching import over_queries
 from jaxrank._core.ranked import Ranking
 from jaxrank.measures import Measure, parse
-from jaxrank.measures.evaluation import Measures, evaluate_calls
+from jaxrank.measures.evaluation import evaluate_calls
+from jaxrank.measures.measure import Measures
 from jaxrank.rankings.exact import Exact
 from jaxrank.streaming import batch, moments, reservoir, summary
 from jaxrank.streaming.summary import State
