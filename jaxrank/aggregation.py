@@ -12,6 +12,12 @@ from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.batching import replicated
 from jaxrank._core.ranked import relevant
 
+__all__ = [
+  "Reduction",
+  "aggregate",
+  "has_relevant",
+]
+
 Reduction = Literal["mean", "median", "min", "max"]
 
 

@@ -3,9 +3,9 @@
 A program depends on nothing else: one that is compiled here for another device is the program of
 that device.
 
-| setting | default | effect |
-|---|---|---|
-| `items_per_block` | 2 ** 18 | On CPU, exact metrics of larger batches run on blocks of queries with about so many items in all, whose temporaries stay in the caches. None does not split, for batches that CPU devices share under a mesh with automatic axes. Other devices never split. |
+`items_per_block`, by default `2 ** 18`: on CPU, exact metrics of larger batches run on blocks of
+queries with about so many items in all, whose temporaries stay in the caches. None does not split,
+for batches that CPU devices share under a mesh with automatic axes. Other devices never split.
 """
 
 import dataclasses

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank.metrics import _apply as apply, batching
+from jaxrank.metrics import _apply as apply
+from jaxrank.metrics import batching
 
 
 @pytest.fixture

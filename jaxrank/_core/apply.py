@@ -83,7 +83,8 @@ def apply(
   with checks.named(about.name):
     call = Call(about, about.checked(parameters))
     (found,) = apply_calls([call], scores, labels, where, ranking)
-  return found.value  # type: ignore[no-any-return]
+  value: _Value = found.value
+  return value
 
 
 def apply_calls(
@@ -119,7 +120,8 @@ def apply_calls(
     arrays, plain, tree = _split(calls)
     known = tuple((call.description, call.depth) for call in calls)
     program = _Program(known, plain, tree, with_found, config.items_per_block())
-    return narrow(_answer(program, arrays, own, ranking, scores, labels, where))  # type: ignore[no-any-return]
+    found: list[Evaluated] = _answer(program, arrays, own, ranking, scores, labels, where)
+    return narrow(found)
 
 
 def _subtopics(calls: Sequence[Call]) -> bool:
@@ -316,7 +318,7 @@ def _isnan(x: Array) -> Array:
 
 
 @contextlib.contextmanager
-def _exact_width(scores: Any) -> Iterator[Callable[[Any], Any]]:
+def _exact_width(scores: Any) -> Iterator[Callable[[_Value], _Value]]:
   """Keeps numpy scores of 64 bits exact where JAX would make them 32; values stay float32."""
   wide = isinstance(scores, np.ndarray) and scores.dtype in (np.float64, np.int64, np.uint64)
   if not wide or jax.dtypes.canonicalize_dtype(np.float64) == np.float64:

@@ -8,7 +8,7 @@ how to write either.
 import abc
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,9 @@ from jaxrank._core.types import Cutoff, Discount, Gain
 # labels, which are sorted once for all of them.
 _INCREASING = (gains.exponential, gains.linear, gains.binary)
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+_Query = TypeVar("_Query", bound="Ranked")
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
 
 
 class UnansweredError(ValueError):
@@ -46,7 +48,9 @@ class Pairs(NamedTuple):
   different_labels: Array
 
 
-def memoised(method: _Method) -> _Method:
+def memoised(
+  method: Callable[Concatenate[_Query, _Arguments], _Answer],
+) -> Callable[Concatenate[_Query, _Arguments], _Answer]:
   """Computes the result of a method once for each combination of arguments.
 
   Metrics that are evaluated together share their work in this way. Numbers are compared by value,
@@ -54,13 +58,16 @@ def memoised(method: _Method) -> _Method:
   """
 
   @functools.wraps(method)
-  def once(self: Any, *args: Any) -> Any:
-    name = (method.__name__, *(x if isinstance(x, int | float) else id(x) for x in args))
+  def once(self: _Query, /, *args: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
+    given = (*args, *named.values())
+    known = (x if isinstance(x, int | float) else id(x) for x in given)
+    name = (method.__name__, *named, *known)
     if name not in self.memory:
-      self.memory[name] = (method(self, *args), args)
-    return self.memory[name][0]
+      self.memory[name] = (method(self, *args, **named), given)
+    answer: _Answer = self.memory[name][0]
+    return answer
 
-  return once  # type: ignore[return-value]
+  return once
 
 
 def relevant(labels: Array, where: Array, rel: ArrayLike | None = None) -> Array:

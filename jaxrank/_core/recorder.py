@@ -206,4 +206,4 @@ def depth_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, wher
 def _unsplit(x: Array) -> Any:
   """The shape of an array whose items devices share, where facts such as an ideal cannot be cut."""
   split = any(jax.typeof(x).sharding.spec)
-  return jax.ShapeDtypeStruct(x.shape, x.dtype) if split else x  # type: ignore[no-untyped-call]
+  return jax.ShapeDtypeStruct(x.shape, x.dtype) if split else x

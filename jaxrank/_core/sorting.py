@@ -7,8 +7,8 @@ times faster than a float, or than two operands.
 """
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +29,10 @@ _NETWORK_QUERIES = 4
 # Labels have few distinct values: so many are looked for one by one before sorting.
 _LEVELS = 16
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-def batched(function: Callable[..., Any]) -> Callable[..., Any]:
+
+def batched(function: _Function) -> _Function:
   """Makes a function of the last axis its own batching rule.
 
   Under `vmap` it sees the whole batch at once, so that loops end by one predicate for all
@@ -39,7 +41,7 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
   mapped = jax.custom_batching.custom_vmap(function)
 
   @mapped.def_vmap
-  def rule(size, is_batched, *args):
+  def rule(size: int, is_batched: Sequence[bool], *args: Array) -> tuple[Any, Any]:
     out = mapped(
       *(
         x if b else jnp.broadcast_to(x, (size, *x.shape))
@@ -48,7 +50,7 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     return out, jax.tree.map(lambda _: True, out)
 
-  return functools.wraps(function)(mapped)
+  return cast(_Function, functools.wraps(function)(mapped))
 
 
 def take(x: Array, index: Array) -> Array:
@@ -85,7 +87,8 @@ def _dense(x: Array, where: Array) -> Array:
   changed = (x[..., 1:] != x[..., :-1]) & (hidden[..., 1:] == 0)
   rank = jnp.cumsum(changed, axis=-1, dtype=jnp.int32)
   rank = jnp.concatenate([jnp.zeros_like(index[..., :1]), rank], axis=-1)
-  return lax.sort((index, rank), num_keys=1)[1]
+  in_input_order: Array = lax.sort((index, rank), num_keys=1)[1]
+  return in_input_order
 
 
 def top_values(x: Array, key: Array) -> Array:
@@ -99,7 +102,8 @@ def top_values(x: Array, key: Array) -> Array:
 
 def top(values: Array, k: int) -> Array:
   """Indices `[k]` of the largest values, ties by index."""
-  return lax.top_k(values, k)[1]
+  index: Array = lax.top_k(values, k)[1]
+  return index
 
 
 def spread(x: Array) -> bool:
@@ -125,7 +129,8 @@ def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Ar
   def pick(x: Array) -> Array:
     rows = mine.reshape(-1, *(1,) * (x.ndim - 1))
     found = jnp.where(rows, x[here], jnp.zeros_like(x, shape=()))
-    return lax.psum(found, axis)
+    everywhere: Array = lax.psum(found, axis)
+    return everywhere
 
   return pick
 
@@ -147,7 +152,10 @@ def _order(key: Array) -> tuple[Array, Array]:
   queries = int(np.prod(key.shape[:-1]))
   if key.shape[-1] not in _NETWORK_LENGTHS or queries < _NETWORK_QUERIES:
     return _order_by_sort(key)
-  return lax.platform_dependent(key, cpu=_order_by_network, default=_order_by_sort)
+  found: tuple[Array, Array] = lax.platform_dependent(
+    key, cpu=_order_by_network, default=_order_by_sort
+  )
+  return found
 
 
 def _words(key: Array, axis: int) -> Array:
@@ -215,20 +223,25 @@ def descending(x: Array, k: int) -> Array:
 
 
 @descending.defjvp
-def _descending_jvp(k, primals, tangents):
+def _descending_jvp(k: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
   (x,), (dx,) = primals, tangents
   _, index = order(keys(lax.stop_gradient(x), jnp.ones_like(x, bool)))
   return take(x, index[:k]), take(dx, index[:k])
 
 
+# How many levels were looked at, how many slots are filled, the last value, and the values.
+_Levels = tuple[Any, Array, Array, Array]
+
+
 def _descending(x: Array, k: int) -> Array:
   slot = slots(x)[..., :k]
 
-  def unfinished(state):
+  def unfinished(state: _Levels) -> Array:
     level, filled, _, _ = state
-    return (level < _LEVELS) & jnp.any(filled < k)
+    short: Array = (level < _LEVELS) & jnp.any(filled < k)
+    return short
 
-  def fill(state):
+  def fill(state: _Levels) -> _Levels:
     level, filled, last, out = state
     value = jnp.max(jnp.where(x < last, x, -jnp.inf), axis=-1, keepdims=True)
     out = jnp.where(slot >= filled, value, out)
@@ -238,7 +251,8 @@ def _descending(x: Array, k: int) -> Array:
   nothing = jnp.zeros_like(x[..., :1])
   start = (0, nothing.astype(jnp.int32), nothing + jnp.inf, jnp.zeros_like(x[..., :k]))
   _, filled, _, out = lax.while_loop(unfinished, fill, start)
-  return lax.cond(jnp.any(filled < k), lambda: _sorted(x, k), lambda: out)
+  values: Array = lax.cond(jnp.any(filled < k), lambda: _sorted(x, k), lambda: out)
+  return values
 
 
 def _sorted(x: Array, k: int) -> Array:
@@ -257,7 +271,7 @@ def discordant(rank: Array) -> Array:
   n = rank.shape[-1]
   slot = _iota_like(rank)
 
-  def partition(level, state):
+  def partition(level: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
     rank, count = state
     bit = bits - 1 - level
     one = (rank >> bit) & 1
@@ -272,7 +286,8 @@ def discordant(rank: Array) -> Array:
   bits = max(n - 1, 0).bit_length()
   with enable_x64():
     count = jnp.sum(jnp.zeros_like(rank).astype(jnp.int64))
-  return lax.fori_loop(0, bits, partition, (rank, count))[1]
+  found: tuple[Array, Array] = lax.fori_loop(0, bits, partition, (rank, count))
+  return found[1]
 
 
 def scatter(x: Array, permutation: Array) -> Array:

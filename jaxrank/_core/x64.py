@@ -11,4 +11,5 @@ def enable_x64() -> contextlib.AbstractContextManager[None]:
   Sort keys of 64 bits, counts of pairs and exact labels need them; what leaves the context is cast
   to the dtype of the result.
   """
-  return jax.enable_x64(True)
+  context: contextlib.AbstractContextManager[None] = jax.enable_x64(True)
+  return context

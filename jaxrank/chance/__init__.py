@@ -4,11 +4,17 @@ Chance is a uniformly random order, without ties, of the items that are retrieve
 at no rank. `docs/chance.md` works through it.
 """
 
-from jaxrank.chance.moments import Sampled as Sampled
-from jaxrank.chance.moments import adjusted as adjusted
-from jaxrank.chance.moments import expected as expected
-from jaxrank.chance.moments import sampled as sampled
-from jaxrank.chance.moments import std as std
-from jaxrank.chance.moments import variance as variance
-from jaxrank.chance.moments import z_score as z_score
-from jaxrank.chance.shuffled import NoClosedFormError as NoClosedFormError
+from jaxrank.chance.against import adjusted, z_score
+from jaxrank.chance.moments import Sampled, expected, sampled, std, variance
+from jaxrank.chance.shuffled import NoClosedFormError
+
+__all__ = [
+  "NoClosedFormError",
+  "Sampled",
+  "adjusted",
+  "expected",
+  "sampled",
+  "std",
+  "variance",
+  "z_score",
+]

@@ -22,8 +22,8 @@ from jaxrank.losses import swaps
 from jaxrank.losses._loss import apply_loss, logits
 from jaxrank.losses.pairwise import Items, rows_of, total
 from jaxrank.losses.swaps import Features, Swap
-from jaxrank.measures.evaluation import One
 from jaxrank.measures.grammar import one_measure
+from jaxrank.measures.measure import One
 from jaxrank.rankings.exact import Exact, ExactQuery
 
 
@@ -76,9 +76,11 @@ def lambda_rank(
     checks.positive("temperature", temperature)
     measure = one_measure(metric, parameters)
     about, given, _ = measure.call()
-    call = Call(_lambda_rank(about, rows_of(scores)), given | {"temperature": temperature}, None)
+    parameters = {**given, "temperature": temperature}
+    call = Call(_lambda_rank(about, rows_of(scores)), parameters, None)
     (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
-  return found.value  # type: ignore[no-any-return]
+  value: Array = found.value
+  return value
 
 
 @functools.lru_cache(maxsize=1024)
@@ -156,7 +158,7 @@ def lambda_ndcg(
   with checks.named("lambda_ndcg"):
     checks.choice("scheme", scheme, _SCHEMES)
     k = checks.cutoff(k)
-  own = {"mu": mu} if scheme == "ndcg2++" else {}
+  own: dict[str, Any] = {"mu": mu} if scheme == "ndcg2++" else {}
   return apply_loss(
     _lambda_ndcg,
     (scores, labels, where),
@@ -241,4 +243,5 @@ def _sum_of_swaps(
     return jnp.abs(delta) * jax.nn.softplus(wrong)
 
   features = [x for swap in changes for x in swap.features]
-  return total(pair, (*items, *lax.stop_gradient(features)), rows)  # type: ignore[no-any-return]
+  loss: Array = total(pair, (*items, *lax.stop_gradient(features)), rows)
+  return loss

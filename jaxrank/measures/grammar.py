@@ -17,7 +17,7 @@ from jaxrank import metrics
 from jaxrank._core.description import Description
 from jaxrank._core.dialects import PIECES, Argument, Name
 from jaxrank._core.parameters import Kind
-from jaxrank.measures.measure import Measure, Metric, as_measures
+from jaxrank.measures.measure import Measure, Measures, Metric, as_measures
 
 Dialect = Literal["jaxrank", "ir_measures", "trec_eval", "ndeval", "ranx"]
 
@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
   description: Description
 
 
-def parse(measures: Any, dialect: Dialect | None = None) -> tuple[Measure, ...]:
+def parse(measures: Measures, dialect: Dialect | None = None) -> tuple[Measure, ...]:
   """Measures from names, metrics and measures.
 
   A name of ours, such as `ndcg`, `recall@10` or `err(max_label=4)`, is that function with its
@@ -107,27 +107,6 @@ def one_measure(measure: Any, parameters: Mapping[str, Any]) -> Measure:
 
 def _told(measure: Measure) -> str:
   return str(Measure(measure.metric, **measure.parameters))
-
-
-def resolve_metrics(names: str | Iterable[str]) -> tuple[Measure, ...]:
-  """Measures from the plain names of LlamaIndex, such as `mrr` and `hit_rate`.
-
-  >>> print(*resolve_metrics(["mrr", "hit_rate"]))
-  mrr hit_rate
-
-  Args:
-    names: One name each, of `hit_rate`, `mrr`, `precision`, `recall`, `ap` and `ndcg`.
-
-  Returns:
-    Measures in order.
-
-  Raises:
-    ValueError: for an unknown name.
-  """
-  # The table is that of the adapter, which is made of measures.
-  from jaxrank.interop import llama_index
-
-  return llama_index.measures(names)
 
 
 def _split(text: str) -> list[str]:

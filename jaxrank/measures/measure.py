@@ -87,7 +87,8 @@ class Measure:
     """The values `[...]` of this measure alone; see `jaxrank.metrics` for the arguments."""
     with checks.named(self.name):
       (found,) = apply_calls([self._call], scores, labels, where, ranking)
-    return found.value  # type: ignore[no-any-return]
+    value: Array = found.value
+    return value
 
   def __str__(self) -> str:
     return self.name
@@ -107,6 +108,12 @@ class Measure:
 
   def __reduce__(self) -> Any:
     return _measure, (self.metric, self.name, self.parameters)
+
+
+# What has one value, and what has values by name: a name may hold several measures.
+One = Measure | Callable[..., Any]
+Many = str | Iterable[str | One]
+Measures = One | Many
 
 
 def _measure(metric: Metric, name: str, parameters: Mapping[str, Any]) -> Measure:

@@ -12,6 +12,9 @@ from jaxrank._core.types import Cutoff, Discount
 # Worth of items and probabilities to stop at them, `[n, s]`.
 Cascades = tuple[Array, Array]
 
+# The items so far and their number, who reaches the next rank, what is left, and its gains.
+_State = tuple[Array, Array, Array, Array, Array]
+
 
 def even(ranked: Ranked, b: Array) -> Array:
   """The same weight for each subtopic that some item covers, of sum 1."""
@@ -39,14 +42,14 @@ def greedy_order(worth: Array, stop: Array, depth: int) -> tuple[Array, Array]:
   """The items at the first `depth` ranks, and at how many of them there is something to gain."""
   column = slots(worth[0])
 
-  def gain(reached, left):
+  def gain(reached: Array, left: Array) -> Array:
     return jnp.where(left, jnp.sum(worth * reached, axis=0), 0)
 
-  def unfinished(state):
+  def unfinished(state: _State) -> Array:
     _, count, _, _, gain = state
     return (count < depth) & jnp.any(gain > 0)
 
-  def choose(state):
+  def choose(state: _State) -> _State:
     item, count, reached, left, gains = state
     best = jnp.argmax(gains).astype(jnp.int32)
     item = jnp.where(column[:depth] == count, best, item)

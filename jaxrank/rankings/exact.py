@@ -178,7 +178,10 @@ class ExactQuery(Ranked):
   ) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
     if stop.ndim > 1:
-      one = lambda stop, worth: self.cascade(stop, discount, k=k, worth=worth)  # noqa: E731
+
+      def one(stop: Array, worth: Array) -> Array:
+        return self.cascade(stop, discount, k=k, worth=worth)
+
       return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     return at_ranks(self.stops(stop) if worth is None else self._met(worth, stop), discount, k)
 
@@ -203,7 +206,7 @@ class ExactQuery(Ranked):
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E discount(r)` of the first relevant item, if `r <= k`. Counts, and does not sort."""
 
-    def value(rank):
+    def value(rank: Array) -> Array:
       inside = rank <= jnp.asarray(self.n if k is None else k).astype(rank.dtype)
       return jnp.where(inside, discount(rank.astype(self.dtype)), 0)
 
