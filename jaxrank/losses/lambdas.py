@@ -13,7 +13,7 @@ from jaxrank import discounts, gains, metrics
 from jaxrank._core import checks
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import Description
+from jaxrank._core.description import Description, with_kernel
 from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
 from jaxrank._core.types import Cutoff, Discount, Gain
@@ -75,7 +75,7 @@ def lambda_rank(
     checks.positive("temperature", temperature)
     measure = one_measure(metric, parameters)
     about, given, _ = measure.call()
-    swapped = dataclasses.replace(about, kernel=_LambdaRank(about, rows_of(scores)))
+    swapped = with_kernel(about, _LambdaRank(about, rows_of(scores)))
     call = Call(swapped, given | {"temperature": temperature}, None)
     (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
   return found.value  # type: ignore[no-any-return]
