@@ -47,14 +47,13 @@ def lambda_rank(
   >>> print(f"{lambda_rank(scores, labels, metric=metrics.err, max_label=2):.5f}")
   0.87125
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: `[..., n]`.
     labels: `[..., n]`, or `[..., n, subtopics]` for a metric of diversity.
-    where: `[..., n]`, False on padding.
     metric: A metric, a `jaxrank.Measure`, or a name such as `"nDCG@10"`; of this library, or made
       by `jaxrank.metric`. It must be affine in the answers to its questions, as all metrics of
       binary and graded relevance are, `auc`, and those of diversity.
-    temperature: A positive number; may be traced.
     **parameters: Those of the metric, such as `k=10`, unless it is a measure or a name.
 
   Returns:
@@ -124,17 +123,12 @@ def lambda_ndcg(
   0.51824
   5.76132
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    k: Cut-off of the nDCG.
     scheme: The weight of a pair, see above.
     mu: The weight of the one in the other in `"ndcg2++"`; may be traced.
     gain: Maps labels to gains; the paper takes `gains.exponential`.
-    discount: Maps 1-based ranks to weights.
-    weights: `[..., n]`, times the gain of each item.
-    temperature: A positive number; may be traced.
 
   Returns:
     `[...]`, at least 0.

@@ -62,8 +62,9 @@ def precision(
   >>> print(f"{precision(scores, labels, k=2):.5f} {precision(scores, labels, k=5):.5f}")
   0.50000 0.40000
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    k: Cut-off; None is the number of valid items.
     divisor: `"k"`, or `"retrieved"` to divide by `min(k, items retrieved)`.
     weights: `[..., n]`, what each relevant item counts; None is 1. `k` still divides.
 
@@ -116,8 +117,9 @@ def recall(
   >>> print(f"{recall(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=1):.5f}")
   0.50000
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    k: Cut-off; None is the whole list.
     weights: `[..., n]`, what each relevant item counts; None is 1. The weights of all relevant
       items divide.
 
@@ -157,8 +159,9 @@ def f_measure(
   >>> print(f"{f_measure(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=1):.5f}")
   0.66667
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    k: Cut-off; None is the number of valid items.
     beta: The weight of recall, at least 0.
 
   Returns:
@@ -195,8 +198,12 @@ def r_precision(
 ) -> Array:
   """R-precision: precision at the number `R` of relevant items.
 
+  `RP = hits@R / R`; 0 if nothing is relevant.
+
   >>> print(f"{r_precision(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1].
@@ -230,8 +237,7 @@ def fall_out(
   >>> print(f"{fall_out(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 0]), k=2):.5f}")
   0.50000
 
-  Args:
-    k: Cut-off; None is the whole list.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1].
@@ -259,6 +265,8 @@ def judged(
 
   >>> print(f"{judged(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, -1, 0]), k=2):.5f}")
   0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
     k: Cut-off; None is the whole list. Where fewer items are retrieved, their number divides.
