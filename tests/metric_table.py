@@ -4,15 +4,17 @@ Run `python -m tests.metric_table` from a clone; `tests/test_docs.py` checks tha
 date. Formulas are those of the docstrings.
 """
 
-import functools
 import inspect
 import pathlib
 import re
 from collections.abc import Callable
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-from jaxrank import metrics
+import jaxrank
+from jaxrank import chance, metrics
 from jaxrank._core import recorder
 from jaxrank._core.dialects import Name
 
@@ -20,9 +22,8 @@ PAGE = pathlib.Path(__file__).parents[1] / "docs" / "metrics.md"
 DIALECTS = ("ir_measures", "trec_eval", "ndeval", "ranx")
 MODULES = ("counts", "binary", "graded", "diversity", "intents", "concordance", "curves")
 
-# What the tables need to run a kernel: parameters without a default, and one query.
+# Values of the parameters that have no default.
 REQUIRED = {"max_label": 2}
-QUERY = (jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([2.0, 0.0, 1.0, -1.0]), jnp.ones(4, bool))
 
 
 def described() -> list[tuple[Callable, metrics.Description]]:
@@ -39,33 +40,53 @@ def formula(metric: Callable) -> str:
   return " ".join(found[1].split())
 
 
-def questions(about: metrics.Description) -> tuple[list[str], bool]:
-  """What the kernel asks the ranking, each once, and whether it is affine in the answers."""
-  needed = [name for name, p in about.signature.parameters.items() if p.default is p.empty]
-  parameters = about.bind({name: REQUIRED[name] for name in needed})
-  kernel = functools.partial(about.kernel, **parameters)
-  scores, labels, where = QUERY
-  labels = jnp.stack([labels, labels[::-1]], axis=1) if about.subtopics else labels
-  asked = recorder.Recorder(scores, labels, where, None)
-  kernel(asked)
-  kinds = list(dict.fromkeys(question.kind for question in asked.questions))
-  slopes = recorder.slopes(kernel, recorder.Recorder(scores, labels, where, None))
-  return kinds, slopes is not None
+def query(about: metrics.Description) -> tuple[jax.Array, jax.Array]:
+  """Scores and labels of one query."""
+  scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([2.0, 0.0, 1.0, -1.0])
+  return scores, jnp.stack([labels, labels[::-1]], axis=1) if about.subtopics else labels
+
+
+def questions(about: metrics.Description) -> list[str]:
+  """What the kernel asks the ranking, each kind once."""
+  scores, labels = query(about)
+  asked = recorder.Recorder(scores, labels, jnp.ones_like(scores, bool), None)
+  about.kernel(asked, **about.bind(required(about)))
+  return list(dict.fromkeys(question.kind for question in asked.questions))
+
+
+def required(about: metrics.Description) -> dict[str, Any]:
+  """The parameters without a default."""
+  parameters = about.signature.parameters
+  return {name: REQUIRED[name] for name, p in parameters.items() if p.default is p.empty}
+
+
+def answered(function: Callable, *arguments: Any) -> bool:
+  """Whether a function takes its arguments: nothing is compiled or run."""
+  try:
+    jax.eval_shape(lambda: function(*arguments))
+  except jaxrank.UnansweredError:
+    return False
+  return True
 
 
 def row(metric: Callable, about: metrics.Description) -> list[str]:
   """What is known of one metric."""
   low, high = (f"{x:g}" for x in about.range)
   seeks = about.seeks if isinstance(about.seeks, str) else inspect.getdoc(about.seeks)
-  asks, affine = questions(about)
+  scores, labels = query(about)
+  measure = jaxrank.Measure(metric, **required(about))
+  swaps = answered(lambda: jaxrank.losses.lambda_rank(scores, labels, metric=measure))
+  moments = {"mean": chance.expected, "variance": chance.variance}
+  known = [name for name, moment in moments.items() if answered(moment, measure, labels)]
   return [
     f"`{about.name}`",
     f"`{formula(metric).replace('|', chr(92) + '|')}`",
     f"{low} to {high}",
     "higher" if about.higher_is_better else "lower",
     seeks,
-    ", ".join(f"`{kind}`" for kind in asks),
-    "yes" if affine else "no",
+    ", ".join(f"`{kind}`" for kind in questions(about)),
+    "yes" if swaps else "no",
+    ", ".join(known) or "by samples",
   ]
 
 
@@ -94,7 +115,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def sections() -> dict[str, str]:
   """The tables by the names of their markers."""
-  head = ["metric", "formula", "range", "better", "seeks", "asks", "affine"]
+  head = ["metric", "formula", "range", "better", "seeks", "asks", "LambdaRank", "by chance"]
   pairs = described()
   return {
     "metrics": table(head, [row(*pair) for pair in pairs]),
