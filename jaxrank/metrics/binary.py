@@ -1,4 +1,4 @@
-"""Ranks of relevant items: reciprocal rank, average precision, RBP, bpref."""
+"""Metrics of the ranks of relevant items: hit rate, reciprocal rank, AP, RBP and bpref."""
 
 from typing import Literal
 

@@ -1,6 +1,6 @@
-"""Agreement of the order of scores with the order of labels, pair by pair.
+"""Agreement of the order of scores with that of labels: AUC, pair accuracy and correlations.
 
-Items at -inf are ordinary lowest values here: they tie with each other.
+Items with a score of -inf tie with each other for the lowest rank.
 """
 
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Counts of relevant items down to a cut-off: precision, recall and their kin."""
+"""Counts of relevant items down to a cut-off: precision, recall, fall-out, judged."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Metrics at every cut-off at once, and what is read off them."""
+"""Precision and recall at every cut-off, and metrics that are read off this curve."""
 
 import functools
 from collections.abc import Callable
