@@ -1,4 +1,4 @@
-"""Many values to one: `aggregate` over queries, and `has_relevant`, which queries to keep."""
+"""Reduction of values over queries: `aggregate`, and `has_relevant` to choose the queries."""
 
 from collections.abc import Callable
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Discounts: what a rank is worth.
+"""Discounts: functions from ranks to weights.
 
 A discount is a callable on 1-based ranks, which may be real numbers (a smooth ranking asks for
 them). Cut-offs are the argument `k` of the metrics, never part of a discount.

@@ -1,11 +1,11 @@
-"""Gains: what a label is worth.
+"""Gains: functions from labels to gains.
 
 Every gain clips negative labels (unjudged items) to 0.
 
-A gain is a function, and programs are compiled for the identity of a function. Name a gain of your
+Programs are compiled for the identity of the function that is passed as a gain. Name a gain of your
 own once, at the top of a module: a lambda that is written in the call, as in
 `ndcg(scores, labels, gain=lambda y: y**2)`, is another function at every call, and compiles anew
-each time. `table` and `by_label` are made for gains that are data.
+each time. `table` and `by_label` are for gains that are data.
 """
 
 import functools

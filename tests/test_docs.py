@@ -1,46 +1,65 @@
 """Every public name is documented, and every example in the docs is true."""
 
+import collections
 import doctest
+import importlib
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 
+import metric_table
 import pytest
 
 import jaxrank
+from jaxrank import losses, metrics
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-SECTIONS = ("Args:", "Returns:")
-MODULES = (
-  jaxrank,
-  jaxrank.chance,
-  jaxrank.corpus,
-  jaxrank.discounts,
-  jaxrank.gains,
-  jaxrank.class_labels,
-  jaxrank.losses,
-  jaxrank.ranks,
-)
 
 
-def public():
-  """The public functions and classes by dotted name."""
-  for module in MODULES:
+def public_modules():
+  """The modules of the library that are public; adapters have tests of their own."""
+  yield jaxrank
+  for found in pkgutil.iter_modules(jaxrank.__path__, "jaxrank."):
+    if not found.name.startswith("jaxrank._") and found.name != "jaxrank.interop":
+      yield importlib.import_module(found.name)
+
+
+def public_names():
+  """Public functions and classes by dotted name: what a package exports, a module defines."""
+  for module in public_modules():
     for name, value in vars(module).items():
-      home = getattr(value, "__module__", "")
-      own = home.startswith("jaxrank") and not home.startswith("jaxrank._")
+      home = getattr(value, "__module__", None) or ""
+      own = home.startswith("jaxrank") if hasattr(module, "__path__") else home == module.__name__
       if not name.startswith("_") and callable(value) and own:
         yield f"{module.__name__}.{name}", value
 
 
-PUBLIC = dict(public())
+PUBLIC = dict(public_names())
 METRICS = {
   name: value
   for name, value in PUBLIC.items()
-  if inspect.isfunction(value) and hasattr(value, "question")
+  if inspect.isfunction(value) and value.__module__.startswith("jaxrank.metrics.")
 }
 LOSSES = {name: value for name, value in PUBLIC.items() if name.startswith("jaxrank.losses.")}
+OF_LISTS = {
+  name: value
+  for name, value in (METRICS | LOSSES).items()
+  if "scores" in inspect.signature(value).parameters
+}
+
+
+def arguments(function):
+  """What a docstring says of arguments, by name."""
+  section = re.search(r"^Args:\n((?:  .*\n?)+)", inspect.getdoc(function), re.M)
+  entries = re.findall(r"^  \*{0,2}(\w+): (.*(?:\n    .*)*)", section[1] if section else "", re.M)
+  return {name: " ".join(text.split()) for name, text in entries}
+
+
+def shared_arguments(package):
+  """What the docstring of a package explains for all of its functions."""
+  return set(re.findall(r"^\* `(\w+)`: ", package.__doc__, re.M))
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -51,31 +70,35 @@ def test_public_names_are_documented(name):
 
 
 @pytest.mark.parametrize("name", METRICS | LOSSES)
-def test_metrics_and_losses_document_every_argument(name):
-  text = inspect.getdoc(PUBLIC[name])
-  assert all(section in text for section in SECTIONS)
-  for argument in inspect.signature(PUBLIC[name]).parameters:
-    assert re.search(rf"^  (\*\*)?{argument}: ", text, re.M), f"{name} does not document {argument}"
+def test_every_argument_is_documented(name):
+  """By the function itself, or once for all by its package, to which the function then points."""
+  function = (METRICS | LOSSES)[name]
+  package = losses if name in LOSSES else metrics
+  shared = shared_arguments(package) if name in OF_LISTS else set()
+  takes = set(inspect.signature(function).parameters)
+  assert takes <= set(arguments(function)) | shared
+  assert set(arguments(function)) <= takes
+  if takes - set(arguments(function)):
+    assert f"See `{package.__name__}` for the arguments" in inspect.getdoc(function)
+  assert "Returns:" in inspect.getdoc(function)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_losses_have_examples(name):
+@pytest.mark.parametrize(("package", "public"), [(metrics, METRICS), (losses, LOSSES)])
+def test_shared_arguments_are_explained_once(package, public):
+  functions = list(dict.fromkeys(public.values()))
+  entries = [entry for function in functions for entry in arguments(function).items()]
+  repeated = sum(count for count in collections.Counter(entries).values() if count > 1)
+  assert repeated < 0.2 * len(entries)
+  taken = {name for function in functions for name in inspect.signature(function).parameters}
+  assert shared_arguments(package) <= taken
+
+
+@pytest.mark.parametrize("name", METRICS | LOSSES)
+def test_metrics_and_losses_have_examples(name):
   """The collector of their module runs them."""
-  module = inspect.getmodule(LOSSES[name])
-  found = doctest.DocTestFinder().find(module)
-  examples = {test.name: test.examples for test in found}
-  assert examples[f"{module.__name__}.{LOSSES[name].__name__}"]
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_examples_of_metrics_are_true(name):
-  """The wrapper of a metric hides its doctest from the collector of its module."""
-  metric = METRICS[name]
-  names = {**vars(inspect.getmodule(inspect.unwrap(metric))), "jnp": jaxrank.metrics.binary.jnp}
-  examples = doctest.DocTestFinder().find(inspect.unwrap(metric), name, globs=names)
-  results = [doctest.DocTestRunner().run(example) for example in examples]
-  assert sum(result.attempted for result in results) > 0
-  assert not any(result.failed for result in results)
+  function = (METRICS | LOSSES)[name]
+  found = doctest.DocTestFinder().find(function, name)
+  assert any(test.examples for test in found)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -84,7 +107,29 @@ def test_examples_of_pages_are_true(page):
   assert not failed
 
 
+def test_the_table_of_metrics_is_up_to_date():
+  written = metric_table.PAGE.read_text(encoding="utf-8")
+  assert written == metric_table.page(), "run python -m tests.metric_table"
+
+
 def test_the_documentation_names_every_function():
-  text = "".join(page.read_text() for page in PAGES)
-  missing = [name for name in PUBLIC if name.rsplit(".", 1)[1] not in text]
+  text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+  words = set(re.findall(r"\w+", text))
+  missing = [name for name in PUBLIC if name.rsplit(".", 1)[1] not in words]
   assert not missing
+
+
+def test_links_between_pages_lead_somewhere():
+  anchors = {}
+  for page in PAGES:
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    anchors[page] = {re.sub(r"[^\w\- ]", "", head).lower().replace(" ", "-") for head in heads}
+  for page in PAGES:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+      path, _, anchor = target.partition("#")
+      if "://" in target:
+        continue
+      found = (page.parent / path).resolve() if path else page
+      assert found.exists(), f"{page.name}: {target}"
+      assert not anchor or anchor in anchors[found], f"{page.name}: {target}"

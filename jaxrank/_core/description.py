@@ -1,5 +1,6 @@
 """What is said of a metric once, beside its kernel, and read by all that treats metrics alike."""
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -148,6 +149,17 @@ class Description:
   def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters after their checks; raises `TypeError` or `ValueError` that names one."""
     return {name: self.kind(name).check(name, value) for name, value in parameters.items()}
+
+
+@functools.lru_cache(maxsize=1024)
+def with_kernel(about: Description, kernel: Kernel) -> Description:
+  """The same description of another kernel, which is called with the same parameters.
+
+  Programs are compiled for the identity of a description, so that equal kernels get the same one.
+  """
+  other = copy.copy(about)
+  vars(other).update(kernel=kernel, signature=about.signature)
+  return other
 
 
 _BY_KERNEL: dict[Kernel, Description] = {}

@@ -1,7 +1,7 @@
-"""What a metric is worth by chance: its moments over all orders of a query.
+"""Moments of metrics over random orders, and values corrected for them.
 
-Chance is a uniformly random order, without ties, of the items that are retrieved; the others stay
-at no rank. `docs/chance.md` works through it.
+A random order is uniform over all orders of the retrieved items of a query, without ties; the other
+items have no rank. `docs/chance.md` has examples.
 """
 
 from jaxrank.chance.against import adjusted, z_score

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, description, recorder, sorting
 from jaxrank._core.apply import Call, apply_calls
-from jaxrank._core.description import Description, Kernel
+from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank.chance.shuffled import NoClosedFormError, Shuffled, ShuffledQuery
 from jaxrank.measures.evaluation import evaluate_calls
@@ -110,27 +110,22 @@ def _moments(measure: Measure, null: Null, count: int) -> tuple[Array, ...]:
 
 def _closed_form(measure: Measure, null: Null, count: int) -> tuple[Array, ...]:
   about, parameters, _ = measure.call()
-  call = Call(_of_moments(about, count), parameters, None)
+  of_moments = description.with_kernel(about, _Moments(about, count))
+  call = Call(of_moments, parameters, None)
   (found,) = apply_calls([call], null.scores, null.labels, null.where, Shuffled())
   moments: tuple[Array, ...] = found.value
   return moments
-
-
-@functools.lru_cache(maxsize=1024)
-def _of_moments(about: Description, count: int) -> Description:
-  """The description whose kernel gives moments; one object, for which programs are compiled."""
-  return dataclasses.replace(about, kernel=_Moments(about.kernel, count))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Moments:
   """The kernel of the moments of a metric over all orders."""
 
-  kernel: Kernel
+  metric: Description
   count: int
 
   def __call__(self, query: ShuffledQuery, **parameters: Any) -> tuple[Array, ...]:
-    kernel = functools.partial(self.kernel, **parameters)
+    kernel = functools.partial(self.metric.kernel, **parameters)
     mean = kernel(query)
     slopes = recorder.slopes(kernel, query)
     if slopes is None:

@@ -1,7 +1,8 @@
 """The ranking in a random order, which answers with means and knows their standard deviations.
 
-A kernel that is affine in what it asks has the mean of its value at the means of the answers. Of a
-single answer the standard deviation follows, too: times the slope.
+The expectation of a kernel that is affine in the answers to its questions is its value at the means
+of the answers. If it asks a single question, its standard deviation is that of the answer times the
+absolute slope.
 
 Variances are sums of squares, never a difference of moments: they are exactly 0 where no order
 can differ, and keep their digits in float32.

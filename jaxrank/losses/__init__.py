@@ -3,15 +3,32 @@
 `loss(scores, labels, *, where=None, ...)` takes arrays `[..., n]` and returns `[...]`; lower is
 better. The conventions of the metrics of `jaxrank` apply. In addition:
 
-* Losses are not reduced. `jnp.mean(weights * loss(...))` applies weights per query, and
+* Losses are not reduced. `jnp.mean(query_weights * loss(...))` applies weights per query, and
   `jaxrank.aggregate` leaves queries out of the mean.
-* `weights=[..., n]` weighs items, for example by inverse propensities. The ideal of nDCG takes
-  them into account.
 * Sums and pairs leave out items with score -inf and `where=True`, relevant or not, and their
   gradient is 0. The ideal of a metric counts them.
 * A query without relevant items has gradient 0. Its loss is 0, or 1 if the loss is `1 - metric`.
-* Every loss with a `gain` has the linear gain by default.
 * Gradients with respect to labels are not meaningful.
+
+The arguments that losses share mean the same in all of them, and a loss documents only its own:
+
+* `scores`: `[..., n]`, floats.
+* `labels`: `[..., n]`, grades. Where relevance is binary, positive labels are relevant. The losses
+  of pairs and `list_mle` use only the order of the labels, and take negative ones as 0.
+* `where`: `[..., n]`, boolean, False on padding; None is all True.
+* `k`: the cut-off of the metric, a positive integer, which may be traced; None is the whole list.
+* `rel`: labels from here on are relevant; None is any positive label. It may be traced.
+* `gain`: a function from labels to gains, by default `jaxrank.gains.linear` in every loss.
+* `discount`: a function from ranks, 1-based and perhaps fractional, to weights.
+* `max_label`: the largest label of the grading scale, which may be traced; larger labels count as
+  this one. It must be the same for all queries, so that their losses are comparable.
+* `weights`: `[..., n]`, factors of the gains of the items, such as inverse propensities; None is 1.
+  The ideal of nDCG takes them into account. In a loss of pairs, the weight of the better item
+  weighs the pair.
+* `temperature`: a positive number that divides the scores; may be traced.
+* `ranking`: a smooth ranking. The temperature of `jaxrank.Gaussian` is the standard deviation of
+  the noise, that of `jaxrank.Gumbel` its scale. `1 / t` for `jaxrank.Logistic(t)` is the `alpha`
+  of ApproxNDCG.
 """
 
 from jaxrank.losses.approx import approx_ap, approx_err, approx_mrr, approx_ndcg, smooth_ap

@@ -41,15 +41,10 @@ def approx_ndcg(
   >>> print(f"{approx_ndcg(scores, labels):.5f}")
   0.21773
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    k: Cut-off rank; None for the whole list.
-    gain: Function from labels to gains.
     discount: Function from 1-based ranks, which are real numbers here, to weights.
-    weights: Factors of the gains, `[..., n]`, such as inverse propensities; None for 1.
-    ranking: Smooth ranking. The paper's `alpha` is `1 / t` for `Logistic(t)`.
 
   Returns:
     Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.
@@ -90,14 +85,7 @@ def approx_err(
   >>> print(f"{approx_err(scores, labels, max_label=4):.5f}")
   0.86799
 
-  Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    k: Cut-off rank; None for the whole list.
-    max_label: Largest label of the grading scale. It must be the same for all queries, so that
-      their losses are comparable; larger labels count as this one.
-    ranking: Smooth ranking. The paper's `alpha` is `1 / t` for `Logistic(t)`.
+  See `jaxrank.losses` for the arguments that losses share.
 
   Returns:
     Loss of each query, `[...]`, in (0, 1]; 1, with gradient 0, if no item is relevant.
@@ -130,15 +118,11 @@ def approx_ap(
   >>> print(f"{approx_ap(scores, labels):.5f}")
   0.50000
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    k: Cut-off rank; None for the whole list.
-    rel: Smallest label of a relevant item; None if every positive label is relevant.
     normalizer: Divisor of the sum of precisions: `"relevant"` is the number `R` of relevant
       items, `"cutoff"` is `min(k, R)`.
-    ranking: Smooth ranking. The paper's `alpha` is `1 / t` for `Logistic(t)`.
 
   Returns:
     Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.
@@ -172,12 +156,10 @@ def smooth_ap(
   >>> print(f"{smooth_ap(scores, labels):.5f}")
   0.50000
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
     scores: Scores of the items, `[..., n]`, such as cosine similarities.
-    labels: Labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    k: Cut-off rank; None for the whole list.
-    rel: Smallest label of a relevant item; None if every positive label is relevant.
     normalizer: Divisor of the sum of precisions: `"relevant"` is the number `R` of relevant
       items, `"cutoff"` is `min(k, R)`.
     ranking: Smooth ranking. The paper's temperature is that of `Logistic`.
@@ -214,12 +196,10 @@ def approx_mrr(
   >>> print(f"{approx_mrr(scores, labels):.5f}")
   0.41842
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
     k: Cut-off rank, below which the first relevant item counts 0; None for the whole list.
-    rel: Smallest label of a relevant item; None if every positive label is relevant.
     ranking: Smooth ranking. The temperature of `Gumbel` is the scale of the noise.
 
   Returns:

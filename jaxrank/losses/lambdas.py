@@ -1,7 +1,6 @@
 """Losses of pairs weighed by what swapping them does to a metric: LambdaRank and LambdaLoss."""
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ from jaxrank import discounts, gains, metrics
 from jaxrank._core import checks
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import Description
+from jaxrank._core.description import Description, with_kernel
 from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
 from jaxrank._core.types import Cutoff, Discount, Gain
@@ -48,14 +47,13 @@ def lambda_rank(
   >>> print(f"{lambda_rank(scores, labels, metric=metrics.err, max_label=2):.5f}")
   0.87125
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: `[..., n]`.
     labels: `[..., n]`, or `[..., n, subtopics]` for a metric of diversity.
-    where: `[..., n]`, False on padding.
     metric: A metric, a `jaxrank.Measure`, or a name such as `"nDCG@10"`; of this library, or made
       by `jaxrank.metric`. It must be affine in the answers to its questions, as all metrics of
       binary and graded relevance are, `auc`, and those of diversity.
-    temperature: A positive number; may be traced.
     **parameters: Those of the metric, such as `k=10`, unless it is a measure or a name.
 
   Returns:
@@ -76,17 +74,11 @@ def lambda_rank(
     checks.positive("temperature", temperature)
     measure = one_measure(metric, parameters)
     about, given, _ = measure.call()
-    parameters = {**given, "temperature": temperature}
-    call = Call(_lambda_rank(about, rows_of(scores)), parameters, None)
+    swapped = with_kernel(about, _LambdaRank(about, rows_of(scores)))
+    call = Call(swapped, {**given, "temperature": temperature}, None)
     (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
   value: Array = found.value
   return value
-
-
-@functools.lru_cache(maxsize=1024)
-def _lambda_rank(about: Description, rows: int) -> Description:
-  """The description whose kernel is the loss; one object, for which programs are compiled."""
-  return dataclasses.replace(about, kernel=_LambdaRank(about, rows))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,17 +124,12 @@ def lambda_ndcg(
   0.51824
   5.76132
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    k: Cut-off of the nDCG.
     scheme: The weight of a pair, see above.
     mu: The weight of the one in the other in `"ndcg2++"`; may be traced.
     gain: Maps labels to gains; the paper takes `gains.exponential`.
-    discount: Maps 1-based ranks to weights.
-    weights: `[..., n]`, times the gain of each item.
-    temperature: A positive number; may be traced.
 
   Returns:
     `[...]`, at least 0.

@@ -34,13 +34,10 @@ def unique_softmax(
   >>> print(f"{unique_softmax(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   5.12847
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
     gain: Function from labels to gains, which weigh the terms of the items.
-    weights: Factors of the gains, `[..., n]`; None for 1.
-    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
     Loss of each query, `[...]`, at least 0.
@@ -121,12 +118,10 @@ def list_mle(
   >>> print(f"{list_mle(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   2.34098
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`; only their order matters.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
     weights: Weights of the terms of the items, `[..., n]`; None for 1.
-    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
     Loss of each query, `[...]`, at least 0; 0 if all labels are equal.

@@ -34,13 +34,10 @@ def softmax(
   >>> print(f"{softmax(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   5.22282
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
     gain: Function from labels to gains, which are not normalised.
-    weights: Factors of the gains, `[..., n]`; None for 1.
-    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
     Loss of each query, `[...]`, at least 0.
@@ -81,14 +78,10 @@ def poly1(
   >>> print(f"{poly1(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   5.94105
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
     epsilon: Weight of the second term; may be traced.
-    gain: Function from labels to gains.
-    weights: Factors of the gains, `[..., n]`; None for 1.
-    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
     Loss of each query, `[...]`, at least 0 for `epsilon >= 0`.
@@ -139,15 +132,12 @@ def xe_ndcg(
   >>> print(f"{xe_ndcg(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   1.62983
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
     key: PRNG key of `u`. The paper draws `u` anew in each training step. The `u` of an item
       depends only on the position of its query in the batch and on its column.
-    gain: Function from labels to gains.
     weights: Factors of the softened gains, `[..., n]`; None for 1.
-    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
     Loss of each query, `[...]`, at least 0; 0 if no item is relevant.
@@ -201,16 +191,15 @@ def sampled_softmax(
   >>> print(sampled_softmax(jnp.inner(users, items), jnp.eye(2), log_q=log_q))
   [1.7917595  0.02670717]
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the candidates, `[..., n]`.
     labels: Labels, `[..., n]`, positive for the targets.
-    where: Mask, `[..., n]`, False on padding; None if all candidates are valid.
     log_q: Logarithm of the probability that the sampler draws each candidate, up to a constant,
       `[n]` or `[..., n]`; None for a uniform sampler.
     accidental_hits: Boolean, `[..., n]`, True for candidates that are the same item as a target.
       The loss leaves them out, unless their own label is positive.
     weights: Factors of the labels, `[..., n]`; None for 1.
-    temperature: A positive number that divides the scores; may be traced.
 
   Returns:
     Loss of each query, `[...]`, at least 0.

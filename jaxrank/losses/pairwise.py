@@ -98,12 +98,7 @@ def pairwise_logistic(
   >>> print(f"{pairwise_logistic(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   1.25115
 
-  Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`; only their order matters, and negative ones count as 0.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    weights: Weights, `[..., n]`; that of the better item weighs the pair. None for 1.
-    temperature: A positive number that divides the scores; may be traced.
+  See `jaxrank.losses` for the arguments that losses share.
 
   Returns:
     Loss of each query, `[...]`, at least 0; 0 if all labels are equal.
@@ -133,12 +128,10 @@ def pairwise_hinge(
   >>> print(f"{pairwise_hinge(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   1.66667
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`; only their order matters, and negative ones count as 0.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
     margin: Smallest difference of scores without a loss; may be traced.
-    weights: Weights, `[..., n]`; that of the better item weighs the pair. None for 1.
 
   Returns:
     Loss of each query, `[...]`, at least 0; 0 if all labels are equal.
@@ -168,12 +161,7 @@ def pairwise_soft_zero_one(
   >>> print(f"{pairwise_soft_zero_one(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   0.62693
 
-  Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`; only their order matters, and negative ones count as 0.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    weights: Weights, `[..., n]`; that of the better item weighs the pair. None for 1.
-    temperature: A positive number that divides the scores; may be traced.
+  See `jaxrank.losses` for the arguments that losses share.
 
   Returns:
     Loss of each query, `[...]`, in [0, 1] without weights; 0 if all labels are equal.

@@ -29,10 +29,7 @@ def neural_sort(
   >>> print(f"{neural_sort(jnp.array([1.0, 3.0, 2.0]), temperature=0.1)[0, 1]:.4f}")
   1.0000
 
-  Args:
-    scores: Scores of the items, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    temperature: A positive number that divides the scores; may be traced.
+  See `jaxrank.losses` for the arguments that losses share.
 
   Returns:
     Matrices `[..., n, n]` whose rows sum to 1; columns of items that are not retrieved, and rows
@@ -56,10 +53,7 @@ def soft_sort(
   >>> print(f"{soft_sort(jnp.array([1.0, 3.0, 2.0]), temperature=0.1)[0, 1]:.4f}")
   1.0000
 
-  Args:
-    scores: Scores of the items, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    temperature: A positive number that divides the scores; may be traced.
+  See `jaxrank.losses` for the arguments that losses share.
 
   Returns:
     Matrices `[..., n, n]` whose rows sum to 1; columns of items that are not retrieved, and rows

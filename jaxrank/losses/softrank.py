@@ -42,15 +42,10 @@ def softrank_ndcg(
   >>> print(f"{softrank_ndcg(scores, labels):.5f}")
   0.14011
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    k: Cut-off rank; None for the whole list.
-    gain: Function from labels to gains.
     discount: Function from 1-based ranks to weights, one of `jaxrank.discounts`.
-    weights: Factors of the gains, `[..., n]`, such as inverse propensities; None for 1.
-    ranking: Smooth ranking. The temperature of `Gaussian` is the standard deviation of the noise.
 
   Returns:
     Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.
@@ -90,14 +85,7 @@ def softrank_err(
   >>> print(f"{softrank_err(scores, labels, max_label=4):.5f}")
   0.84404
 
-  Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Graded labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    k: Cut-off rank; None for the whole list.
-    max_label: Largest label of the grading scale. It must be the same for all queries, so that
-      their losses are comparable; larger labels count as this one.
-    ranking: Smooth ranking. The temperature of `Gaussian` is the standard deviation of the noise.
+  See `jaxrank.losses` for the arguments that losses share.
 
   Returns:
     Loss of each query, `[...]`, in (0, 1]; 1, with gradient 0, if no item is relevant.
@@ -129,15 +117,11 @@ def softrank_ap(
   >>> print(f"{softrank_ap(scores, labels):.5f}")
   0.42530
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
-    k: Cut-off rank; None for the whole list.
-    rel: Smallest label of a relevant item; None if every positive label is relevant.
     normalizer: Divisor of the sum of precisions: `"relevant"` is the number `R` of relevant
       items, `"cutoff"` is `min(k, R)`.
-    ranking: Smooth ranking. The temperature of `Gaussian` is the standard deviation of the noise.
 
   Returns:
     Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.
@@ -169,13 +153,10 @@ def softrank_rr(
   >>> print(f"{softrank_rr(scores, labels):.5f}")
   0.42530
 
+  See `jaxrank.losses` for the arguments that losses share.
+
   Args:
-    scores: Scores of the items, `[..., n]`.
-    labels: Labels, `[..., n]`.
-    where: Mask, `[..., n]`, False on padding; None if all items are valid.
     k: Cut-off rank, below which the first relevant item counts 0; None for the whole list.
-    rel: Smallest label of a relevant item; None if every positive label is relevant.
-    ranking: Smooth ranking. The temperature of `Gaussian` is the standard deviation of the noise.
 
   Returns:
     Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.

@@ -1,4 +1,4 @@
-"""Ranks of relevant items: reciprocal rank, average precision, RBP, bpref."""
+"""Metrics of the ranks of relevant items: hit rate, reciprocal rank, AP, RBP and bpref."""
 
 from typing import Literal
 
@@ -41,11 +41,12 @@ def hit_rate(
 ) -> Array:
   """Hit rate, also success: whether a relevant item is among the first `k`.
 
+  `hit@k = max_{r_i <= k} b_i`, with `b_i` 1 if item `i` is relevant and 0 otherwise.
+
   >>> print(f"{hit_rate(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 1]), k=2):.5f}")
   1.00000
 
-  Args:
-    k: Cut-off; None is the whole list.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1]; between the two where ties make it a matter of chance.
@@ -75,10 +76,14 @@ def reciprocal_rank(
   rel: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """Reciprocal rank: `1 / r` of the first relevant item; its mean over queries is MRR.
+  """Reciprocal rank of the first relevant item; its mean over queries is MRR.
+
+  `RR@k = max_{r_i <= k} b_i / r_i`, with `b_i` 1 if item `i` is relevant and 0 otherwise.
 
   >>> print(f"{reciprocal_rank(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 1])):.5f}")
   0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
     k: Cut-off: 0 if the first relevant item is below.
@@ -134,8 +139,9 @@ def average_precision(
   >>> print(f"{average_precision(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   0.83333
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    k: Cut-off; None is the whole list.
     normalizer: What divides: `"relevant"`, `R`; `"cutoff"`, `min(k, R)`; `"retrieved"`, the hits
       in the first `k` (a ratio of expectations under ties; for `Exact` only).
 
@@ -200,10 +206,10 @@ def rbp(
   >>> print(f"{value:.5f}")
   0.62500
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    k: Cut-off; None is the whole list.
     persistence: The chance to go on to the next item, in [0, 1).
-    weights: `[..., n]`, what each relevant item counts; None is 1.
 
   Returns:
     `[...]`, in [0, 1).
@@ -257,6 +263,8 @@ def bpref(
 
   >>> print(f"{bpref(jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, -1, 1])):.5f}")
   0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1]. As in trec_eval, with tied scores averaged over their orders.

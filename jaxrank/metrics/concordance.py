@@ -1,6 +1,6 @@
-"""Agreement of the order of scores with the order of labels, pair by pair.
+"""Agreement of the order of scores with that of labels: AUC, pair accuracy and correlations.
 
-Items at -inf are ordinary lowest values here: they tie with each other.
+Items with a score of -inf tie with each other for the lowest rank.
 """
 
 import jax.numpy as jnp
@@ -37,10 +37,13 @@ def auc(
 ) -> Array:
   """Area under the ROC curve: the chance that a relevant item beats a non-relevant one.
 
-  `AUC = sum over relevant i, others j of [s_i > s_j] + [s_i = s_j] / 2`, over their number.
+  `AUC = sum_{i, j} ([s_i > s_j] + [s_i = s_j] / 2) / (R N)`, over the `R` relevant items `i` and
+  the `N` other valid items `j`.
 
   >>> print(f"{auc(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1]; 0 if all or none of the items are relevant.
@@ -68,12 +71,13 @@ def ordered_pair_accuracy(
 ) -> Array:
   """The share of pairs with different labels that the scores order alike; ties count half.
 
+  `OPA = sum_{y_i > y_j} ([s_i > s_j] + [s_i = s_j] / 2) / |{y_i > y_j}|`.
+
   >>> value = ordered_pair_accuracy(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1]))
   >>> print(f"{value:.5f}")
   0.66667
 
-  Args:
-    ranking: `Exact`.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1]; 0 if all labels are equal. O(n log n) time, O(n) memory.
@@ -103,9 +107,7 @@ def kendall_tau(
   >>> print(f"{kendall_tau(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
   0.33333
 
-  Args:
-    labels: `[..., n]`, plain numbers.
-    ranking: `Exact`.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [-1, 1]; 0 if either side is constant. O(n log n) time, O(n) memory.
@@ -143,14 +145,16 @@ def spearman(
 ) -> Array:
   """Spearman's rho: the correlation of the midranks of scores and labels.
 
+  `rho = sum_i x_i z_i / sqrt(sum_i x_i^2 sum_i z_i^2)`, with the centred midranks `x` of the scores
+  and `z` of the labels.
+
   On a smooth ranking, under noise too, it is the correlation of expected ranks with those of the
   labels, so that at temperature 0 tied scores have their midrank.
 
   >>> print(f"{spearman(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
   0.50000
 
-  Args:
-    labels: `[..., n]`, plain numbers.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [-1, 1]; 0 if either side is constant.

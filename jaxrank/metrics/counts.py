@@ -1,4 +1,4 @@
-"""Counts of relevant items down to a cut-off: precision, recall and their kin."""
+"""Counts of relevant items down to a cut-off: precision, recall, fall-out, judged."""
 
 from typing import Literal
 
@@ -63,8 +63,9 @@ def precision(
   >>> print(f"{precision(scores, labels, k=2):.5f} {precision(scores, labels, k=5):.5f}")
   0.50000 0.40000
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    k: Cut-off; None is the number of valid items.
     divisor: `"k"`, or `"retrieved"` to divide by `min(k, items retrieved)`.
     weights: `[..., n]`, what each relevant item counts; None is 1. `k` still divides.
 
@@ -117,8 +118,9 @@ def recall(
   >>> print(f"{recall(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=1):.5f}")
   0.50000
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    k: Cut-off; None is the whole list.
     weights: `[..., n]`, what each relevant item counts; None is 1. The weights of all relevant
       items divide.
 
@@ -158,8 +160,9 @@ def f_measure(
   >>> print(f"{f_measure(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=1):.5f}")
   0.66667
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    k: Cut-off; None is the number of valid items.
     beta: The weight of recall, at least 0.
 
   Returns:
@@ -196,8 +199,12 @@ def r_precision(
 ) -> Array:
   """R-precision: precision at the number `R` of relevant items.
 
+  `RP = hits@R / R`; 0 if nothing is relevant.
+
   >>> print(f"{r_precision(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1].
@@ -231,8 +238,7 @@ def fall_out(
   >>> print(f"{fall_out(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 0]), k=2):.5f}")
   0.50000
 
-  Args:
-    k: Cut-off; None is the whole list.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1].
@@ -260,6 +266,8 @@ def judged(
 
   >>> print(f"{judged(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, -1, 0]), k=2):.5f}")
   0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
     k: Cut-off; None is the whole list. Where fewer items are retrieved, their number divides.

@@ -1,4 +1,4 @@
-"""Metrics at every cut-off at once, and what is read off them."""
+"""Precision and recall at every cut-off, and metrics that are read off this curve."""
 
 import functools
 from collections.abc import Callable
@@ -60,19 +60,19 @@ def precision_recall_curve(
   adaptive_k: bool = False,
   ranking: Ranking = Exact(),
 ) -> Curve:
-  """Precision and recall at every cut-off `1 ... max_k`.
+  """Precision and recall at every cut-off `1 ... max_k`; positive labels are relevant.
 
   >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, 0, 1])
   >>> precision, recall, k = precision_recall_curve(scores, labels, max_k=2)
   >>> print(precision, recall, k)
   [1.  0.5] [0.5 0.5] [1 2]
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    labels: `[..., n]`, relevant where positive.
     max_k: The last cut-off, a Python int; None is `n`.
     adaptive_k: Whether cut-offs stop at the number of valid items of the query, which then
       repeats.
-    ranking: `Exact`.
 
   Returns:
     A `Curve` of precision, recall and cut-offs, each `[..., max_k]`.
@@ -115,16 +115,19 @@ def interpolated_precision(
 ) -> Array:
   """Interpolated precision: the best precision from a level of recall on.
 
-  `max P@k` over the cut-offs with `R@k >= level`; 0 if there is none. For many levels, `vmap` over
+  `IP = max_{k: R@k >= level} P@k`; 0 if there is no such cut-off. For many levels, `vmap` over
   `level`.
+
+  Tied scores are averaged in the curve, which is then interpolated.
 
   >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, 1, 1])
   >>> print(f"{interpolated_precision(scores, labels, level=0.5):.5f}")
   0.75000
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
     level: The recall to reach, in [0, 1].
-    ranking: `Exact`. Averaged ties are averaged in the curve, which is then interpolated.
 
   Returns:
     `[...]`, in [0, 1].
@@ -155,12 +158,15 @@ def eleven_point_average(
 ) -> Array:
   """The mean of the interpolated precision at the recall levels 0, 0.1, ..., 1.
 
+  `11AP = sum_{l = 0 ... 10} IP(l / 10) / 11`, with `interpolated_precision` `IP`.
+
+  Tied scores are averaged in the curve, which is then interpolated.
+
   >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, 1, 1])
   >>> print(f"{eleven_point_average(scores, labels):.5f}")
   0.84091
 
-  Args:
-    ranking: `Exact`. Averaged ties are averaged in the curve, which is then interpolated.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1].

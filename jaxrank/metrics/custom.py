@@ -1,4 +1,4 @@
-"""Metrics of one's own: `metric` makes one of a kernel."""
+"""Metrics of a user's: `metric` makes a metric from a kernel of one ranked query."""
 
 import math
 import sys

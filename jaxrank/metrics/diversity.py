@@ -68,13 +68,11 @@ def alpha_dcg(
   >>> print(f"{alpha_dcg(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   1.81546
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    labels: `[..., n, s]`, of each item for each subtopic.
-    k: Cut-off.
     alpha: How much of the worth of a subtopic an item takes away, in [0, 1]; 0 is the sum of the
       DCG of the subtopics.
-    discount: Maps 1-based ranks to weights.
-    subtopic_weights: `[s]` or `[..., s]`, weights of the subtopics; None is 1 each.
 
   Returns:
     `[...]`, at least 0.
@@ -135,7 +133,9 @@ def alpha_ndcg(
   subtopic_weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  r"""`alpha_dcg` over that of an order built greedily; 0 if that is 0.
+  r"""`alpha_dcg` over that of an order built greedily.
+
+  `anDCG@k = aDCG@k / greedy aDCG@k`; 0 if that is 0.
 
   The best order is NP-hard to find. At each rank the greedy one takes the item that gains most
   there, the first of equals in the order of the input. It is seldom beaten, and then the value may
@@ -145,13 +145,12 @@ def alpha_ndcg(
   >>> print(f"{alpha_ndcg(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   0.96520
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    labels: `[..., n, s]`, of each item for each subtopic.
     k: Cut-off. The greedy order takes `n s` time a rank, down to a static `k` or the last relevant
       item.
     alpha: How much of the worth of a subtopic an item takes away, in [0, 1].
-    discount: Maps 1-based ranks to weights.
-    subtopic_weights: `[s]` or `[..., s]`, weights of the subtopics; None is 1 each.
 
   Returns:
     `[...]`, at least 0, and seldom more than 1.
@@ -222,9 +221,9 @@ def nrbp(
   >>> print(f"{nrbp(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   0.56250
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    labels: `[..., n, s]`, of each item for each subtopic.
-    k: Cut-off.
     alpha: How much of the worth of a subtopic an item takes away, in [0, 1].
     beta: The probability that a user goes on to the next rank, in [0, 1].
     subtopic_weights: `[s]` or `[..., s]`; None is the same for each subtopic that some item covers,

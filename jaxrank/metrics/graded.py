@@ -60,13 +60,11 @@ def dcg(
   >>> print(f"{dcg(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
   2.50000
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    labels: `[..., n]`, grades.
-    k: Cut-off.
     gain: Maps labels to gains: `gains.linear`, `y`, as in the paper and in trec_eval;
       `gains.exponential`, `2^y - 1`, is that of Burges et al. (2005). See `jaxrank.gains`.
-    discount: Maps 1-based ranks to weights.
-    weights: `[..., n]`, times the gain of each item, such as inverse propensities.
 
   Returns:
     `[...]`, at least 0.
@@ -125,12 +123,7 @@ def ndcg(
   >>> print(f"{ndcg(jnp.array([2.0, 1.0, 3.0]), jnp.array([2, 0, 1])):.5f}")
   0.85972
 
-  Args:
-    labels: `[..., n]`, grades.
-    k: Cut-off.
-    gain: Maps labels to gains, as in `dcg`.
-    discount: Maps 1-based ranks to weights.
-    weights: `[..., n]`, times the gain of each item, such as inverse propensities.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1].
@@ -174,10 +167,7 @@ def err(
   >>> print(f"{err(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0]), max_label=3):.5f}")
   0.06250
 
-  Args:
-    labels: `[..., n]`, grades.
-    k: Cut-off.
-    max_label: The best grade that labels can have; larger labels count as this one.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1).
@@ -212,10 +202,7 @@ def nerr(
   >>> print(f"{nerr(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0]), max_label=3):.5f}")
   0.50000
 
-  Args:
-    labels: `[..., n]`, grades.
-    k: Cut-off.
-    max_label: The best grade that labels can have; larger labels count as this one.
+  See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
     `[...]`, in [0, 1].
@@ -259,9 +246,9 @@ def gap(
   >>> print(f"{gap(scores, labels, max_label=2):.5f}")
   0.66667
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    labels: `[..., n]`, grades.
-    k: Cut-off.
     max_label: The best grade that labels can have, a Python int; larger labels count as this one.
     chances: `[max_label]`, the probability of each threshold 1, 2, ..., `max_label`, in [0, 1];
       only their ratios matter. None is the same for all.

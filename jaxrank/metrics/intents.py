@@ -51,10 +51,9 @@ def err_ia(
   >>> print(f"{err_ia(jnp.array([3.0, 2.0, 1.0]), labels, max_label=1):.5f}")
   0.39583
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    labels: `[..., n, s]`, grades of each item for each subtopic.
-    k: Cut-off.
-    max_label: The best grade that labels can have; larger labels count as this one.
     subtopic_weights: `[s]` or `[..., s]`, the probability `P` of each subtopic; None is the
       same for each that some item covers.
 
@@ -102,16 +101,17 @@ def nerr_ia(
   subtopic_weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  r"""`err_ia` over that of an order built greedily, as for `alpha_ndcg`; 0 if that is 0.
+  r"""`err_ia` over that of an order built greedily, as for `alpha_ndcg`.
+
+  `nERR-IA@k = ERR-IA@k / greedy ERR-IA@k`; 0 if that is 0.
 
   >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
   >>> print(f"{nerr_ia(jnp.array([3.0, 2.0, 1.0]), labels, max_label=1):.5f}")
   0.95000
 
+  See `jaxrank.metrics` for the arguments that metrics share.
+
   Args:
-    labels: `[..., n, s]`, grades of each item for each subtopic.
-    k: Cut-off.
-    max_label: The best grade that labels can have; larger labels count as this one.
     subtopic_weights: `[s]` or `[..., s]`, the probability of each subtopic; None is the
       same for each that some item covers.
 

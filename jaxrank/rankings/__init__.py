@@ -1,4 +1,4 @@
-"""Rankings: how items are ordered, exactly or smoothly."""
+"""Rankings: `Exact`, the smooth rankings, and `Sharded` for queries that span devices."""
 
 from jaxrank.rankings.exact import Exact
 from jaxrank.rankings.expected_rank import Laplace, Logistic

@@ -1,8 +1,8 @@
 """Rankings under noise: the expectation of every metric over the orders of noisy scores.
 
-Exact and deterministic: `jaxrank.quadrature` integrates over the noisy score of one item at a
-time. A discount enters as a sum of exponentials, so that no distribution of ranks is formed; a
-cut-off forms it down to the rank `k`.
+The result is exact and deterministic: `jaxrank._core.quadrature` integrates over the noisy score of
+one item at a time. A discount enters as a sum of exponentials, so that no distribution of ranks is
+formed; a cut-off forms it down to the rank `k`.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A state, and what it says on the host, in float64."""
+"""The state of an evaluation, and its means and errors on the host, in float64."""
 
 import dataclasses
 import functools
