@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank.metrics import _apply as apply, batching
+from jaxrank._core import apply, batching
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_function_in_blocks_is_the_function(queries):
 def test_blocks_do_not_show_in_values(ties):
   scores, labels, where = lists(7, 12)
   ranking = jr.Exact(ties, jax.random.key(3) if ties == "random" else None)
-  names = "nDCG ERR RR@3 AP P@2 Rprec"
+  names = "nDCG ERR RR@3 AP P@2 Rprec Bpref"
   together = jr.evaluate(names, scores, labels, where=where, ranking=ranking)
   if ties == "random":
     # The noise of a query is that of its place in the whole batch.
