@@ -21,6 +21,7 @@ one value per query, never reduced. What holds for every metric is said here onc
 from jaxrank import (
   chance,
   class_labels,
+  config,
   corpus,
   discounts,
   gains,
@@ -105,6 +106,7 @@ __all__ = [
   "chance",
   "check_values",
   "class_labels",
+  "config",
   "corpus",
   "dcg",
   "discounts",

@@ -12,6 +12,8 @@ import dataclasses
 
 from jaxrank._core import checks
 
+__all__ = ["items_per_block", "update"]
+
 
 @dataclasses.dataclass
 class _Settings:
