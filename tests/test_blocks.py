@@ -93,10 +93,10 @@ def test_only_a_cpu_runs_in_blocks(three_at_a_time):
   jr.config.update(items_per_block=None)
   whole = {platform: exported(platform) for platform in ("cpu", "cuda", "tpu")}
   assert blocks["cpu"] != whole["cpu"]
-  assert "tensor<14x3x12xf32>" in blocks["cpu"]
+  assert "tensor<20x2x12xf32>" in blocks["cpu"]
   for platform in ("cuda", "tpu"):
-    assert "14x3x12" not in blocks[platform]
-    assert "14x3x12" not in whole[platform]
+    assert "20x2x12" not in blocks[platform]
+    assert "20x2x12" not in whole[platform]
 
 
 def test_programs_do_not_depend_on_the_machine_that_traces_them(monkeypatch, three_at_a_time):

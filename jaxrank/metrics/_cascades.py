@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.typing import ArrayLike
 
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.ranked import Ranked, at_ranks
@@ -26,6 +27,28 @@ def expected(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) 
   """What the users find, in expectation over the ranking."""
   worth, stop = cascades
   return jnp.sum(ranked.cascade(stop, discount, k=k, worth=worth))
+
+
+def perfect(
+  ranked: Ranked, subtopic_weights: Array, stop: ArrayLike, discount: Discount, k: Cutoff
+) -> Array:
+  """What they find where every item down to rank `k` is worth 1 and stops a share `stop` of them.
+
+  The list may be shorter than `k`. Only the weights of subtopics that some item covers count.
+  """
+  last, going = ranked.cutoff(k), 1 - jnp.asarray(stop).astype(ranked.dtype)
+  one = jnp.ones_like(last)
+
+  def unfinished(state: tuple[Array, Array, Array]) -> Array:
+    rank, reached, _ = state
+    return (rank <= last) & (reached > 0)
+
+  def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    rank, reached, found = state
+    return rank + 1, reached * going, found + reached * discount(rank)
+
+  *_, found = lax.while_loop(unfinished, step, (one, one * jnp.ones_like(going), 0 * last))
+  return found * jnp.sum(subtopic_weights)
 
 
 def greedy(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
