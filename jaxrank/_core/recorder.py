@@ -206,7 +206,9 @@ def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
   """A zero of the right shape for each answer."""
   recorder = Recorder.of(ranked)
   jax.eval_shape(lambda: kernel(recorder))
-  return [jnp.zeros(x.shape, x.dtype) for x in recorder.zeros]
+  # Each device has its own inside `shard_map`, where the gradient of a shared one is summed.
+  nothing = jnp.sum(ranked.where & ~ranked.where, dtype=ranked.dtype)
+  return [jnp.zeros(x.shape, x.dtype) + nothing.astype(x.dtype) for x in recorder.zeros]
 
 
 def _traced_arguments(question: Question) -> list[Array]:
