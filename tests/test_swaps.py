@@ -88,7 +88,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
 REFUSED: dict[str, list[dict[str, Any]]] = {
   "average_precision": [{"normalizer": "retrieved"}, {"normalizer": "retrieved", "k": 3}],
   "eleven_point_average": [{}],
-  "interpolated_precision": [{"recall": 0.5}],
+  "interpolated_precision": [{"level": 0.5}],
   "kendall_tau": [{}],
   "ordered_pair_accuracy": [{}],
   "spearman": [{}],
@@ -224,7 +224,8 @@ def test_swaps_in_a_long_list():
   rng = np.random.default_rng(0)
   scores, labels = rng.standard_normal(400), rng.integers(0, 5, 400).astype(float)
   order = (-scores).argsort()
-  places = np.sort(rng.integers(0, 400, (60, 2)) // np.array([[10, 1]]), axis=1)
+  upper = rng.integers(0, 40, 60)
+  places = np.stack([upper, rng.integers(upper + 1, 400)], axis=1)
   a, b = order[places.T]
   swapped = np.tile(scores, (61, 1))
   swapped[np.arange(60), a], swapped[np.arange(60), b] = scores[b], scores[a]
