@@ -5,18 +5,22 @@ What depends on the answers alone follows for every such kernel: the change of a
 items swap places, and its expectation by chance.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.extend import core
 from jax.interpreters import partial_eval
 
 from jaxrank._core.ranked import Pairs, Ranked
 from jaxrank._core.types import Cutoff, Discount, Gain
 
 Kind = Literal["expect", "cascade", "precision", "first", "before", "cumulative", "pairs"]
+
+# Primitives on floats that have the derivative 0 wherever they have one.
+_FLAT = ("ceil", "floor", "nextafter", "round", "sign", "stop_gradient")
 
 
 class Question(NamedTuple):
@@ -137,8 +141,9 @@ class Slope(NamedTuple):
 def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | None:
   """The questions of a kernel that is jointly affine in the answers; None for any other kernel.
 
-  Whether it is affine is read off the program of its gradient: neither that nor the arguments of
-  the questions may depend on an answer.
+  Whether it is affine is read off two programs. Neither the gradient nor the arguments of the
+  questions may depend on an answer; and the value may depend on none by a way that gradients do
+  not see, such as a comparison.
 
   Args:
     kernel: Of one ranked query, to a scalar.
@@ -158,13 +163,47 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
     return []
   program = jax.make_jaxpr(gradient)(zeros).jaxpr
   _, used = partial_eval.dce_jaxpr(program, [True] * len(program.outvars))
-  if any(used):
+  forward = jax.make_jaxpr(lambda answers: value(answers)[0])(zeros).jaxpr
+  forward, used_forward = partial_eval.dce_jaxpr(forward, [True])
+  if any(used) or _is_flat_in(forward, [True] * sum(used_forward)):
     return None
   found, _ = gradient(zeros)
   # The questions that were recorded last hold tracers of the gradient: ask once more.
   asked = Recorder.of(ranked, zeros)
   kernel(asked)
   return [Slope(*pair) for pair in zip(asked.questions, found, strict=True)]
+
+
+def _is_flat_in(program: Any, chosen: list[bool]) -> bool:
+  """Whether a step of a program takes a chosen input and has the derivative 0 wherever it has one.
+
+  Steps that call programs see which of their inputs are chosen if these stand as in the call; of a
+  loop, all inputs count as chosen.
+  """
+  depends = {x for x, yes in zip(program.invars, chosen, strict=True) if yes}
+  for step in program.eqns:
+    here = [not isinstance(x, core.Literal) and x in depends for x in step.invars]
+    if not any(here):
+      continue
+    name, inner = step.primitive.name, list(_programs_in(step.params.values()))
+    for called in inner:
+      same = name not in ("scan", "while") and len(called.invars) <= len(here)
+      size = len(called.invars)
+      if _is_flat_in(called, here[len(here) - size :] if same else [True] * size):
+        return True
+    floats = all(jnp.issubdtype(x.aval.dtype, jnp.inexact) for x in step.outvars)
+    if not inner and (name in _FLAT or not floats):
+      return True
+    depends.update(step.outvars)
+  return False
+
+
+def _programs_in(values: Iterable[Any]) -> Iterator[Any]:
+  for value in values:
+    if isinstance(value, tuple | list):
+      yield from _programs_in(value)
+    elif isinstance(value, core.ClosedJaxpr | core.Jaxpr):
+      yield getattr(value, "jaxpr", value)
 
 
 def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
