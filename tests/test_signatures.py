@@ -145,3 +145,7 @@ def test_fields_are_those_of_the_source(name):
 @pytest.mark.parametrize("name", CALLABLES)
 def test_classes_and_functions_state_no_signature_of_their_own(name):
   assert "__signature__" not in vars(CALLABLES[name])
+
+
+def test_the_package_is_marked_as_typed():
+  assert Path(jaxrank.__path__[0], "py.typed").is_file()
