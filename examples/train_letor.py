@@ -58,7 +58,13 @@ def train(params: Params, data: tuple[Array, ...], steps: int, temperature: floa
   optimizer = optax.adamw(optax.cosine_decay_schedule(3e-3, steps), weight_decay=0.1)
 
   def loss(params, features, labels, where):
-    smooth = jr.ndcg(score(params, features), labels, where=where, ranking=jr.Laplace(temperature))
+    smooth = jr.ndcg(
+      score(params, features),
+      labels,
+      where=where,
+      gain=jr.gains.exponential,
+      ranking=jr.Laplace(temperature),
+    )
     return 1 - smooth.mean()
 
   @jax.jit

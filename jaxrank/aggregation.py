@@ -12,6 +12,12 @@ from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.batching import replicated
 from jaxrank._core.ranked import relevant
 
+__all__ = [
+  "Reduction",
+  "aggregate",
+  "has_relevant",
+]
+
 Reduction = Literal["mean", "median", "min", "max"]
 
 
@@ -35,10 +41,12 @@ def has_relevant(
     TypeError: if `where` is not boolean.
     ValueError: if shapes differ.
   """
-  labels = checks.array("labels", labels)
-  if labels.ndim == 0:
-    raise ValueError("labels must have shape [..., candidates], got a scalar; pass a list.")
-  return jnp.any(relevant(floating(labels), checks.mask(where, labels), rel), axis=-1)
+  with checks.named("has_relevant"):
+    labels = checks.array("labels", labels)
+    if labels.ndim == 0:
+      raise ValueError("labels must have shape [..., candidates], got a scalar; pass a list.")
+    mask = checks.mask(where, labels)
+  return jnp.any(relevant(floating(labels), mask, rel), axis=-1)
 
 
 def aggregate(
@@ -72,18 +80,17 @@ def aggregate(
     TypeError: if `where` is not boolean.
     ValueError: if shapes differ, `how` is unknown, or `query_weights` do not go with it.
   """
-  if not callable(how):
-    checks.choice("how", how, _REDUCTIONS)
-  values = floating(checks.array("values", values))
-  kept = checks.mask(where, values)
-  if query_weights is not None:
-    if how != "mean":
-      raise ValueError(
-        f"aggregate: query_weights go with how='mean' only, got how={how!r}; drop the weights."
-      )
-    weights = floating(checks.array("query_weights", query_weights)).astype(values.dtype)
-    checks.same_shape("query_weights", weights, "values", values)
-    return _mean(values, kept & (weights != 0), weights)
+  with checks.named("aggregate"):
+    if not callable(how):
+      checks.choice("how", how, _REDUCTIONS)
+    values = floating(checks.array("values", values))
+    kept = checks.mask(where, values)
+    if query_weights is not None:
+      if how != "mean":
+        raise ValueError(f"query_weights go with how='mean' only, got how={how!r}; drop them.")
+      weights = floating(checks.array("query_weights", query_weights)).astype(values.dtype)
+      checks.same_shape("query_weights", weights, "values", values)
+      return _mean(values, kept & (weights != 0), weights)
   if not callable(how):
     return _REDUCTIONS[how](values, kept)
   if where is None and values.size:

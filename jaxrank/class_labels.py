@@ -20,11 +20,17 @@ from jax.typing import ArrayLike
 
 from jaxrank import aggregation
 from jaxrank._core import arithmetic, batching, checks, description, sorting, ties
+from jaxrank._core.x64 import enable_x64
 from jaxrank.measures import Measure
-from jaxrank.measures.evaluation import One
 from jaxrank.measures.grammar import one_measure
+from jaxrank.measures.measure import One
 
-Metric = One
+__all__ = [
+  "has_label",
+  "macro_mean",
+  "mean",
+  "relevance",
+]
 
 
 def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
@@ -47,7 +53,7 @@ def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
     ValueError: if shapes do not go together.
   """
   # In 64 bits for the sake of classes that are large numbers, such as hashes.
-  with jax.enable_x64(True):
+  with enable_x64():
     query, candidates = _pair(query_labels, candidate_labels)
     if not _are_rows(query):
       candidates = jnp.broadcast_to(candidates, (*query.shape, candidates.shape[-1]))
@@ -71,13 +77,13 @@ def has_label(query_labels: ArrayLike) -> Array:
   Returns:
     `[...]`, bool.
   """
-  with jax.enable_x64(True):
+  with enable_x64():
     query = checks.array("query_labels", query_labels)
     return jnp.any(_positive(query), axis=-1) if _are_rows(query) else query >= 0
 
 
 def mean(
-  metric: Metric,
+  metric: str | One,
   scores: ArrayLike | None,
   query_labels: ArrayLike,
   candidate_labels: ArrayLike,
@@ -116,7 +122,7 @@ def mean(
 
 
 def macro_mean(
-  metric: Metric,
+  metric: str | One,
   scores: ArrayLike | None,
   query_labels: ArrayLike,
   candidate_labels: ArrayLike,
@@ -181,9 +187,11 @@ def macro_mean(
 
 def _mean_of_classes(values: Array, query_labels: Any, counted: Array) -> Array:
   """Each value weighs the inverse of how many there are of its class."""
-  with jax.enable_x64(True):
+  with enable_x64():
     classes = checks.array("query_labels", query_labels)
-    return _weighed(*batching.replicated(*map(jnp.atleast_1d, (values, classes, counted))))
+    arrays = batching.replicated(*map(jnp.atleast_1d, (values, classes, counted)))
+    mean: Array = _weighed(*arrays)
+    return mean
 
 
 @jax.jit
@@ -195,7 +203,7 @@ def _weighed(values: Array, classes: Array, counted: Array) -> Array:
   return aggregation.aggregate(values, where=key > sorting.MASKED, query_weights=weights)
 
 
-def _function(name: str, metric: Metric, parameters: dict[str, Any]) -> Callable[..., Array]:
+def _function(name: str, metric: str | One, parameters: dict[str, Any]) -> Callable[..., Array]:
   """The metric as a function of scores, labels and mask."""
   with checks.named(f"class_labels.{name}"):
     if isinstance(metric, str | Measure) or description.of_metric(metric) is not None:

@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +20,21 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core.types import Discount, pytree
+
+__all__ = [
+  "Affine",
+  "Geometric",
+  "Table",
+  "Terms",
+  "affine",
+  "constant",
+  "geometric",
+  "logarithmic",
+  "reciprocal",
+  "table",
+]
+
+_Discount = TypeVar("_Discount", bound=Discount)
 
 
 class Terms(NamedTuple):
@@ -29,15 +44,16 @@ class Terms(NamedTuple):
   bases: Any
 
 
-def _with_terms(terms: Callable[..., Terms]) -> Callable[..., Any]:
-  def attach(discount: Any) -> Any:
-    discount.terms = terms
+def _with_terms(terms: Callable[..., Terms]) -> Callable[[_Discount], _Discount]:
+  def attach(discount: _Discount) -> _Discount:
+    function: Any = discount
+    function.terms = terms
     return discount
 
   return attach
 
 
-def _fitted(function: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:
+def _fitted(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[_Discount], _Discount]:
   """Gives a discount the terms of its least squares fit.
 
   Rates run from 0 and geometrically from 0.8 / n to 4.5, `(digits - 1) (1 + log10 n)` of them,

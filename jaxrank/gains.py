@@ -19,6 +19,15 @@ from jax.typing import ArrayLike
 
 from jaxrank._core.types import Gain
 
+__all__ = [
+  "binary",
+  "by_label",
+  "exponential",
+  "linear",
+  "stop_probability",
+  "table",
+]
+
 # 2 ** 100 times any list length is still a float32.
 _MAX_LABEL = 100
 

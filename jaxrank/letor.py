@@ -12,6 +12,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+__all__ = [
+  "Dataset",
+  "read",
+]
+
 _GZIP = b"\x1f\x8b"
 _Parsed = TypeVar("_Parsed")
 

@@ -6,6 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+__all__ = [
+  "precision_recall",
+  "values",
+]
+
 # Up to so many cut-offs, each is worth a mark.
 _MARKED = 30
 

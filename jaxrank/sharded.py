@@ -13,6 +13,11 @@ from jaxrank.rankings.sharded import Axis, check_dtype
 from jaxrank.ranks import TargetRanks
 from jaxrank.ranks.target import checked_scores, checked_tasks, counted
 
+__all__ = [
+  "target_ranks",
+  "top",
+]
+
 
 def top(
   scores: ArrayLike, k: int, axis_name: Axis, *, where: ArrayLike | None = None
@@ -50,7 +55,8 @@ def top(
     )
     return pick(jnp.where(valid, scores, -jnp.inf)), pick(index)
 
-  return batching.over_queries(query, scores.ndim - 1)(scores, where)
+  best: tuple[Array, Array] = batching.over_queries(query, scores.ndim - 1)(scores, where)
+  return best
 
 
 def target_ranks(

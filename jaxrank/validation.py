@@ -4,6 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+__all__ = [
+  "check_values",
+]
+
 
 def check_values(scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> None:
   """Raises if a metric could make no sense of the values.

@@ -154,7 +154,12 @@ def weighted_pairs(items, delta, temperature=1.0):
   return total
 
 
-def lambda_rank(items, metric=oracles.ndcg, temperature=1.0, **parameters):
+def ndcg(order, items, k=None):
+  """nDCG of an order, with linear gain."""
+  return oracles.ndcg(order, items, k, gains="linear")
+
+
+def lambda_rank(items, metric=ndcg, temperature=1.0, **parameters):
   """Any metric: pairs weighed by the change of the metric (Burges 2010)."""
   swap = lambda a, b: change(metric, items, a, b, **parameters)  # noqa: E731
   return weighted_pairs(items, swap, temperature)
@@ -162,8 +167,8 @@ def lambda_rank(items, metric=oracles.ndcg, temperature=1.0, **parameters):
 
 def lambda_ndcg(items, scheme, k=None, mu=10.0, temperature=1.0):
   """LambdaLoss (Wang et al. 2018, Jagerman et al. 2022)."""
-  order, ideal = worst_first(items), oracles.ideal_dcg(items, k)
-  worth = [ratio(item.weight * gain(item.label), ideal) for item in order]
+  order, ideal = worst_first(items), oracles.ideal_dcg(items, k, gains="linear")
+  worth = [ratio(item.weight * gain(item.label, "linear"), ideal) for item in order]
 
   def broad(a, b):
     delta = oracles.discount(b - a) - oracles.discount(b - a + 1)
@@ -172,7 +177,7 @@ def lambda_ndcg(items, scheme, k=None, mu=10.0, temperature=1.0):
     return (worth[b] - worth[a]) * delta
 
   def sharp(a, b):
-    return change(oracles.ndcg, items, a, b, k=k)
+    return change(ndcg, items, a, b, k=k)
 
   delta = {
     "lambdarank": sharp,

@@ -109,6 +109,16 @@ def relevant_count(items: Items, rel: float | None = None) -> int:
   return sum(is_relevant(item, rel) for item in items)
 
 
+def relevant_weight(items: Items, rel: float | None = None) -> float:
+  """The weight of the relevant items; their number where every weight is 1."""
+  return sum(item.weight for item in items if is_relevant(item, rel))
+
+
+def is_judged(item: Item) -> bool:
+  """Whether an assessor has seen the item: a negative label stands for "not judged"."""
+  return item.label >= 0
+
+
 def cutoff(items: Items, k: int | None) -> int:
   """The cut-off k; None stands for all valid items, retrieved or not."""
   return len(items) if k is None else k
@@ -120,16 +130,16 @@ def ratio(numerator: float, denominator: float) -> float:
 
 
 def precision(order, items, k=None, rel=None, divisor="k"):
-  """Hits in the top k, divided by k or by the number of items retrieved in the top k."""
+  """The weight of the hits in the top k, divided by k or by the items retrieved in the top k."""
   k = cutoff(items, k)
-  hits = relevant_count(order[:k], rel)
+  hits = relevant_weight(order[:k], rel)
   return ratio(hits, {"k": k, "retrieved": min(k, len(order))}[divisor])
 
 
 def recall(order, items, k=None, rel=None):
-  """Hits in the top k, divided by the number of relevant items."""
+  """The weight of the hits in the top k, divided by that of all relevant items."""
   k = cutoff(items, k)
-  return ratio(relevant_count(order[:k], rel), relevant_count(items, rel))
+  return ratio(relevant_weight(order[:k], rel), relevant_weight(items, rel))
 
 
 def f_measure(order, items, k=None, rel=None, beta=1.0):
@@ -199,7 +209,46 @@ def fall_out(order, items, k=None, rel=None):
   return ratio(misses, sum(not is_relevant(item, rel) for item in items))
 
 
-def gain(label, name="exponential"):
+def judged(order, items, k=None):
+  """Judged items in the top k, divided by the number of items retrieved in the top k."""
+  top = order[: cutoff(items, k)]
+  return ratio(sum(is_judged(item) for item in top), len(top))
+
+
+def bpref(order, items, rel=None):
+  """Binary preference as trec_eval computes it, in one pass down the ranking.
+
+  Buckley and Voorhees (2004), with the divisor min(R, N) of trec_eval; N counts judged
+  non-relevant items whether they are retrieved or not.
+  """
+  relevant = relevant_count(items, rel)
+  others = sum(is_judged(item) and not is_relevant(item, rel) for item in items)
+  total, others_so_far = 0.0, 0
+  for item in order:
+    if is_relevant(item, rel):
+      if others_so_far:
+        total += 1 - min(others_so_far, relevant) / min(others, relevant)
+      else:
+        total += 1
+    elif is_judged(item):
+      others_so_far += 1
+  return ratio(total, relevant)
+
+
+def gap(order, items, k=None, max_label=None, chances=None):
+  """Graded average precision (Robertson, Kanoulas and Yilmaz 2010).
+
+  A user takes labels from a threshold c on as relevant, with probability `chances[c - 1]`.
+  """
+  chances = [1 / max_label] * max_label if chances is None else chances
+  found = best = 0.0
+  for threshold, chance in enumerate(chances, start=1):
+    found += chance * precision_sum(order, items, k, threshold)
+    best += chance * relevant_count(items, threshold)
+  return ratio(found, best)
+
+
+def gain(label, name="linear"):
   """The gain of a label: a name, or a table of the gains of labels 0, 1, ...; none if unjudged."""
   if label < 0:
     return 0.0
@@ -215,7 +264,7 @@ def discount(rank, name="logarithmic"):
   return {"logarithmic": 1 / math.log2(1 + rank), "reciprocal": 1 / rank, "constant": 1.0}[name]
 
 
-def dcg(order, items, k=None, gains="exponential", discounts="logarithmic"):
+def dcg(order, items, k=None, gains="linear", discounts="logarithmic"):
   """Discounted cumulative gain (Jarvelin and Kekalainen 2002)."""
   return sum(
     item.weight * gain(item.label, gains) * discount(rank, discounts)
@@ -224,25 +273,28 @@ def dcg(order, items, k=None, gains="exponential", discounts="logarithmic"):
 
 
 @functools.lru_cache(maxsize=16)
-def ideal_dcg(items, k=None, gains="exponential", discounts="logarithmic"):
+def ideal_dcg(items, k=None, gains="linear", discounts="logarithmic"):
   """The largest DCG that any ranking of the query's items has."""
   best = sorted(items, key=lambda item: -item.weight * gain(item.label, gains))
   return dcg(best, items, k, gains, discounts)
 
 
-def ndcg(order, items, k=None, gains="exponential", discounts="logarithmic"):
+def ndcg(order, items, k=None, gains="linear", discounts="logarithmic"):
   """DCG divided by the ideal DCG."""
   value = dcg(order, items, k, gains, discounts)
   return ratio(value, ideal_dcg(items, k, gains, discounts))
 
 
+def stop_probability(label, max_label):
+  """The probability that an item satisfies the user; labels above the best grade count as it."""
+  return gain(min(label, max_label), "exponential") / 2**max_label
+
+
 def err(order, items, k=None, max_label=None):
   """Expected reciprocal rank (Chapelle et al. 2009)."""
-  if max_label is None:
-    max_label = max((item.label for item in items), default=0)
   total, reaches = 0.0, 1.0
   for rank, item in enumerate(order[: cutoff(items, k)], start=1):
-    stop = gain(item.label) / 2**max_label
+    stop = stop_probability(item.label, max_label)
     total += reaches * stop / rank
     reaches *= 1 - stop
   return total
@@ -262,7 +314,7 @@ def nerr(order, items, k=None, max_label=None):
 def rbp(order, items, k=None, rel=None, persistence=0.8):
   """Rank-biased precision (Moffat and Zobel 2008)."""
   return (1 - persistence) * sum(
-    persistence ** (rank - 1)
+    item.weight * persistence ** (rank - 1)
     for rank, item in enumerate(order[: cutoff(items, k)], start=1)
     if is_relevant(item, rel)
   )
@@ -276,6 +328,24 @@ def curve(items, ties="average", max_k=None, adaptive_k=False):
   recalls = [expectation(recall, items, ranked, k=k) for k in range(1, max_k + 1)]
   hits = [expectation(hit_count, items, ranked, k=k) for k in range(1, max_k + 1)]
   return [ratio(h, k) for h, k in zip(hits, ks, strict=True)], recalls, ks
+
+
+def interpolated_precision(items, ties="average", level=0.0, rel=None):
+  """The best precision at a cut-off whose recall reaches the level, on the curve of the query."""
+  if poisoned(items):
+    return math.nan
+  ranked = orders(items, ties) if isinstance(ties, str) else ties
+  best = 0.0
+  for k in range(1, len(items) + 1):
+    hits = expectation(hit_count, items, ranked, k=k, rel=rel)
+    if ratio(hits, relevant_count(items, rel)) >= level - 1e-9:
+      best = max(best, hits / k)
+  return best
+
+
+def eleven_point_average(items, ties="average", rel=None):
+  """The mean of the interpolated precision at the levels 0, 0.1, ..., 1."""
+  return sum(interpolated_precision(items, ties, i / 10, rel) for i in range(11)) / 11
 
 
 def auc(items, rel=None):
@@ -363,13 +433,13 @@ def smooth_sum(items, temperature, worth, discounts, stop=None):
   return total
 
 
-def smooth_dcg(items, temperature, gains="exponential", discounts="logarithmic"):
+def smooth_dcg(items, temperature, gains="linear", discounts="logarithmic"):
   """DCG of soft ranks (Qin, Liu and Li 2010, with the Laplace distribution)."""
   worth = [item.weight * gain(item.label, gains) for item in items]
   return smooth_sum(items, temperature, worth, discounts)
 
 
-def smooth_ndcg(items, temperature, gains="exponential", discounts="logarithmic"):
+def smooth_ndcg(items, temperature, gains="linear", discounts="logarithmic"):
   """Soft DCG divided by the exact ideal."""
   value = smooth_dcg(items, temperature, gains, discounts)
   return ratio(value, ideal_dcg(items, None, gains, discounts))
@@ -383,9 +453,7 @@ def smooth_rbp(items, temperature, persistence=0.8):
 
 def smooth_err(items, temperature, max_label=None):
   """ERR of soft ranks."""
-  if max_label is None:
-    max_label = max((item.label for item in items), default=0)
-  stop = [gain(item.label) / 2**max_label for item in items]
+  stop = [stop_probability(item.label, max_label) for item in items]
   return smooth_sum(items, temperature, stop, "reciprocal", stop)
 
 
@@ -411,3 +479,101 @@ def smooth_average_precision(items, temperature):
     if hit and item.score > -math.inf
   )
   return ratio(total, sum(hits))
+
+
+def smooth_gap(items, temperature, max_label=None, chances=None):
+  """The sums of soft precisions of every threshold over the numbers of relevant items."""
+  if poisoned(items):
+    return math.nan
+  chances = [1 / max_label] * max_label if chances is None else chances
+  found = best = 0.0
+  for threshold, chance in enumerate(chances, start=1):
+    grades = tuple(item._replace(label=float(is_relevant(item, threshold))) for item in items)
+    count = relevant_count(grades)
+    found += chance * smooth_average_precision(grades, temperature) * count
+    best += chance * count
+  return ratio(found, best)
+
+
+def smooth_bpref(items, temperature, rel=None):
+  """The credit of trec_eval of the soft number of judged non-relevant items ahead."""
+  if poisoned(items):
+    return math.nan
+  relevant = relevant_count(items, rel)
+  other = [is_judged(item) and not is_relevant(item, rel) for item in items]
+  total = 0.0
+  for item, row in zip(items, ahead(items, temperature), strict=True):
+    if is_relevant(item, rel) and item.score > -math.inf:
+      others_ahead = sum(f for f, counts in zip(row, other, strict=True) if counts)
+      total += 1 - min(others_ahead, relevant) / max(min(sum(other), relevant), 1)
+  return ratio(total, relevant)
+
+
+# Metrics of diversity take the labels of items in rank order, one list of subtopics for each item.
+
+
+def novelty(rows, k, alpha, rel, weights, discounts):
+  """What each item adds: the weights of its subtopics, less for each time one was covered."""
+  total, covered = 0.0, [0] * len(weights)
+  for rank, row in enumerate(rows[:k], start=1):
+    for s, (label, weight) in enumerate(zip(row, weights, strict=True)):
+      if label >= max(rel, 0):
+        total += weight * (1 - alpha) ** covered[s] * discount(rank, discounts)
+        covered[s] += 1
+  return total
+
+
+def alpha_dcg(rows, k, alpha, rel, weights, discounts="logarithmic"):
+  """Alpha-DCG (Clarke et al. 2008)."""
+  return novelty(rows, k, alpha, rel, weights, discounts)
+
+
+def nrbp(rows, k, alpha, rel, weights, beta=0.5):
+  """Novelty- and rank-biased precision (Clarke, Kolla and Vechtomova 2009)."""
+  return (1 - (1 - alpha) * beta) * novelty(rows, k, alpha, rel, weights, beta)
+
+
+def err_ia(rows, k, max_label, weights, discounts="reciprocal"):
+  """The mean over the subtopics of ERR (Chapelle et al. 2011)."""
+  total = 0.0
+  for s, weight in enumerate(weights):
+    reach = 1.0
+    for rank, row in enumerate(rows[:k], start=1):
+      stop = stop_probability(row[s], max_label)
+      total += weight * reach * stop * discount(rank, discounts)
+      reach *= 1 - stop
+  return total
+
+
+def greedy(rows, value):
+  """The rows in greedy order: each adds most to the value so far, the first of equals."""
+  ordered, left = [], list(rows)
+  while left:
+    added = [value([*ordered, row]) for row in left]
+    ordered.append(left.pop(next(i for i, x in enumerate(added) if x > max(added) - 1e-9)))
+  return ordered
+
+
+@functools.lru_cache(maxsize=64)
+def novel_first(rows, alpha, rel, weights):
+  """The greedy order of alpha-DCG."""
+  return greedy(rows, lambda rows: alpha_dcg(rows, None, alpha, rel, weights, "constant"))
+
+
+def alpha_ndcg(rows, k, alpha, rel, weights, everything):
+  """Alpha-DCG divided by that of the greedy order of all rows of the query, a tuple of tuples."""
+  best = novel_first(everything, alpha, rel, weights)
+  value = alpha_dcg(rows, k, alpha, rel, weights)
+  return ratio(value, alpha_dcg(best, k, alpha, rel, weights))
+
+
+@functools.lru_cache(maxsize=64)
+def likely_first(rows, max_label, weights):
+  """The greedy order of ERR-IA."""
+  return greedy(rows, lambda rows: err_ia(rows, None, max_label, weights, "constant"))
+
+
+def nerr_ia(rows, k, max_label, weights, everything):
+  """ERR-IA divided by that of the greedy order of all rows of the query, a tuple of tuples."""
+  best = likely_first(everything, max_label, weights)
+  return ratio(err_ia(rows, k, max_label, weights), err_ia(best, k, max_label, weights))

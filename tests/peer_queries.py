@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Queries(NamedTuple):
-  """Padded queries, `[queries, candidates]`."""
+  """Padded queries, `[queries, candidates]`; labels may have a last axis of subtopics."""
 
   scores: np.ndarray
   labels: np.ndarray
@@ -37,11 +37,14 @@ def draw(
   longest: int = 30,
   unjudged: float = 0.0,
   missed: float = 0.0,
+  subtopics: int = 0,
 ) -> Queries:
   """Queries of 2 to `longest` items, a tenth of them with nothing relevant.
 
   Scores have `levels` distinct values, or are all distinct within a query. The shares `unjudged`
-  and `missed` of all items have label -1 and score -inf, the first item of a query never.
+  and `missed` of all items have label -1 and score -inf, the first item of a query never. With
+  `subtopics` labels are `[queries, candidates, subtopics]`, a third of them relevant, and a third
+  of the subtopics of no item.
   """
   rng = np.random.default_rng(seed)
   shape = (queries, longest)
@@ -54,7 +57,12 @@ def draw(
   labels = np.where((rng.random(shape) < unjudged) & ~first, -1, labels)
   scores = np.where((rng.random(shape) < missed) & ~first, -np.inf, scores)
   where = np.arange(longest) < rng.integers(2, longest + 1, size=(queries, 1))
-  scores, labels = np.where(where, scores, np.nan), np.where(where, labels, 10**6)
+  if subtopics:
+    covers = rng.random((*shape, subtopics)) < 1 / 3
+    covers &= rng.random((queries, 1, subtopics)) < 2 / 3
+    labels = np.where(labels[..., None] < 0, -1, covers)
+  masked = where[..., None] if subtopics else where
+  scores, labels = np.where(where, scores, np.nan), np.where(masked, labels, 10**6)
   return Queries(scores.astype(np.float32), labels.astype(np.float32), where)
 
 

@@ -77,16 +77,16 @@ def test_weights():
   values = jnp.array([1.0, 2.0, 4.0])
   where = jnp.array([True, True, False])
   weights = jnp.array([1, 3, 5])
-  assert jr.aggregate(values, weights=weights) == pytest.approx(27 / 9)
-  assert jr.aggregate(values, where=where, weights=weights) == pytest.approx(7 / 4)
-  assert jr.aggregate(values, weights=jnp.zeros(3)) == 0
+  assert jr.aggregate(values, query_weights=weights) == pytest.approx(27 / 9)
+  assert jr.aggregate(values, where=where, query_weights=weights) == pytest.approx(7 / 4)
+  assert jr.aggregate(values, query_weights=jnp.zeros(3)) == 0
 
 
 def test_a_weight_of_zero_leaves_out():
   values = jnp.array([1.0, jnp.nan])
 
   def reduced(values):
-    return jr.aggregate(values, weights=jnp.array([2.0, 0.0]))
+    return jr.aggregate(values, query_weights=jnp.array([2.0, 0.0]))
 
   assert reduced(values) == 1
   np.testing.assert_array_equal(jax.grad(reduced)(values), [1.0, 0.0])
@@ -141,9 +141,9 @@ def test_mistakes_are_refused():
   with pytest.raises(ValueError, match="'mean', 'median', 'min', 'max', got 'average'"):
     jr.aggregate(values, how="average")
   with pytest.raises(ValueError, match="weights go with how='mean' only, got how='max'"):
-    jr.aggregate(values, weights=values, how="max")
+    jr.aggregate(values, query_weights=values, how="max")
   with pytest.raises(ValueError, match=r"\(2,\).*\(3,\)"):
-    jr.aggregate(values, weights=jnp.ones(2))
+    jr.aggregate(values, query_weights=jnp.ones(2))
   with pytest.raises(ValueError, match=r"\(2,\).*\(3,\)"):
     jr.aggregate(values, where=jnp.ones(2, bool))
   with pytest.raises(TypeError, match="where must be boolean"):

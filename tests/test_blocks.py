@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank.metrics import _apply as apply, batching
+from jaxrank._core import batching
 
 
 @pytest.fixture
-def three_at_a_time(monkeypatch):
-  """Metrics cut batches into blocks of three queries."""
-  monkeypatch.setattr(apply, "_rows", lambda scores: 3)
-  apply._answer.clear_cache()
+def three_at_a_time():
+  """Metrics cut batches of lists of 12 into blocks of three queries."""
+  before = jr.config.items_per_block()
+  jr.config.update(items_per_block=36)
   yield
-  apply._answer.clear_cache()
+  jr.config.update(items_per_block=before)
 
 
 def lists(*shape):
@@ -42,7 +42,7 @@ def test_a_function_in_blocks_is_the_function(queries):
 def test_blocks_do_not_show_in_values(ties):
   scores, labels, where = lists(7, 12)
   ranking = jr.Exact(ties, jax.random.key(3) if ties == "random" else None)
-  names = "nDCG ERR RR@3 AP P@2 Rprec"
+  names = "nDCG ERR RR@3 AP P@2 Rprec Bpref"
   together = jr.evaluate(names, scores, labels, where=where, ranking=ranking)
   if ties == "random":
     # The noise of a query is that of its place in the whole batch.
@@ -80,17 +80,48 @@ def test_batches_of_batches_are_cut_along_the_first_axis():
   np.testing.assert_allclose(values, expected, rtol=1e-6)
 
 
-def test_one_device_of_a_cpu_cuts_what_exceeds_its_caches(monkeypatch):
-  def rows(scores):
-    found = []
-    jax.eval_shape(lambda scores: found.append(apply._rows(scores)), scores)
-    return found[0]
+def exported(platform):
+  """The program of a metric for a platform, as text."""
+  scores = jax.ShapeDtypeStruct((40, 12), jnp.float32)
+  # A function of its own each time, so that nothing is taken from a cache.
+  metric = jax.jit(lambda scores, labels: jr.average_precision(scores, labels))
+  return jax.export.export(metric, platforms=(platform,))(scores, scores).mlir_module()
 
-  scores = jax.ShapeDtypeStruct((1000, 10_000), jnp.float32)
-  monkeypatch.setattr(jax, "device_count", lambda: 1)
-  assert 1 <= rows(scores) < 1000
-  with jax.set_mesh(jax.make_mesh((1,), ("q",), devices=jax.devices()[:1])):
-    spread = jax.sharding.NamedSharding(jax.sharding.get_abstract_mesh(), jax.P("q"))
-    assert rows(jax.ShapeDtypeStruct(scores.shape, scores.dtype, sharding=spread)) == 1000
-  monkeypatch.setattr(jax, "device_count", lambda: 4)
-  assert rows(scores) == 1000
+
+def test_only_a_cpu_runs_in_blocks(three_at_a_time):
+  blocks = {platform: exported(platform) for platform in ("cpu", "cuda", "tpu")}
+  jr.config.update(items_per_block=None)
+  whole = {platform: exported(platform) for platform in ("cpu", "cuda", "tpu")}
+  assert blocks["cpu"] != whole["cpu"]
+  assert "tensor<20x2x12xf32>" in blocks["cpu"]
+  for platform in ("cuda", "tpu"):
+    assert "20x2x12" not in blocks[platform]
+    assert "20x2x12" not in whole[platform]
+
+
+def test_programs_do_not_depend_on_the_machine_that_traces_them(monkeypatch, three_at_a_time):
+  programs = {platform: exported(platform) for platform in ("cpu", "cuda")}
+  monkeypatch.setattr(jax, "device_count", lambda: 64)
+  monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
+  monkeypatch.setattr("os.cpu_count", lambda: 64)
+  assert programs == {platform: exported(platform) for platform in ("cpu", "cuda")}
+
+
+def test_blocks_leave_batches_alone_that_a_mesh_splits(three_at_a_time):
+  scores, labels, _ = lists(8, 12)
+  expected = jr.ndcg(scores, labels)
+  mesh = jax.make_mesh((4,), ("q",))
+  with jax.set_mesh(mesh):
+    spread = [
+      jax.device_put(x, jax.NamedSharding(mesh, jax.P("q", None))) for x in (scores, labels)
+    ]
+    values = jax.jit(jr.ndcg)(*spread)
+    assert jax.typeof(values).sharding.spec == jax.P("q")
+    assert "scan" not in str(jax.make_jaxpr(jr.ndcg)(*spread)).split("platform_index")[0]
+  np.testing.assert_allclose(values, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("wrong", "error"), [(0, ValueError), (-1, ValueError), (2.5, TypeError)])
+def test_mistakes_of_settings(wrong, error):
+  with pytest.raises(error, match="config.update: items_per_block"):
+    jr.config.update(items_per_block=wrong)

@@ -34,17 +34,52 @@ def scored(oracle):
   return value
 
 
+def is_judged(item):
+  return item.label >= 0
+
+
+def bpref(order, items, rel=None):
+  """Judged non-relevant items ahead of each relevant one, one by one."""
+  found = [item for item in items if oracles.is_relevant(item, rel)]
+  others = [item for item in items if is_judged(item) and not oracles.is_relevant(item, rel)]
+  total, ahead = 0.0, 0
+  for item in order:
+    if oracles.is_relevant(item, rel):
+      total += 1 - min(ahead, len(found)) / max(min(len(found), len(others)), 1)
+    else:
+      ahead += is_judged(item)
+  return oracles.ratio(total, len(found))
+
+
+def judged(order, items, k=None):
+  """Of the items that are among the first."""
+  first = order[: oracles.cutoff(items, k)]
+  return oracles.ratio(sum(map(is_judged, first)), len(first))
+
+
+def gap(order, items, max_label, k=None):
+  """Users of every threshold, one by one."""
+  grades = range(1, max_label + 1)
+  value = sum(oracles.precision_sum(order, items, k, grade) for grade in grades)
+  return oracles.ratio(value, sum(oracles.relevant_count(items, grade) for grade in grades))
+
+
 ORACLES = {
   "average_precision": average_precision,
+  "bpref": bpref,
+  "judged": judged,
+  "gap": gap,
+  "ndcg": functools.partial(oracles.ndcg, gains="linear"),
+  "dcg": functools.partial(oracles.dcg, gains="linear"),
   **{name: scored(getattr(oracles, name)) for name in ("auc", "kendall_tau", "spearman")},
   "ordered_pair_accuracy": scored(oracles.ordered_pair_accuracy),
 }
 ASKED = (
   ("ndcg", {"k": 3}),
   ("dcg", {"k": 20}),
-  ("err", {}),
+  ("err", {"max_label": 3}),
   ("err", {"k": 3, "max_label": 4.0}),
-  ("nerr", {"k": 1}),
+  ("nerr", {"k": 1, "max_label": 3}),
   ("rbp", {"k": 4, "persistence": 0.5, "rel": 2}),
   ("precision", {}),
   ("precision", {"k": 9, "divisor": "retrieved"}),
@@ -60,18 +95,33 @@ ASKED = (
   ("auc", {}),
   ("kendall_tau", {}),
   ("ordered_pair_accuracy", {}),
+  ("bpref", {}),
+  ("bpref", {"rel": 2}),
+  ("judged", {}),
+  ("judged", {"k": 3}),
+  ("gap", {"max_label": 1}),
+  ("gap", {"max_label": 3}),
+  ("gap", {"max_label": 2, "k": 3}),
 )
+# They ask the ranking several questions.
+MEAN_ONLY = {("gap", 3), ("gap", 2)}
+SAMPLED_ONLY = {"spearman", "interpolated_precision", "eleven_point_average"}
 
 
 def measure(metric, parameters):
   """A measure by the call it stands for."""
-  parameters = tuple(sorted(parameters.items()))
-  return jr.Measure(f"{metric}{parameters}", metric, parameters)
+  said = tuple(sorted(parameters.items()))
+  return jr.Measure(getattr(jr, metric), name=f"{metric}{said}", **parameters)
 
 
-MEASURES = [measure(*asked) for asked in ASKED]
+def has_variance(metric, parameters):
+  return (metric, parameters.get("max_label")) not in MEAN_ONLY
+
+
+MEANS = [measure(*asked) for asked in ASKED]
+MEASURES = [measure(*asked) for asked in ASKED if has_variance(*asked)]
 # One of each kind of answer of a ranking.
-FEW = [MEASURES[i] for i in (0, 3, 12, 14, 17)]
+FEW = [MEANS[i] for i in (0, 3, 12, 14, 17)]
 
 
 class Small:
@@ -98,9 +148,13 @@ class Small:
   def moments(self, metric, parameters):
     """Means and standard deviations by enumeration, `[queries]` each."""
     value = ORACLES.get(metric) or getattr(oracles, metric)
+    return self.moments_of(functools.partial(value, **parameters))
+
+  def moments_of(self, value):
+    """Those of a function of one order and all items."""
     found = []
     for items, orders in zip(self.items, self.orders, strict=True):
-      chances, values = np.array([(p, value(order, items, **parameters)) for p, order in orders]).T
+      chances, values = np.array([(p, value(order, items)) for p, order in orders]).T
       mean = np.sum(chances * values)
       found.append((mean, np.sqrt(np.sum(chances * (values - mean) ** 2))))
     return np.array(found).T
@@ -113,7 +167,7 @@ def small():
 
 @pytest.fixture(scope="module")
 def enumerated(small):
-  return {x.name: small.moments(*asked) for x, asked in zip(MEASURES, ASKED, strict=True)}
+  return {x.name: small.moments(*asked) for x, asked in zip(MEANS, ASKED, strict=True)}
 
 
 def test_moments_are_those_of_all_orders(small, enumerated):
@@ -121,32 +175,222 @@ def test_moments_are_those_of_all_orders(small, enumerated):
     labels = jnp.asarray(small.labels, float)
     std = jr.chance.std(MEASURES, labels, **small.lists)
     variance = jr.chance.variance(MEASURES, labels, **small.lists)
-    expected = jr.chance.expected(FEW, labels, **small.lists)
-  assert list(std) == list(variance) == list(enumerated)
+    expected = jr.chance.expected(MEANS, labels, **small.lists)
+  assert list(expected) == list(enumerated)
+  assert list(std) == list(variance) == [x.name for x in MEASURES]
   for name, (mean, deviation) in enumerated.items():
     scale = max(1, mean.max())
+    np.testing.assert_allclose(expected[name], mean, atol=1e-12 * scale, err_msg=name)
+    if name not in std:
+      continue
     np.testing.assert_allclose(std[name], deviation, atol=1e-12 * scale, err_msg=name)
     np.testing.assert_allclose(variance[name], deviation**2, atol=1e-12 * scale**2, err_msg=name)
-    if name in expected:
-      np.testing.assert_allclose(expected[name], mean, atol=1e-12, err_msg=name)
     # Where no order differs, not even a rounding is left.
     assert not np.any(np.asarray(std[name])[deviation < 1e-12])
+
+
+def test_every_metric_of_one_label_an_item_is_asked_above():
+  names = {metric.__name__ for metric, about in jr.metrics.described() if not about.subtopics}
+  assert names == {name for name, _ in ASKED} | SAMPLED_ONLY
+
+
+# Metrics of a user, beside what they are of one order.
+@jr.metric
+def harmonic(ranked, *, k=None):
+  """Labels over one more than the judged items ahead, some of which have labels themselves."""
+  among = ranked.judged & ~ranked.relevant(2)
+  return ranked.expect(jnp.maximum(ranked.labels, 0), jr.discounts.reciprocal, k=k, among=among)
+
+
+def harmonic_of(order, items, k=None):
+  total, ahead = 0.0, 0
+  for item in order:
+    if k is None or ahead < k:
+      total += max(item.label, 0) / (1 + ahead)
+    ahead += is_judged(item) and not oracles.is_relevant(item, 2)
+  return total
+
+
+@jr.metric
+def overtaken(ranked):
+  """Each item counts half of the label of all that is ahead of it, times its own label and 1."""
+  w = jnp.maximum(ranked.labels, 0)
+  return ranked.total(ranked.weighted(ranked.labels + 1) * ranked.before(w)) / 2
+
+
+def overtaken_of(order, items):
+  total, ahead = 0.0, 0.0
+  for item in order:
+    total += (item.label + 1) * ahead
+    ahead += max(item.label, 0)
+  lost = [item for item in items if item.score == -math.inf]
+  return (total + sum((item.label + 1) * ahead for item in lost)) / 2
+
+
+@jr.metric
+def early(ranked):
+  """The relevant items at all first ranks."""
+  return jnp.sum(ranked.cumulative(ranked.weighted(ranked.relevant()))) / ranked.n
+
+
+def early_of(order, items):
+  found = [oracles.relevant_count(order[:r], None) for r in range(1, N + 1)]
+  return sum(found) / N
+
+
+@jr.metric
+def mixture(ranked):
+  """A sum of two questions."""
+  b = ranked.relevant()
+  hits = ranked.expect(b.astype(ranked.dtype), jr.discounts.reciprocal)
+  return hits / 2 - ranked.first(b, jr.discounts.constant, k=2) / 3
+
+
+def mixture_of(order, items):
+  found = [1 / r for r, item in enumerate(order, start=1) if oracles.is_relevant(item, None)]
+  return sum(found) / 2 - any(x >= 0.5 for x in found) / 3
+
+
+@jr.metric
+def bent(ranked):
+  """A function of a mean, which is not the mean of the function."""
+  return ranked.total(jnp.exp(-ranked.before(ranked.weighted(ranked.relevant()))))
+
+
+@jr.metric
+def share(ranked):
+  """A ratio of two answers, as of inferred average precision."""
+  hits = ranked.expect(ranked.relevant().astype(ranked.dtype), jr.discounts.reciprocal)
+  return hits / (1 + ranked.expect(ranked.judged.astype(ranked.dtype), jr.discounts.reciprocal))
+
+
+def share_of(order, items):
+  hits = sum(oracles.is_relevant(x, None) / r for r, x in enumerate(order, start=1))
+  return hits / (1 + sum(is_judged(x) / r for r, x in enumerate(order, start=1)))
+
+
+USERS = [
+  (harmonic, harmonic_of),
+  (jr.Measure(harmonic, k=2), functools.partial(harmonic_of, k=2)),
+  (overtaken, overtaken_of),
+]
+
+
+@pytest.mark.parametrize(
+  ("asked", "value"), [*USERS, (early, early_of), (mixture, mixture_of)], ids=str
+)
+def test_means_of_affine_metrics_of_a_user(small, asked, value):
+  mean, _ = small.moments_of(value)
+  with jax.enable_x64(True):
+    found = jr.chance.expected(asked, jnp.asarray(small.labels, float), **small.lists)
+  np.testing.assert_allclose(found, mean, atol=1e-12)
+
+
+@pytest.mark.parametrize(("asked", "value"), USERS, ids=str)
+def test_variances_of_one_question_of_a_user(small, asked, value):
+  _, deviation = small.moments_of(value)
+  for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 2e-5)):
+    with jax.enable_x64(dtype is np.float64):
+      found = jr.chance.std(asked, jnp.asarray(small.labels, dtype), **small.lists)
+    np.testing.assert_allclose(found, deviation, atol=tolerance)
+    assert not np.any(np.asarray(found)[deviation < 1e-12])
+
+
+@pytest.mark.parametrize(
+  ("asked", "questions"), [(jr.Measure(jr.gap, max_label=3), "3 questions"), (mixture, "2 q")]
+)
+def test_several_questions_have_a_mean_and_no_variance(small, asked, questions):
+  match = rf"{asked.description.name}: .*{questions}.*no closed form; pass key="
+  jr.chance.expected(asked, small.labels, **small.lists)
+  for moment in (jr.chance.std, jr.chance.variance):
+    with pytest.raises(jr.chance.NoClosedFormError, match=match):
+      moment(asked, small.labels, **small.lists)
+  value = mixture_of if asked is mixture else functools.partial(gap, max_label=3)
+  _, deviation = small.moments_of(value)
+  key = jax.random.key(5)
+  found = jr.chance.std(asked, small.labels, key=key, samples=2000, **small.lists)
+  np.testing.assert_allclose(found, deviation, atol=0.02)
+
+
+@pytest.mark.parametrize(
+  ("asked", "value"),
+  [
+    (jr.spearman, ORACLES["spearman"]),
+    (bent, None),
+    (share, share_of),
+    (
+      jr.Measure(jr.average_precision, k=2, normalizer="retrieved"),
+      functools.partial(average_precision, k=2, normalizer="relevant"),
+    ),
+    (jr.interpolated_precision, None),
+    (jr.eleven_point_average, None),
+  ],
+  ids=str,
+)
+def test_what_is_not_affine_has_no_closed_form(small, asked, value):
+  for moment in (jr.chance.expected, jr.chance.std):
+    with pytest.raises(jr.chance.NoClosedFormError, match="not affine.*pass key="):
+      moment(asked, small.labels, **small.lists)
+  if value in (share_of, ORACLES["spearman"]):
+    mean, deviation = small.moments_of(value)
+    found = jr.chance.sampled(
+      asked, small.labels, key=jax.random.key(6), samples=2000, **small.lists
+    )
+    np.testing.assert_allclose(found.expected, mean, atol=5 * deviation.max() / 2000**0.5)
+
+
+def test_diversity_by_chance_is_sampled():
+  labels = jnp.array([[1, 0], [0, 1], [1, 0]])
+  with pytest.raises(jr.chance.NoClosedFormError, match="alpha_ndcg: the worth of .*pass key="):
+    jr.chance.expected("alpha_nDCG@2", labels)
+  found = jr.chance.expected("alpha_DCG@1 NRBP", labels, key=jax.random.key(0), samples=50)
+  # The first item always adds 1.
+  np.testing.assert_allclose(found["alpha_DCG@1"], 1, rtol=1e-6)
+  assert 0.2 < found["NRBP"] < 0.7
+
+
+def test_all_kinds_of_measures_are_sampled_and_compared(small):
+  scores = np.where(small.retrieved, np.arange(N, dtype=np.float32)[None], np.float32(-np.inf))
+  asked = ["P@2", jr.Measure(jr.ndcg, k=2), jr.bpref, harmonic, jr.Measure(harmonic, k=2)]
+  names = ["P@2", "ndcg(k=2)", "bpref", "harmonic", "harmonic(k=2)"]
+  key = jax.random.key(7)
+  found = jr.chance.sampled(asked, small.labels, key=key, samples=400, **small.lists)
+  means = jr.chance.expected(asked, small.labels, **small.lists)
+  deviations = jr.chance.std(asked, small.labels, **small.lists)
+  values = jr.evaluate(asked, scores, small.labels, where=small.where)
+  adjusted = jr.chance.adjusted(asked, scores, small.labels, where=small.where)
+  z = jr.chance.z_score(asked, scores, small.labels, where=small.where)
+  assert list(found) == list(means) == list(adjusted) == list(z) == names
+  for name, mean in means.items():
+    np.testing.assert_array_less(abs(found[name].expected - mean), deviations[name] / 4 + 1e-5)
+    some = np.asarray(deviations[name]) > 1e-6
+    expected = ((values[name] - mean) / deviations[name])[some]
+    np.testing.assert_allclose(z[name][some], expected, rtol=1e-4, atol=1e-5)
+    assert not np.any(z[name][~some])
+    room = np.abs(1 - np.asarray(mean)) > 1e-4
+    expected = ((values[name] - mean) / (1 - mean))[room]
+    np.testing.assert_allclose(adjusted[name][room], expected, rtol=1e-4, atol=1e-5)
+  alone = jr.chance.z_score(harmonic, scores, small.labels, where=small.where, k=2)
+  np.testing.assert_allclose(alone, z["harmonic(k=2)"], rtol=1e-6)
 
 
 def test_traced_cutoffs(small):
   names = ("ndcg", "err", "reciprocal_rank", "average_precision")
   depths = jnp.array([1, 2, 4, 9], jnp.int32)
 
+  def parameters(name, k):
+    return {"k": k, "max_label": 3} if name == "err" else {"k": k}
+
   @jax.vmap
   def deviations(k):
-    measures = [measure(name, {"k": k}) for name in names]
+    measures = [measure(name, parameters(name, k)) for name in names]
     values = jr.chance.std(measures, small.labels, **small.lists).values()
     return jnp.stack(list(values))
 
   found = deviations(depths)
   for i, k in enumerate(depths.tolist()):
     for j, name in enumerate(names):
-      _, deviation = small.moments(name, {"k": k})
+      _, deviation = small.moments(name, parameters(name, k))
       np.testing.assert_allclose(found[i, j], deviation, atol=2e-6, err_msg=f"{name}@{k}")
 
 
@@ -155,7 +399,7 @@ def test_weights_of_items_and_gains_of_functions():
   items = oracles.query(np.zeros(5), labels, weights=weights)
   oracle = functools.partial(oracles.dcg, gains="linear", discounts=0.7, k=3)
   values = [oracle(order, items) for _, order in oracles.orders(items)]
-  asked = {"gain": jr.gains.linear, "discount": jr.discounts.geometric(0.7), "weights": weights}
+  asked = {"discount": jr.discounts.geometric(0.7), "weights": weights}
   mean = jr.chance.expected(jr.dcg, labels, k=3, **asked)
   np.testing.assert_allclose(mean, np.mean(values), rtol=1e-6)
   std = jr.chance.std(jr.dcg, labels, k=3, **asked)
@@ -163,10 +407,12 @@ def test_weights_of_items_and_gains_of_functions():
 
 
 def test_huge_gains_have_a_finite_deviation():
-  labels = jnp.array([100.0, 99.0, 0.0, 1.0])
-  std = jr.chance.std(jr.ndcg, labels)
+  labels, gain = jnp.array([100.0, 99.0, 0.0, 1.0]), jr.gains.exponential
+  std = jr.chance.std(jr.ndcg, labels, gain=gain)
   with jax.enable_x64(True):
-    np.testing.assert_allclose(std, jr.chance.std(jr.ndcg, np.float64(labels)), rtol=1e-5)
+    np.testing.assert_allclose(
+      std, jr.chance.std(jr.ndcg, np.float64(labels), gain=gain), rtol=1e-5
+    )
 
 
 def test_values_against_chance(small, enumerated):
@@ -187,7 +433,7 @@ def test_values_against_chance(small, enumerated):
 
 
 def test_nothing_differs_in_long_queries_of_equal_labels():
-  names = "ndcg_burges AP P@5 Success@3 nerr@5"
+  names = ["ndcg_burges AP P@5 Success@3 nerr(max_label=4)@5 bpref auc judged@5", overtaken]
   labels = jnp.array([[0.0], [1.0], [3.0]]) + jnp.zeros((1, 300))
   std = jr.chance.std(names, labels)
   assert not any(np.any(x) for x in std.values())
@@ -304,11 +550,11 @@ def test_under_jit_vmap_and_grad(small):
   @jax.vmap
   @functools.partial(jax.value_and_grad, has_aux=True)
   def z(scores, labels, where):
-    asked = {"where": where, "k": 3}
+    asked = {"where": where, "k": 3, "max_label": 3}
     return jr.chance.z_score(jr.err, scores, labels, **asked), jr.err(scores, labels, **asked)
 
   (z, value), slope = z(*map(jnp.asarray, (scores, small.labels, small.where)))
-  mean, deviation = small.moments("err", {"k": 3})
+  mean, deviation = small.moments("err", {"k": 3, "max_label": 3})
   some = deviation > 1e-12
   np.testing.assert_allclose(z[some], ((value - mean) / deviation)[some], atol=1e-4)
   assert not np.any(z[~some])
@@ -324,19 +570,25 @@ def test_smooth_values_have_the_slope_of_their_metric():
   np.testing.assert_allclose(z, slope / std, rtol=1e-5)
 
 
+TWINS = [jr.Measure(jr.ndcg, name="x", k=1), jr.Measure(jr.ndcg, name="x", k=2)]
+
+
 @pytest.mark.parametrize(
   ("error", "match", "call"),
   [
     (TypeError, "as in nDCG@10", lambda y: jr.chance.std("AP", y, k=3)),
     (TypeError, "leave it out", lambda y: jr.chance.std(jr.ndcg, y, ranking=jr.Exact())),
     (TypeError, "retrieved must be boolean", lambda y: jr.chance.std(jr.ndcg, y, retrieved=y)),
-    (TypeError, "not curves", lambda y: _sampled(jr.precision_recall_curve, y)),
+    (TypeError, "must be a metric such as", lambda y: _sampled(jr.precision_recall_curve, y)),
     (TypeError, "PRNG key", lambda y: jr.chance.sampled(jr.ndcg, y, key=None)),
     (ValueError, "did you mean", lambda y: jr.chance.expected("nDGC@10", y)),
     (ValueError, "at least 2", lambda y: _sampled(jr.ndcg, y, samples=1)),
     (ValueError, "between 0 and 1", lambda y: _sampled(jr.ndcg, y, confidence=95)),
     (ValueError, "no closed form", lambda y: jr.chance.expected(jr.spearman, y)),
-    (ValueError, "no closed form", lambda y: jr.chance.std(jr.precision_recall_curve, y)),
+    (TypeError, "must be a metric such as", lambda y: jr.chance.std(jr.precision_recall_curve, y)),
+    (TypeError, "ndcg does not take 'kk'", lambda y: jr.chance.std(jr.ndcg, y, kk=3)),
+    (TypeError, "err needs max_label", lambda y: jr.chance.expected(jr.err, y)),
+    (ValueError, "two measures have the name", lambda y: jr.chance.std(TWINS, y)),
   ],
 )
 def test_mistakes_are_told(error, match, call):

@@ -2,24 +2,32 @@
 
 import inspect
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank.measures.grammar import ALIASES, Spec, parse_names
+from jaxrank import gains
+from jaxrank._core.parameters import GAIN
 
 # Spelling, the name of its values, metric, parameters.
 IR_MEASURES = [
-  ("nDCG", "nDCG", "ndcg", {"gain": "linear"}),
-  ("nDCG@10", "nDCG@10", "ndcg", {"gain": "linear", "k": 10}),
-  ("NDCG@10", "nDCG@10", "ndcg", {"gain": "linear", "k": 10}),
-  ("nDCG(dcg='log2')@10", "nDCG@10", "ndcg", {"gain": "linear", "k": 10}),
-  ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')@10", "ndcg", {"gain": "exponential", "k": 10}),
-  ("nDCG(gains={0:0,1:1})", "nDCG", "ndcg", {"gain": "linear"}),
+  ("nDCG", "nDCG", "ndcg", {}),
+  ("nDCG@10", "nDCG@10", "ndcg", {"k": 10}),
+  ("NDCG@10", "nDCG@10", "ndcg", {"k": 10}),
+  ("nDCG(dcg='log2')@10", "nDCG@10", "ndcg", {"k": 10}),
+  (
+    "nDCG(dcg='exp-log2')@10",
+    "nDCG(dcg='exp-log2')@10",
+    "ndcg",
+    {"gain": gains.exponential, "k": 10},
+  ),
+  ("nDCG(gains={0:0,1:1})", "nDCG", "ndcg", {}),
   (
     "nDCG(gains={0: 0, 2: 5, 1: 1.5})@10",
     "nDCG(gains={1:1.5,2:5})@10",
     "ndcg",
-    {"gain": ((1, 1.5), (2, 5)), "k": 10},
+    {"gain": gains.by_label({1: 1.5, 2: 5}), "k": 10},
   ),
   ("AP", "AP", "average_precision", {"rel": 1}),
   ("MAP", "AP", "average_precision", {"rel": 1}),
@@ -37,13 +45,33 @@ IR_MEASURES = [
   ("Success@5", "Success@5", "hit_rate", {"rel": 1, "k": 5}),
   ("Rprec", "Rprec", "r_precision", {"rel": 1}),
   ("RPrec", "Rprec", "r_precision", {"rel": 1}),
-  ("RBP", "RBP", "rbp", {"persistence": 0.8}),
-  ("RBP(p=0.8)", "RBP", "rbp", {"persistence": 0.8}),
-  ("RBP(p=0.8,rel=1)", "RBP(rel=1)", "rbp", {"persistence": 0.8, "rel": 1}),
+  ("RBP", "RBP", "rbp", {}),
+  ("RBP(p=0.8)", "RBP", "rbp", {}),
+  ("RBP(p=0.8,rel=1)", "RBP(rel=1)", "rbp", {"rel": 1}),
   ("RBP(rel=2,p=.5)@20", "RBP(p=0.5,rel=2)@20", "rbp", {"persistence": 0.5, "rel": 2, "k": 20}),
   ("ERR@20", "ERR@20", "err", {"max_label": 4, "k": 20}),
   ("SetP", "SetP", "precision", {"divisor": "retrieved", "rel": 1}),
   ("SetR(rel=2)", "SetR(rel=2)", "recall", {"rel": 2}),
+  ("Bpref", "Bpref", "bpref", {"rel": 1}),
+  ("BPref(rel=2)", "Bpref(rel=2)", "bpref", {"rel": 2}),
+  ("Judged@10", "Judged@10", "judged", {"k": 10}),
+  ("alpha_nDCG@20", "alpha_nDCG@20", "alpha_ndcg", {"rel": 1, "k": 20}),
+  (
+    "alpha_nDCG(alpha=0.3,rel=2)@20",
+    "alpha_nDCG(alpha=0.3,rel=2)@20",
+    "alpha_ndcg",
+    {"alpha": 0.3, "rel": 2, "k": 20},
+  ),
+  ("alpha_DCG@20", "alpha_DCG@20", "alpha_dcg", {"rel": 1, "k": 20}),
+  ("ERR_IA@20", "ERR_IA@20", "err_ia", {"max_label": 1, "k": 20}),
+  ("nERR_IA@20", "nERR_IA@20", "nerr_ia", {"max_label": 1, "k": 20}),
+  ("NRBP", "NRBP", "nrbp", {"rel": 1}),
+  (
+    "NRBP(alpha=.3,beta=0.7)",
+    "NRBP(alpha=0.3,beta=0.7)",
+    "nrbp",
+    {"rel": 1, "alpha": 0.3, "beta": 0.7},
+  ),
 ]
 TREC_EVAL = [
   ("map", "average_precision", {"rel": 1}),
@@ -54,22 +82,28 @@ TREC_EVAL = [
   ("recall_10", "recall", {"rel": 1, "k": 10}),
   ("recip_rank", "reciprocal_rank", {"rel": 1}),
   ("Rprec", "r_precision", {"rel": 1}),
-  ("ndcg", "ndcg", {"gain": "linear"}),
-  ("ndcg_cut_10", "ndcg", {"gain": "linear", "k": 10}),
+  ("ndcg", "ndcg", {}),
+  ("ndcg_cut_10", "ndcg", {"k": 10}),
   ("success_5", "hit_rate", {"rel": 1, "k": 5}),
   ("set_P", "precision", {"divisor": "retrieved", "rel": 1}),
   ("set_recall", "recall", {"rel": 1}),
 ]
+NDEVAL = [
+  ("ERR-IA@20", "err_ia", {"max_label": 1, "k": 20}),
+  ("nERR-IA@20", "nerr_ia", {"max_label": 1, "k": 20}),
+  ("alpha-DCG@10", "alpha_dcg", {"rel": 1, "k": 10}),
+  ("alpha-nDCG@10", "alpha_ndcg", {"rel": 1, "k": 10}),
+]
 RANX = [
-  ("ndcg@10", "ndcg", {"gain": "linear", "k": 10}),
-  ("ndcg@10-l1", "ndcg", {"gain": "linear", "k": 10}),
-  ("ndcg@10-l3", "ndcg", {"gain": ((1, 0), (2, 0)), "k": 10}),
-  ("ndcg_burges", "ndcg", {"gain": "exponential"}),
-  ("ndcg_burges@10", "ndcg", {"gain": "exponential", "k": 10}),
-  ("dcg", "dcg", {"gain": "linear"}),
-  ("dcg@10", "dcg", {"gain": "linear", "k": 10}),
-  ("dcg-l2", "dcg", {"gain": ((1, 0),)}),
-  ("dcg_burges", "dcg", {"gain": "exponential"}),
+  ("ndcg@10", "ndcg", {"k": 10}),
+  ("ndcg@10-l1", "ndcg", {"k": 10}),
+  ("ndcg@10-l3", "ndcg", {"gain": gains.by_label({1: 0, 2: 0}), "k": 10}),
+  ("ndcg_burges", "ndcg", {"gain": gains.exponential}),
+  ("ndcg_burges@10", "ndcg", {"gain": gains.exponential, "k": 10}),
+  ("dcg", "dcg", {}),
+  ("dcg@10", "dcg", {"k": 10}),
+  ("dcg-l2", "dcg", {"gain": gains.by_label({1: 0})}),
+  ("dcg_burges", "dcg", {"gain": gains.exponential}),
   ("mrr", "reciprocal_rank", {"rel": 1}),
   ("mrr@10", "reciprocal_rank", {"rel": 1, "k": 10}),
   ("mrr-l2", "reciprocal_rank", {"rel": 2}),
@@ -89,14 +123,6 @@ RANX = [
   ("rbp.95", "rbp", {"persistence": 0.95, "rel": 1}),
   ("rbp@95", "rbp", {"persistence": 0.95, "rel": 1}),
   ("rbp.5-l2", "rbp", {"persistence": 0.5, "rel": 2}),
-]
-LLAMA_INDEX = [
-  ("hit_rate", "hit_rate", {"rel": 1}),
-  ("mrr", "reciprocal_rank", {"rel": 1}),
-  ("precision", "precision", {"divisor": "retrieved", "rel": 1}),
-  ("recall", "recall", {"rel": 1}),
-  ("ap", "average_precision", {"rel": 1}),
-  ("ndcg", "ndcg", {"gain": "linear"}),
 ]
 JAXRANK = [
   ("average_precision", "average_precision", {}),
@@ -118,9 +144,26 @@ JAXRANK = [
   ("f_measure(beta=2.0,rel=3)@10", "f_measure", {"beta": 2, "rel": 3, "k": 10}),
   ("rbp", "rbp", {}),
   ("rbp(persistence=0.5)@10", "rbp", {"persistence": 0.5, "k": 10}),
-  ("err", "err", {}),
+  ("rbp@95", "rbp", {"k": 95}),
+  ("bpref", "bpref", {}),
+  ("judged@5", "judged", {"k": 5}),
+  ("ndcg", "ndcg", {}),
+  ("ndcg()@5", "ndcg", {"k": 5}),
+  ("ndcg(k=5)", "ndcg", {"k": 5}),
+  ("ndcg(gain='exponential')@5", "ndcg", {"gain": gains.exponential, "k": 5}),
+  ("dcg(gain='binary')", "dcg", {"gain": gains.binary}),
+  ("precision", "precision", {}),
+  ("precision@5", "precision", {"k": 5}),
+  ("recall@10", "recall", {"k": 10}),
+  ("hit_rate", "hit_rate", {}),
+  ("hit_rate@10", "hit_rate", {"k": 10}),
+  ("err(max_label=4)", "err", {"max_label": 4}),
   ("err(max_label=4)@20", "err", {"max_label": 4, "k": 20}),
-  ("nerr@20", "nerr", {"k": 20}),
+  ("nerr(max_label=2)@20", "nerr", {"max_label": 2, "k": 20}),
+  ("gap(max_label=3)", "gap", {"max_label": 3}),
+  ("alpha_ndcg(alpha=0.3)@20", "alpha_ndcg", {"alpha": 0.3, "k": 20}),
+  ("err_ia(max_label=1)@20", "err_ia", {"max_label": 1, "k": 20}),
+  ("nrbp(beta=0.7)", "nrbp", {"beta": 0.7}),
   ("auc", "auc", {}),
   ("auc(rel=2)", "auc", {"rel": 2}),
   ("kendall_tau", "kendall_tau", {}),
@@ -129,52 +172,121 @@ JAXRANK = [
   ("interpolated_precision(level=0.3,rel=2)", "interpolated_precision", {"level": 0.3, "rel": 2}),
   ("eleven_point_average", "eleven_point_average", {}),
 ]
-KEPT = [(name, name, *meaning) for name, *meaning in TREC_EVAL + RANX + LLAMA_INDEX + JAXRANK]
-SPELLINGS = IR_MEASURES + KEPT
+OURS = {written for written, *_ in JAXRANK}
+KEPT = [(name, name, *meaning) for name, *meaning in TREC_EVAL + NDEVAL + JAXRANK]
+SPELLINGS = IR_MEASURES + [row for row in KEPT if row[2:] in JAXRANK or row[0] not in OURS]
+# What is spelled like a name of ours is ours without a dialect.
+WAYS = [row for row in RANX if row[0].partition("@")[0] not in dir(jr) or "-l" in row[0]]
 
 
-def spec(name, metric, parameters):
-  return Spec(name, metric, tuple(sorted(parameters.items())))
+def meaning(measure):
+  return measure.metric, dict(measure.parameters)
+
+
+def one(name, **how):
+  (measure,) = jr.parse(name, **how)
+  return measure
 
 
 @pytest.mark.parametrize(("written", "name", "metric", "parameters"), SPELLINGS)
 def test_a_name_means_what_its_dialect_means(written, name, metric, parameters):
-  assert parse_names(written) == [spec(name, metric, parameters)]
+  assert meaning(one(written)) == (getattr(jr, metric), parameters)
+  assert one(written).name == name
+
+
+@pytest.mark.parametrize(
+  ("dialect", "written", "metric", "parameters"),
+  [
+    *(("jaxrank", *row) for row in JAXRANK),
+    *(("ir_measures", row[0], *row[2:]) for row in IR_MEASURES),
+    *(("trec_eval", *row) for row in TREC_EVAL),
+    *(("ndeval", *row) for row in NDEVAL),
+    *(("ranx", *row) for row in RANX),
+    *((None, *row) for row in WAYS),
+  ],
+)
+def test_a_dialect_reads_its_own_names(dialect, written, metric, parameters):
+  assert meaning(one(written, dialect=dialect)) == (getattr(jr, metric), parameters)
+
+
+def test_names_that_are_ours_and_ranx_spells_too():
+  assert one("precision").parameters == {}
+  assert one("precision", dialect="ranx").parameters == {"rel": 1, "divisor": "retrieved"}
+  assert one("rbp@95").parameters == {"k": 95}
+  assert one("rbp@95", dialect="ranx").parameters == {"rel": 1, "persistence": 0.95}
+  assert meaning(one("ndcg@10-l2")) == meaning(one("ndcg@10-l2", dialect="ranx"))
+  with pytest.raises(ValueError, match="dialect must be one of jaxrank, ir_measures, .*got 'ran'"):
+    jr.parse("precision", dialect="ran")
+  with pytest.raises(ValueError, match="'nERR-IA@5' is no name"):
+    jr.parse("nERR-IA@5", dialect="ranx")
 
 
 @pytest.mark.parametrize(("written", "name"), sorted({row[:2] for row in SPELLINGS}))
 def test_the_name_of_a_measure_reads_as_the_measure(written, name):
-  (read,) = parse_names(written)
-  assert parse_names(read.name) == [read]
+  read = one(written)
   assert read.name == name
+  assert one(read.name) == read
 
 
 @pytest.mark.parametrize("written", sorted({row[0] for row in SPELLINGS}))
 def test_every_measure_is_a_call(written):
-  (read,) = parse_names(written)
-  accepted = inspect.signature(getattr(jr, read.metric)).parameters
-  assert {key for key, _ in read.parameters} <= set(accepted)
-  assert hash(read) == hash(parse_names(written)[0])
+  read = one(written)
+  assert set(read.parameters) <= set(inspect.signature(read.metric).parameters)
+  assert hash(read) == hash(one(written))
+
+
+@pytest.mark.parametrize("metric", [x for x, _ in jr.metrics.described()], ids=lambda x: x.__name__)
+def test_the_name_of_a_function_is_the_function_with_its_defaults(metric):
+  description = dict(jr.metrics.described())[metric]
+  signature = description.signature.parameters
+  needs = {"max_label": 4} if "max_label" in signature else {}
+  rng = np.random.default_rng(0)
+  shape = (4, 7, 3) if description.subtopics else (4, 7)
+  scores = rng.integers(0, 5, (4, 7)).astype(np.float32)
+  labels = rng.choice(np.float32([-1, 0, 0.5, 1, 4]), shape)
+  said = f"({','.join(f'{key}={x}' for key, x in needs.items())})" if needs else ""
+  names = [f"{metric.__name__}{said or way}" for way in ("", "()")]
+  calls = [needs]
+  if "k" in signature:
+    names += [f"{name}@3" for name in names]
+    calls.append({**needs, "k": 3})
+  for name in names:
+    (value,) = jr.evaluate(name, scores, labels).values()
+    expected = metric(scores, labels, **calls["@" in name])
+    np.testing.assert_allclose(value, expected, rtol=1e-6, err_msg=name)
+    assert one(name).metric is metric
+
+
+@pytest.mark.parametrize("metric", [x for x, _ in jr.metrics.described()], ids=lambda x: x.__name__)
+def test_every_parameter_of_a_metric_has_a_kind(metric):
+  description = dict(jr.metrics.described())[metric]
+  for parameter in description.signature.parameters:
+    kind = description.kind(parameter)
+    assert kind.meaning
+    if kind.spelled and kind is not GAIN:
+      # Nothing takes a list.
+      with pytest.raises(ValueError, match=f"{parameter} must be {kind.meaning}, got"):
+        jr.parse(f"{metric.__name__}({parameter}=[])")
 
 
 @pytest.mark.parametrize(
   ("written", "like"),
   [
-    ("ndcg@10", "nDCG@10"),
     ("P_5", "P@5"),
     ("map@10", "map_cut_10"),
     ("mrr", "recip_rank"),
-    ("recall@7", "R@7"),
-    ("set_P", "precision"),
+    ("R(rel=1)@7", "recall_7"),
     ("r-precision", "Rprec"),
+    ("ndcg@10", "nDCG@10"),
     ("ndcg_burges@3", "nDCG(dcg='exp-log2')@3"),
+    ("ndcg_burges@3", "ndcg(gain='exponential')@3"),
     ("ndcg@10-l2", "nDCG(gains={1:0})@10"),
-    ("rbp.8", "RBP(rel=1)"),
+    ("alpha_nDCG@20", "alpha-nDCG@20"),
+    ("ERR_IA@20", "ERR-IA@20"),
   ],
 )
 def test_dialects_agree(written, like):
-  (first,), (second,) = parse_names(written), parse_names(like)
-  assert (first.metric, first.parameters) == (second.metric, second.parameters)
+  assert meaning(one(written)) == meaning(one(like))
 
 
 @pytest.mark.parametrize(
@@ -194,20 +306,21 @@ def test_dialects_agree(written, like):
   ],
 )
 def test_a_string_may_hold_many_names(written, names):
-  assert [read.name for read in parse_names(written)] == names
+  assert [read.name for read in jr.parse(written)] == names
 
 
 def test_a_sequence_is_read_in_order():
-  assert parse_names(["P@5", "P.5,10 AP"]) == parse_names("P@5 P.5 P.10 AP")
-  assert parse_names(iter(("AP",))) == parse_names("AP")
-  assert parse_names([]) == []
+  assert jr.parse(["P@5", "P.5,10 AP"]) == jr.parse("P@5 P.5 P.10 AP")
+  assert jr.parse(iter(("AP",))) == jr.parse("AP")
+  assert jr.parse([]) == ()
 
 
 @pytest.mark.parametrize(
   ("written", "name", "like"),
   [
     ("Ndcg@10", "nDCG@10", "nDCG@10"),
-    ("ndcg(dcg='exp-log2')@5", "nDCG(dcg='exp-log2')@5", "nDCG(dcg='exp-log2')@5"),
+    ("NDCG", "nDCG", "ndcg"),
+    ("NDCG(dcg='exp-log2')@5", "nDCG(dcg='exp-log2')@5", "nDCG(dcg='exp-log2')@5"),
     ("mrr(rel=2)@10", "RR(rel=2)@10", "RR(rel=2)@10"),
     ("success@5", "Success@5", "Success@5"),
     ("p@5", "P@5", "P@5"),
@@ -215,36 +328,69 @@ def test_a_sequence_is_read_in_order():
     ("NDCG_CUT_10", "NDCG_CUT_10", "ndcg_cut_10"),
     ("R-Precision", "R-Precision", "r-precision"),
     ("Fall_Out@5", "Fall_Out@5", "fall_out@5"),
-    ("Err@20", "ERR@20", "ERR@20"),
+    ("Precision", "Precision", "precision"),
+    ("Rbp@95", "RBP@95", "rbp@95"),
+    ("err-ia@20", "err-ia@20", "ERR-IA@20"),
   ],
 )
 def test_case_matters_little(written, name, like):
-  (read,), (expected,) = parse_names(written), parse_names(like)
-  assert read == Spec(name, expected.metric, expected.parameters)
+  assert meaning(one(written)) == meaning(one(like))
+  assert one(written).name == name
 
 
-def test_an_exact_spelling_wins():
-  assert parse_names("err@20") == [spec("err@20", "err", {"k": 20})]
-  assert parse_names("rbp@95") == [spec("rbp@95", "rbp", {"persistence": 0.95, "rel": 1})]
-  assert parse_names("RBP@95") == [spec("RBP@95", "rbp", {"persistence": 0.8, "k": 95})]
-  with pytest.raises(ValueError, match="'Rbp@95' may be ir_measures or ranx, which differ"):
-    parse_names("Rbp@95")
+@pytest.mark.parametrize(
+  ("written", "ours", "theirs"),
+  [
+    ("err@20", r"err\(max_label=4\)@20", "ERR@20"),
+    ("Err@20", r"err\(max_label=4\)@20", "ERR@20"),
+    ("err", r"err\(max_label=4\)", "ERR"),
+    ("err_ia@20", r"err_ia\(max_label=4\)@20", "ERR_IA@20"),
+    ("Err_ia@20", r"err_ia\(max_label=4\)@20", "ERR_IA@20"),
+    ("RECALL@10", "recall@10", "Recall@10"),
+    ("BPREF", "bpref", "Bpref"),
+  ],
+)
+def test_a_name_between_two_names_shows_both(written, ours, theirs):
+  for shown in (rf"{ours} \(jaxrank\)", rf"{theirs} \(ir_measures\)"):
+    with pytest.raises(ValueError, match=f"'{written}'.* {shown}"):
+      jr.parse(written)
 
 
 def test_only_the_names_that_say_so_have_exponential_gain():
   names = ["nDCG", "NDCG", "Ndcg", "ndcg", "ndcg@5", "ndcg_cut_5", "dcg", "dcg@5", "DCG", "ndcg()"]
-  assert {dict(read.parameters)["gain"] for read in parse_names(names)} == {"linear"}
+  for read in jr.parse(names):
+    assert read.call().parameters["gain"] is gains.linear
+
+
+def test_names_of_diversity_have_a_best_grade_of_1():
+  rng = np.random.default_rng(0)
+  scores, labels = rng.normal(size=(3, 8)), rng.integers(0, 2, (3, 8, 4))
+  values = jr.evaluate("ERR-IA@5 nERR_IA@5 alpha-nDCG@5 NRBP", scores, labels)
+  assert list(values) == ["ERR-IA@5", "nERR_IA@5", "alpha-nDCG@5", "NRBP"]
+  expected = [
+    jr.err_ia(scores, labels, max_label=1, k=5),
+    jr.nerr_ia(scores, labels, max_label=1, k=5),
+    jr.alpha_ndcg(scores, labels, k=5),
+    jr.nrbp(scores, labels),
+  ]
+  np.testing.assert_allclose(list(values.values()), expected, rtol=1e-6)
+  with pytest.raises(ValueError, match=r"alpha_ndcg takes labels .*subtopics\] and ndcg takes"):
+    jr.evaluate("alpha_nDCG@5 nDCG@5", scores, labels)
+  with pytest.raises(ValueError, match="labels"):
+    jr.evaluate("ndcg", scores, labels)
+  with pytest.raises(ValueError, match="labels"):
+    jr.evaluate("NRBP", scores, jnp.ones((3, 8)))
 
 
 @pytest.mark.parametrize(
   ("written", "message"),
   [
-    ("nDGC@10", r"'nDGC@10' is no name of a measure: did you mean nDCG\[\(\.\.\.\)\]\[@10\]"),
-    ("presicion@5", r"did you mean Precision\[\(\.\.\.\)\]@10 \(ir_measures\)"),
-    ("hitrate@10", r"did you mean hit_rate\[@10\]"),
+    ("nDGC@10", r"'nDGC@10' is no name of a measure: did you mean ndcg\[\(\.\.\.\)\]\[@10\]"),
+    ("presicion@5", r"did you mean precision\[\(\.\.\.\)\]\[@10\] \(jaxrank\)"),
+    ("hitrate@10", r"did you mean hit_rate\[\(\.\.\.\)\]\[@10\]"),
     ("kendal_tau", r"did you mean kendall_tau\[\(\.\.\.\)\] \(jaxrank\)"),
     ("ndgc_cut_10", r"did you mean ndcg_cut_10 \(trec_eval\)"),
-    ("xyz", r"nothing is called so\. Names look like nDCG@10"),
+    ("xyz", r"nothing is called so\. Names look like ndcg, "),
     ("10", "'10' is no name of a measure"),
     ("nDGC", r"AP\(rel=2\)@100 \(ir_measures\), map or ndcg_cut\.5,10 \(trec_eval\)"),
     ("SetF(beta=1.0)", "f_measure divides by k, not by the number retrieved"),
@@ -255,7 +401,7 @@ def test_only_the_names_that_say_so_have_exponential_gain():
     ("auc@10", r"write auc\[\(\.\.\.\)\] \(jaxrank\)"),
     ("Rprec@10", r"write Rprec\[\(\.\.\.\)\] \(ir_measures\)"),
     ("recip_rank@10", r"write recip_rank \(trec_eval\)"),
-    ("dcg(gain='linear')", r"write dcg\[@10\]\[-l2\] \(ranx\)"),
+    ("ndcg_burges(rel=2)", r"write ndcg_burges\[@10\] \(ranx\)"),
     ("AP(rel=2", "write AP"),
     ("AP(rel=(2))", "write AP"),
     ("P@", "write P"),
@@ -265,19 +411,19 @@ def test_only_the_names_that_say_so_have_exponential_gain():
 )
 def test_unknown_names_are_refused_with_a_way_out(written, message):
   with pytest.raises(ValueError, match=message):
-    parse_names(written)
+    jr.parse(written)
 
 
 @pytest.mark.parametrize("k", ["0", "-1", "1.5", "x", "05", "5(rel=2)", "10-lx", "9999999999"])
 def test_a_cutoff_is_a_whole_number(k):
   with pytest.raises(ValueError, match=r"a cutoff is a whole number from 1 to 999999999, got '"):
-    parse_names(f"P@{k}")
+    jr.parse(f"P@{k}")
 
 
 @pytest.mark.parametrize("name", ["P_0", "ndcg_cut.5,0", "mrr@0", "fall_out@0", "dcg_burges@9-l2"])
 def test_every_dialect_refuses_a_bad_cutoff(name):
   with pytest.raises(ValueError, match="a cutoff is a whole number from 1"):
-    parse_names(name)
+    jr.parse(name)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +431,16 @@ def test_every_dialect_refuses_a_bad_cutoff(name):
   [
     ("AP(foo=1)", "AP takes rel, got 'foo'"),
     ("nDCG(rel=2)@10", "nDCG takes dcg and gains, got 'rel'"),
-    ("precision(k=5)", "precision takes rel and divisor, got 'k'"),
+    ("precision(at=5)", "precision takes k and rel and divisor, got 'at'"),
+    ("precision(weights=1)", "precision takes k and rel and divisor, got 'weights'"),
+    ("precision(k=5)@5", "give the cutoff once, got k=5 and @5"),
+    ("ndcg(gain='log2')", "gain must be 'linear' or 'exponential' or 'binary', got 'log2'"),
+    ("ndcg(dcg='log2')", "ndcg takes k and gain, got 'dcg'"),
+    ("gap(max_label=0)", "max_label must be a whole number from 1.*, got 0"),
+    ("gap(max_label=2.5)", "max_label must be a whole number from 1.*, got 2.5"),
+    ("gap", r"gap needs max_label, a whole number.*Write gap\(max_label=4\) \(jaxrank\)"),
+    ("nerr@5", r"nerr needs max_label, a number from 0; .* nerr\(max_label=4\)@5"),
+    ("alpha_nDCG(alpha=2)@5", "alpha must be a number from 0 to 1, got 2"),
     ("kendall_tau(rel=1)", "kendall_tau takes no parameters, got 'rel'"),
     ("AP(rel='x')", "rel must be a number, got 'x'"),
     ("AP(rel=True)", "rel must be a number, got True"),
@@ -314,14 +469,32 @@ def test_every_dialect_refuses_a_bad_cutoff(name):
 )
 def test_bad_parameters_say_what_is_allowed(written, message):
   with pytest.raises(ValueError, match=message):
-    parse_names(written)
+    jr.parse(written)
 
 
-@pytest.mark.parametrize("names", [5, None, b"AP", [b"AP"], ["AP", 5]])
-def test_names_are_strings(names):
-  with pytest.raises(TypeError, match="named by"):
-    parse_names(names)
+@pytest.mark.parametrize(
+  "names",
+  [
+    5,
+    None,
+    b"AP",
+    [b"AP"],
+    ["AP", 5],
+    jr.Measure,
+    lambda s, y: s,
+    jr.precision_recall_curve,
+    [3.0],
+  ],
+  ids=repr,
+)
+def test_what_is_no_measure_is_told_what_is(names):
+  with pytest.raises(TypeError, match="must be a metric such as jaxrank.ndcg, .*or a name.*; got"):
+    jr.parse(names)
 
 
-def test_aliases_are_the_names_of_llama_index():
-  assert {name: spec(name, *meaning) for name, *meaning in LLAMA_INDEX} == ALIASES
+def test_plain_names_are_those_of_llama_index():
+  names = ["hit_rate", "mrr", "precision", "recall", "ap", "ndcg"]
+  found = jr.resolve_metrics(names)
+  assert [measure.name for measure in found] == names
+  with pytest.raises(ValueError, match="got 'nDCG@10'; jaxrank.parse reads other names"):
+    jr.resolve_metrics(["nDCG@10"])

@@ -220,6 +220,51 @@ def test_joint_absence_is_of_rows():
     class_labels.macro_mean(jr.ndcg, None, [1], [[1]], joint_absence=True)
   with pytest.raises(ValueError, match="scores and labels must have one shape"):
     class_labels.mean(jr.ndcg, np.zeros((1, 3)), [1], [[1, 2]])
+
+
+@jr.metric
+def share(ranked, *, k=None):
+  """The share of relevant items at the first ranks."""
+  return ranked.expect(ranked.relevant(), jr.discounts.constant, k=k) / ranked.cutoff(k)
+
+
+@pytest.mark.parametrize("average", [class_labels.mean, class_labels.macro_mean])
+@pytest.mark.parametrize(
+  ("asked", "parameters"),
+  [
+    ("P@2", {}),
+    (jr.parse("precision@2")[0], {}),
+    (jr.Measure(jr.precision, k=2), {}),
+    (jr.precision, {"k": 2}),
+    (share, {"k": 2}),
+    (jr.Measure(share, k=2), {}),
+    (lambda scores, labels, *, where: jr.precision(scores, labels, where=where, k=2), {}),
+    (lambda scores, labels, *, where, k: jr.precision(scores, labels, where=where, k=k), {"k": 2}),
+  ],
+)
+def test_names_measures_metrics_and_functions_say_the_same(average, asked, parameters):
+  rng = np.random.default_rng(0)
+  scores, where = rng.normal(size=(5, 8)).astype(np.float32), rng.random((5, 8)) < 0.8
+  queries, candidates = rng.integers(0, 3, 5), rng.integers(0, 3, 8)
+  lists = (scores, queries, candidates)
+  expected = average(functools.partial(jr.precision, k=2), *lists, where=where)
+  assert 0 < expected < 1
+  np.testing.assert_allclose(average(asked, *lists, where=where, **parameters), expected, rtol=1e-6)
+  rows = np.eye(3, dtype=bool)
+  found = average(asked, scores, rows[queries], rows[candidates], where=where, **parameters)
+  np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_what_is_no_metric_of_class_labels_is_named():
   for average in (class_labels.mean, class_labels.macro_mean):
-    with pytest.raises(TypeError, match="metric must be a metric such as jr.ndcg.*got 'ndcg'"):
-      average("ndcg", None, [1], [[1, 2]])
+    name = f"class_labels.{average.__name__}"
+    with pytest.raises(TypeError, match=rf"{name}: metric must be a metric such as .*got 5"):
+      average(5, None, [1], [[1, 2]])
+    with pytest.raises(ValueError, match=rf"{name}: 'nDGC' is no name of a measure"):
+      average("nDGC", None, [1], [[1, 2]])
+    with pytest.raises(ValueError, match=rf"{name}: expected one measure, got AP RR"):
+      average("AP RR", None, [1], [[1, 2]])
+    with pytest.raises(TypeError, match=rf"{name}: k: parameters go with a metric"):
+      average("AP", None, [1], [[1, 2]], k=3)
+    with pytest.raises(TypeError, match=rf"{name}: .*ndcg does not take 'kk'"):
+      average(jr.ndcg, None, [1], [[1, 2]], kk=3)

@@ -16,6 +16,9 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
+from jaxrank._core import description
+from jaxrank._core.description import Description
+from jaxrank.metrics import described
 
 TIES = ("average", "stable", "optimistic", "pessimistic")
 QUERIES, N = 24, 7
@@ -27,9 +30,23 @@ class Metric(NamedTuple):
   public: Callable[..., Any]
   own: dict[str, Any]
   perfect: float | None
-  low: float
-  high: float
   saturates: bool
+
+  @property
+  def about(self) -> Description:
+    """What the library says of the metric; of a function of this file, the defaults."""
+    name = getattr(self.public, "__name__", "")
+    return description.of_metric(self.public) or Description(name, self.public)
+
+  @property
+  def low(self) -> float:
+    """The least value."""
+    return self.about.range[0]
+
+  @property
+  def high(self) -> float:
+    """The largest value."""
+    return self.about.range[1]
 
   def __call__(self, scores, labels, **given):
     """The value, [...]."""
@@ -40,13 +57,13 @@ class Metric(NamedTuple):
     return parameter in inspect.signature(self.public).parameters
 
 
-def row(public, *, perfect: float | None = 1.0, low=0.0, high=1.0, saturates=True, **own) -> Metric:
-  """A row of the table.
+def row(public, *, perfect: float | None = 1.0, saturates=True, **own) -> Metric:
+  """A row of the table; the range of the metric, and what it seeks, are read from its description.
 
   `perfect` is the value of a perfect ranking, if there is one for all queries; a metric that
   saturates is the same for every cut-off from the length of the list on.
   """
-  return Metric(public, own, perfect, low, high, saturates)
+  return Metric(public, own, perfect, saturates)
 
 
 def curve_precision(scores, labels, *, where=None):
@@ -76,16 +93,24 @@ METRICS = {
   "ap@3/cutoff": row(jr.average_precision, k=3, normalizer="cutoff"),
   "r_precision": row(jr.r_precision),
   "fall_out@3": row(jr.fall_out, k=3, perfect=None),
-  "dcg": row(jr.dcg, high=math.inf, perfect=None),
-  "dcg@3": row(jr.dcg, k=3, high=math.inf, perfect=None),
+  "judged": row(jr.judged),
+  "judged@2": row(jr.judged, k=2),
+  "bpref": row(jr.bpref),
+  "bpref(rel=2)": row(jr.bpref, rel=2),
+  "gap": row(jr.gap, max_label=4),
+  "gap@3": row(jr.gap, k=3, max_label=4, chances=np.float32([0.5, 0.2, 0.0, 0.3]), perfect=None),
+  "dcg": row(jr.dcg, perfect=None),
+  "dcg@3": row(jr.dcg, k=3, perfect=None),
+  "dcg(exponential)": row(jr.dcg, gain=jr.gains.exponential, perfect=None),
   "ndcg": row(jr.ndcg),
+  "ndcg(exponential)": row(jr.ndcg, gain=jr.gains.exponential),
   "ndcg@2(table)": row(jr.ndcg, k=2, gain=jr.gains.table([0.0, 2.0, 2.5, 3.0, 9.0])),
-  "ndcg(linear,rbp)": row(jr.ndcg, gain=jr.gains.linear, discount=jr.discounts.geometric(0.8)),
+  "ndcg(geometric)": row(jr.ndcg, discount=jr.discounts.geometric(0.8)),
   "ndcg@3": row(jr.ndcg, k=3),
-  "err": row(jr.err, perfect=None),
+  "err": row(jr.err, max_label=4.0, perfect=None),
   "err@3(max=4)": row(jr.err, k=3, max_label=4.0, perfect=None),
-  "nerr": row(jr.nerr),
-  "nerr@3": row(jr.nerr, k=3),
+  "nerr": row(jr.nerr, max_label=4),
+  "nerr@3": row(jr.nerr, k=3, max_label=4.0),
   "rbp": row(jr.rbp, perfect=None),
   "rbp@3": row(jr.rbp, k=3, persistence=0.5, perfect=None),
   "curve_precision": row(curve_precision, perfect=None),
@@ -95,8 +120,8 @@ METRICS = {
   "auc": row(jr.auc),
   "auc(rel=2)": row(jr.auc, rel=2),
   "ordered_pair_accuracy": row(jr.ordered_pair_accuracy),
-  "kendall_tau": row(jr.kendall_tau, low=-1.0),
-  "spearman": row(jr.spearman, low=-1.0),
+  "kendall_tau": row(jr.kendall_tau),
+  "spearman": row(jr.spearman),
 }
 CONCORDANCE = (jr.auc, jr.ordered_pair_accuracy, jr.kendall_tau, jr.spearman)
 # One row for each public function, where a law costs another compilation.
@@ -235,6 +260,12 @@ def forget_programs():
   jax.clear_caches()
 
 
+@pytest.mark.parametrize("name", [d.name for _, d in described() if not d.subtopics])
+def test_every_metric_has_a_row(name):
+  """One that is described in `jaxrank.metrics`, and left out of the table above, fails here."""
+  assert name in {metric.about.name for metric in METRICS.values()}
+
+
 @every
 def test_the_order_of_the_items_is_irrelevant(name):
   order = np.random.default_rng(0).random(MANY.scores.shape).argsort(-1)
@@ -307,7 +338,7 @@ def test_a_perfect_ranking(name):
 @pytest.mark.parametrize("name", [m for m in TIED if "/retrieved" not in m])
 def test_tie_modes_bracket_the_average(name):
   average, stable, best, worst = (values(name, MANY, ties) for ties in TIES)
-  if METRICS[name].public is jr.fall_out:
+  if not METRICS[name].about.higher_is_better:
     best, worst = worst, best
   assert np.all(worst <= np.minimum(average, stable) + 2e-6)
   assert np.all(np.maximum(average, stable) <= best + 2e-6)
@@ -322,12 +353,22 @@ def test_without_ties_every_mode_agrees(name):
     same(values(name, lists, ties), values(name, lists, TIES[0]))
 
 
+# The label of every item of a query that holds nothing of what a metric seeks.
+SOUGHT = {
+  "relevant items": 0,
+  "other items": 1,
+  "relevant and other items": 0,
+  "different labels": 0,
+  "any items": None,
+}
+
+
 @every
 def test_nothing_to_find_is_zero(name):
-  # Fall-out finds what is not relevant.
-  label = 1 if METRICS[name].public is jr.fall_out else 0
-  labels = np.full_like(LISTS.labels, label)
-  same(compiled(name)(ALL_VALID.scores, labels, VALID), 0)
+  label = SOUGHT[METRICS[name].about.seeks]
+  labels = np.full_like(LISTS.labels, label or 0)
+  if label is not None:
+    same(compiled(name)(ALL_VALID.scores, labels, VALID), 0)
   for hidden in (LISTS.labels, np.full_like(labels, np.nan)):
     same(compiled(name)(LISTS.scores, hidden, ~VALID), 0)
 
@@ -398,7 +439,7 @@ def test_gradients_of_exact_metrics(name):
   np.testing.assert_array_equal(np.asarray(by_label)[~LISTS.where], 0)
 
 
-@pytest.mark.parametrize("name", ["dcg", "ndcg(linear,rbp)", "err@3(max=4)", "nerr@3"])
+@pytest.mark.parametrize("name", ["dcg(exponential)", "ndcg(geometric)", "err@3(max=4)", "nerr@3"])
 def test_gradients_in_the_labels_are_slopes(name):
   rng = np.random.default_rng(0)
   # Far enough apart for the ideal order not to change within a step.
@@ -681,12 +722,16 @@ def test_mistakes_of_choice():
 
 SMOOTH = [
   "precision@2", "recall@3(rel=2)", "rr", "ap", "ap@3/cutoff", "r_precision", "fall_out@3", "ndcg",
-  "ndcg@3", "ndcg(linear,rbp)", "err", "nerr@3", "rbp", "auc", "spearman",
+  "ndcg@3", "ndcg(exponential)", "ndcg(geometric)", "err", "nerr@3", "rbp", "auc", "spearman",
+  "bpref", "gap", "judged@2",
 ]  # fmt: skip
 SMOOTH_ORACLES = {
   "ndcg": oracles.smooth_ndcg,
-  "ndcg(linear,rbp)": functools.partial(oracles.smooth_ndcg, gains="linear", discounts=0.8),
-  "err": oracles.smooth_err,
+  "ndcg(exponential)": functools.partial(oracles.smooth_ndcg, gains="exponential"),
+  "ndcg(geometric)": functools.partial(oracles.smooth_ndcg, discounts=0.8),
+  "err": functools.partial(oracles.smooth_err, max_label=4),
+  "bpref": oracles.smooth_bpref,
+  "gap": functools.partial(oracles.smooth_gap, max_label=4),
   "rr": oracles.smooth_reciprocal_rank,
   "ap": oracles.smooth_average_precision,
   "rbp": oracles.smooth_rbp,
@@ -733,7 +778,7 @@ def test_smooth_range_and_empty_queries(name):
     # The smooth steps at a cut-off need not add up to k.
     assert np.all(value <= METRICS[name].high * (1 + 1e-6))
   empty = ~MANY.where.any(-1)
-  if METRICS[name].public not in (jr.fall_out, jr.spearman):
+  if METRICS[name].about.seeks in ("relevant items", "relevant and other items"):
     empty |= ~(MANY.where & (MANY.labels > 0)).any(-1)
   assert empty.any()
   np.testing.assert_array_equal(value[empty], 0)
@@ -807,7 +852,7 @@ def test_smooth_not_a_number_poisons_its_own_query(name):
 
 @pytest.mark.parametrize(
   "name",
-  ["precision@2", "rr", "ap", "ndcg@3", "err", "auc", "spearman"],
+  ["precision@2", "rr", "ap", "ndcg@3", "err", "auc", "spearman", "bpref"],
 )
 def test_smooth_gradients_are_slopes(name):
   rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import jaxrank as jr
 from jaxrank._core import pair_sums
 
 
-def all_pairs(scores, labels, where, temperature, k=None):
+def all_pairs(scores, labels, where, temperature):
   """ApproxNDCG by a table of all pairs."""
   scores = jnp.where(where, scores, 0)
   rise = (scores[None] - scores[:, None]) / temperature
@@ -41,7 +41,8 @@ def value_and_slopes(metric, scores, labels, where, temperature):
 
 
 def smooth(scores, labels, where, temperature):
-  return jr.ndcg(scores, labels, where=where, ranking=jr.Logistic(temperature))
+  ranking = jr.Logistic(temperature)
+  return jr.ndcg(scores, labels, where=where, gain=jr.gains.exponential, ranking=ranking)
 
 
 @pytest.mark.parametrize("n", [9, 1000])
@@ -64,11 +65,13 @@ def test_logistic_is_the_sum_over_all_pairs(n, dtype, rtol):
 
 def test_expected_positions_add_up_and_agree_with_gumbel():
   scores = -np.sort(np.float32(np.random.default_rng(0).standard_normal(50)))
-  query = lambda kind: kind(0.7)(scores, scores, np.ones(50, bool)).position()  # noqa: E731
+  rank = jr.metric(lambda ranked: 1 + ranked.before(ranked.where))
   expected = 1 / (1 + np.exp((scores[:, None] - scores) / np.float32(0.7)))
-  expected = np.sum(expected, axis=1) - 0.5
-  for kind in (jr.Logistic, jr.Gumbel):
-    np.testing.assert_allclose(jax.jit(query, static_argnums=0)(kind), expected, rtol=2e-5)
+  expected = np.sum(expected, axis=1) + 0.5
+  for ranking in (jr.Logistic(0.7), jr.Gumbel(0.7)):
+    found = rank(scores, np.ones_like(scores), ranking=ranking)
+    np.testing.assert_allclose(found, expected, rtol=2e-5)
+    np.testing.assert_allclose(jnp.sum(found), 50 * 51 / 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [("float32", 2e-8), ("float64", 3e-14)])

@@ -25,8 +25,7 @@ def test_signatures_are_written_and_typed(name):
   assert signature.return_annotation is (noise.Perturbed if name == "perturbed" else jax.Array)
 
 
-# `lambda_ndcg` is left out until its default changes as well.
-@pytest.mark.parametrize("name", [x for x in losses.__all__ if not x.startswith("lambda")])
+@pytest.mark.parametrize("name", losses.__all__)
 def test_gains_are_linear_by_default(name):
   parameters = inspect.signature(getattr(losses, name)).parameters
   assert "gain" not in parameters or parameters["gain"].default is jr.gains.linear

@@ -67,15 +67,16 @@ def theirs(name):
   }[name]
 
 
+burges = functools.partial(losses.lambda_ndcg, gain=jr.gains.exponential)
 OURS = {
   "softmax": losses.softmax,
   "poly1": functools.partial(losses.poly1, epsilon=0.5),
   "unique_softmax": functools.partial(losses.unique_softmax, gain=jr.gains.exponential),
   "pairwise_logistic": losses.pairwise_logistic,
   "pairwise_hinge": losses.pairwise_hinge,
-  "lambdarank@5": sum_of_pairs(losses.lambda_ndcg, k=5),
-  "ndcg2": sum_of_pairs(losses.lambda_ndcg, scheme="ndcg2"),
-  "ndcg2@5": sum_of_pairs(losses.lambda_ndcg, scheme="ndcg2", k=5),
+  "lambdarank@5": sum_of_pairs(burges, k=5),
+  "ndcg2": sum_of_pairs(burges, scheme="ndcg2"),
+  "ndcg2@5": sum_of_pairs(burges, scheme="ndcg2", k=5),
   "approx_ndcg": functools.partial(
     losses.approx_ndcg, gain=jr.gains.exponential, ranking=jr.Logistic(1.0)
   ),

@@ -1,4 +1,4 @@
-"""Agreement with the libraries of the `peers` extra: trec_eval, rax, ranx and torchmetrics.
+"""Agreement with the libraries of the `peers` extra: trec_eval, ndeval, rax, ranx and others.
 
 A peer that is not installed has nothing to be compared with, so its cases do not exist rather than
 pass or skip one by one. The one skip below says so where no peer is installed at all; the values of
@@ -24,21 +24,30 @@ Values = dict[str, Any]
 
 INSTALLED = [
   name
-  for name in ("pytrec_eval", "rax", "ranx", "torchmetrics")
+  for name in ("pytrec_eval", "ir_measures", "pyndeval", "rax", "ranx", "torchmetrics")
   if importlib.util.find_spec(name) is not None
 ]
 if not INSTALLED:
   pytest.skip("no peer is installed (extra: peers)", allow_module_level=True)
 
 TREC = [
-  "map", "recip_rank", "ndcg", "Rprec",
+  "map", "recip_rank", "ndcg", "Rprec", "bpref",
   *(f"{name}_{k}" for name in ("P", "recall", "success", "ndcg_cut", "map_cut")
     for k in (1, 5, 10, 100)),
 ]  # fmt: skip
 # nDCG takes no level.
-TREC_LEVEL_2 = ["map", "recip_rank", "Rprec", "P_5", "recall_5", "success_5", "ndcg_cut_5"]
-LEVEL_2 = ["AP(rel=2)", "RR(rel=2)", "Rprec(rel=2)", "P(rel=2)@5", "R(rel=2)@5",
+TREC_LEVEL_2 = ["map", "recip_rank", "Rprec", "bpref", "P_5", "recall_5", "success_5",
+                "ndcg_cut_5"]  # fmt: skip
+LEVEL_2 = ["AP(rel=2)", "RR(rel=2)", "Rprec(rel=2)", "Bpref(rel=2)", "P(rel=2)@5", "R(rel=2)@5",
            "Success(rel=2)@5", "nDCG@5"]  # fmt: skip
+JUDGED = ["Judged@1", "Judged@5", "Judged@100"]
+# Of the cut-offs that ndeval itself prints, and others; see `test_ndeval_does_not_divide_at_1`.
+NDEVAL = [
+  "NRBP",
+  *(f"{name}@{k}" for name in ("ERR-IA", "nERR-IA", "alpha-DCG", "alpha-nDCG")
+    for k in (2, 5, 10, 20)),
+]  # fmt: skip
+NDEVAL_OPTIONS = ["NRBP(alpha=0.2,beta=0.7)", "alpha_DCG(alpha=0.2)@10", "alpha_nDCG(alpha=0.2)@10"]
 RANX = [
   "map", "mrr", "r-precision", "ndcg", "ndcg_burges",
   *(f"{name}@{k}" for k in (5, 100)
@@ -46,8 +55,8 @@ RANX = [
   *(f"{name}-l2" for name in ("map", "mrr", "precision@5", "recall@5", "r-precision")),
 ]  # fmt: skip
 RAX = {
-  "ndcg": jr.ndcg,
-  "dcg": jr.dcg,
+  "ndcg": functools.partial(jr.ndcg, gain=jr.gains.exponential),
+  "dcg": functools.partial(jr.dcg, gain=jr.gains.exponential),
   "mrr": jr.reciprocal_rank,
   "ap": jr.average_precision,
   "recall": jr.recall,
@@ -119,6 +128,32 @@ def _trec_eval(names: list[str], queries: Queries, level: int = 1) -> Values:
   return {name: [found[query][name] for query in qrels] for name in names}
 
 
+def _judged(queries: Queries) -> Values:
+  import ir_measures
+
+  qrels, run = _trec(queries)
+  measures = [ir_measures.parse_measure(name) for name in JUDGED]
+  found = ir_measures.providers.registry["judged"].evaluator(measures, qrels).iter_calc(run)
+  values = {(str(x.measure), x.query_id): x.value for x in found}
+  return {name: [values[name, query] for query in qrels] for name in JUDGED}
+
+
+def _ndeval(names: list[str], queries: Queries, **options: float) -> Values:
+  """With documents named against the order of the input: of equals the ideal takes the last."""
+  import pyndeval
+
+  qrels, run = [], []
+  for query, (scores, labels) in enumerate(queries.lists()):
+    for i, (score, judged) in enumerate(zip(scores, labels, strict=True)):
+      document = f"d{999 - i}"
+      qrels += [
+        (str(query), str(s), document, int(label)) for s, label in enumerate(judged) if label >= 0
+      ]
+      run += [(str(query), document, float(score))] if score > -np.inf else []
+  found = pyndeval.ndeval(qrels, run, names, **options)
+  return {name: [found[str(query)][name] for query in range(len(found))] for name in names}
+
+
 def _golden_queries(query: golden.Golden) -> Queries:
   rows = np.array([query.scores], np.float32), np.array([query.labels], np.float32)
   return Queries(*rows, np.ones_like(rows[0], bool))
@@ -187,6 +222,7 @@ MISSED = draw(12, missed=0.1)
 FULL = draw(13)
 TIED = draw(14, levels=6)
 STABLE = jr.Exact(ties="stable")
+DIVERSE = draw(15, queries=500, missed=0.1, unjudged=0.1, subtopics=4)
 
 PEERS: dict[str, dict[str, Peer]] = {
   "pytrec_eval": {
@@ -197,6 +233,22 @@ PEERS: dict[str, dict[str, Peer]] = {
       lambda: _trec_eval(TREC_LEVEL_2, HOLES, level=2),
     ),
     "trec_eval, goldens": _goldens(),
+  },
+  "ir_measures": {
+    "ir_measures": Peer(JUDGED, lambda: _named(JUDGED, HOLES), lambda: _judged(HOLES)),
+  },
+  "pyndeval": {
+    "ndeval": Peer(NDEVAL, lambda: _named(NDEVAL, DIVERSE), lambda: _ndeval(NDEVAL, DIVERSE)),
+    "ndeval, as ir_measures writes it": Peer(
+      NDEVAL,
+      lambda: _named(NDEVAL, DIVERSE, [name.replace("-", "_") for name in NDEVAL]),
+      lambda: _ndeval(NDEVAL, DIVERSE),
+    ),
+    "ndeval, alpha and beta": Peer(
+      ["NRBP", "alpha-DCG@10", "alpha-nDCG@10"],
+      lambda: _named(["NRBP", "alpha-DCG@10", "alpha-nDCG@10"], DIVERSE, NDEVAL_OPTIONS),
+      lambda: _ndeval(["NRBP", "alpha-DCG@10", "alpha-nDCG@10"], DIVERSE, alpha=0.2, beta=0.7),
+    ),
   },
   "rax": {
     "rax": Peer(_labels(RAX), lambda: _cut(RAX, MISSED), lambda: _rax(MISSED)),
@@ -225,3 +277,13 @@ def test_agrees_query_by_query(peer: str, name: str):
   """To 1e-5, which is what float32 sums and trec_eval's own arithmetic leave."""
   ours, theirs = both_sides(peer)
   np.testing.assert_allclose(np.asarray(ours[name]), np.asarray(theirs[name]), atol=1e-5, rtol=0)
+
+
+def test_ndeval_does_not_divide_at_1():
+  """It prints the cut-offs 5, 10 and 20 alone; pyndeval shows the number of subtopics at 1."""
+  pytest.importorskip("pyndeval")
+  names = ["ERR-IA@1", "alpha-DCG@1"]
+  ours, theirs = _named(names, DIVERSE), _ndeval(names, DIVERSE)
+  covered = np.sum(np.any((DIVERSE.labels > 0) & DIVERSE.where[..., None], axis=1), axis=1)
+  for name in names:
+    np.testing.assert_allclose(np.asarray(ours[name]) * covered, theirs[name], atol=1e-5)

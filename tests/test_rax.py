@@ -444,6 +444,18 @@ def test_lambda_weights():
   np.testing.assert_allclose(got.reshape(3, 3), 3 * differ * step, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])
+@pytest.mark.parametrize("options", [{}, {"topn": 2, "normalize": True}])
+def test_lambda_weights_of_an_empty_list_are_empty(shape, options):
+  scores, labels = jnp.zeros(shape), jnp.zeros(shape, jnp.int32)
+  where, segments = jnp.ones(shape, bool), jnp.zeros(shape, jnp.int32)
+  for weigh in (rax.labeldiff_lambdaweight, rax.dcg_lambdaweight, rax.dcg2_lambdaweight):
+    given = options if weigh is not rax.labeldiff_lambdaweight else {}
+    for own in ({}, {"where": where}, {"segments": segments}, {"weights": scores}):
+      got = weigh(scores, labels, **own, **given)
+      assert (got.shape, got.dtype) == (shape, jnp.float32)
+
+
 def test_every_segment_has_its_own_ideal():
   """rax normalizes the gain of the first item of a segment only."""
   scores, labels = jnp.array([2.0, 1.0, 2.0, 1.0]), jnp.array([1, 0, 3, 0])

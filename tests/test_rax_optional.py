@@ -142,6 +142,17 @@ def test_weights_of_pairs(name, case):
   check(*pair, own)
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])
+@pytest.mark.parametrize("name", WEIGHERS)
+def test_weights_of_an_empty_list(name, shape):
+  for own in ({}, {"where": np.ones(shape, bool)}, {"segments": np.zeros(shape, np.int32)}):
+    scores, own = jnp.zeros(shape), jax.tree.map(jnp.asarray, own)
+    with as_rax_likes_it():
+      want = getattr(theirs, name)(scores, scores, **own)
+    got = getattr(ours, name)(scores, scores, **own)
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("name", ["mrr_metric", "ap_metric", "ndcg_metric"])
 @pytest.mark.parametrize("transform", ["approx_t12n", "bound_t12n"])

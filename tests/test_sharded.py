@@ -137,9 +137,16 @@ def test_mistakes():
   lists = LISTS[:2]
   with pytest.raises(ValueError, match="inside shard_map only"):
     jr.ndcg(*lists, k=3, ranking=SHARDED)
-  for metric in (jr.ndcg, functools.partial(jr.err, k=3), jr.r_precision, jr.kendall_tau, jr.auc):
+  unanswered = {
+    jr.ndcg: "static k",
+    jr.r_precision: "static k",
+    functools.partial(jr.err, max_label=4, k=3): "err: ranking=Sharded does not answer cascade",
+    jr.kendall_tau: "kendall_tau: ranking=Sharded does not answer pairs",
+    jr.auc: "auc: ranking=Sharded does not answer before",
+  }
+  for metric, match in unanswered.items():
     spread = over_items(lambda s, x, m=metric: m(s, x, ranking=SHARDED))
-    with pytest.raises(ValueError, match="static k"):
+    with pytest.raises(jr.UnansweredError, match=match):
       jax.jit(spread)(*lists)
   with pytest.raises(TypeError, match="int32.*float32"):
     jax.jit(over_items(lambda s, x: jr.precision(s, x, k=1, ranking=SHARDED)))(

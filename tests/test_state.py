@@ -13,8 +13,9 @@ import pytest
 from jax import lax
 
 import jaxrank as jr
+from jaxrank._core.description import SEEKS
 from jaxrank.streaming import moments, reservoir
-from jaxrank.streaming.batch import Queries, Rules, queries
+from jaxrank.streaming.batch import Queries
 
 # Cheap to compile: they count, and do not sort.
 MEASURES = "RR RR(rel=2)@2 Success@1"
@@ -32,7 +33,7 @@ def draw(seed=0):
     "scores": rng.integers(-4, 5, shape).astype(np.float32),
     "labels": labels.astype(np.float32),
     "where": where,
-    "weights": rng.choice(np.float32([0, 0.5, 1, 3]), shape[:2]),
+    "query_weights": rng.choice(np.float32([0, 0.5, 1, 3]), shape[:2]),
     "groups": rng.integers(0, GROUPS, shape[:2]),
   }
 
@@ -81,7 +82,7 @@ def rows():
 def expected(data, policy, group=None):
   """Mean, variance and standard error by measure, from their definitions."""
   values, found, live = rows()
-  weights = data.get("weights", np.ones((BATCHES, QUERIES))).reshape(-1).astype(np.float64)
+  weights = data.get("query_weights", np.ones((BATCHES, QUERIES))).reshape(-1).astype(np.float64)
   live = live & (weights > 0)
   if group is not None:
     live = live & (data["groups"].reshape(-1) == group)
@@ -138,7 +139,7 @@ def test_weights_and_groups(policy):
 
 
 def test_a_scale_of_the_weights_changes_nothing():
-  heavy = {**DATA, "weights": 7 * DATA["weights"]}
+  heavy = {**DATA, "query_weights": 7 * DATA["query_weights"]}
   own = evaluator(groups=GROUPS)
   a, b = run(DATA, groups=GROUPS), run(heavy, groups=GROUPS)
   close(own.standard_error(a), own.standard_error(b).values())
@@ -177,23 +178,112 @@ def test_empty_queries_are_an_error_if_asked():
   assert own.compute(own.init())["RR"] == 0
 
 
+# Labels of three queries of three, two and three items: all relevant, mixed, none relevant.
+KINDS = jnp.array([[1, 1, 1], [0, 1, 5], [0, 0, 0]], jnp.float32)
+KINDS_WHERE = jnp.array([[True] * 3, [True, True, False], [True] * 3])
+
+
+def emptiness(measure, labels=KINDS, where=KINDS_WHERE):
+  """How many queries an evaluator takes for empty, one by one."""
+  own = jr.Evaluator(measure)
+  scores = jnp.ones(where.shape[-1:])
+  return [
+    int(own.update(own.init(), scores, y, where=w).empty[0])
+    for y, w in zip(labels, where, strict=True)
+  ]
+
+
+@jr.metric
+def hits(ranked, *, k=None, rel=None):
+  """The share of relevant items at the first ranks."""
+  return ranked.expect(ranked.relevant(rel), jr.discounts.constant, k=k) / ranked.n
+
+
+def sought(seeks):
+  """The same metric, which seeks something else."""
+  return jr.metric(hits.description.kernel, seeks=seeks)
+
+
 @pytest.mark.parametrize(
-  ("name", "empty"),
+  ("measure", "empty"),
   [
     ("fall_out", [1, 0, 0]),
     ("auc", [1, 0, 1]),
     ("kendall_tau", [1, 0, 1]),
     ("spearman", [1, 0, 1]),
+    ("ordered_pair_accuracy", [1, 0, 1]),
     ("hit_rate", [0, 0, 1]),
+    ("AP(rel=2)", [1, 1, 1]),
+    ("judged", [0, 0, 0]),
+    ("bpref", [0, 0, 1]),
+    ("ndcg", [0, 0, 1]),
+    (jr.Measure(jr.precision, rel=0.5), [0, 0, 1]),
+    (hits, [0, 0, 1]),
+    (jr.Measure(hits, rel=2), [1, 1, 1]),
+    (sought("relevant items"), [0, 0, 1]),
+    (sought("other items"), [1, 0, 0]),
+    (jr.Measure(sought("other items"), rel=2.0), [0, 0, 0]),
+    (sought("relevant and other items"), [1, 0, 1]),
+    (sought("different labels"), [1, 0, 1]),
+    (sought("any items"), [0, 0, 0]),
+    (sought(lambda ranked, *, k, rel: ranked.count(ranked.where) > 2), [0, 1, 0]),
   ],
+  ids=str,
 )
-def test_each_measure_knows_what_it_looks_for(name, empty):
-  labels = jnp.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]], jnp.float32)
-  where = jnp.array([[True, True, False]] * 3)
-  rules = Rules(jr.resolve_metrics([name]), "zero", None, jnp.any)
-  values, group = jnp.zeros((3, 1)), jnp.zeros(3, jnp.int32)
-  out = queries(rules, values, labels, where, jnp.ones(3), group)
-  np.testing.assert_array_equal(out.empty[:, 0], empty)
+def test_each_measure_knows_what_it_looks_for(measure, empty):
+  assert emptiness(measure) == empty
+
+
+def test_every_word_for_what_is_sought_is_tested_above():
+  words = ("relevant items", "other items", "relevant and other items", "different labels")
+  assert set(SEEKS) == {*words, "any items"}
+  with pytest.raises(ValueError, match="seeks must be one of 'relevant items', .*got 'gold'"):
+    sought("gold")
+
+
+def test_diversity_streams_with_labels_of_subtopics():
+  rng = np.random.default_rng(0)
+  scores = rng.normal(size=(5, 6)).astype(np.float32)
+  labels = rng.integers(0, 2, (5, 6, 3)).astype(np.float32)
+  labels[1], labels[2] = 0, -1
+  where = rng.random((5, 6)) < 0.8
+  where[3] = False
+  names = "alpha_nDCG@5 ERR-IA@5 NRBP"
+  values = jr.evaluate(names, scores, labels, where=where)
+  for policy, kept in (("zero", [0, 1, 2, 4]), ("skip", [0, 4])):
+    own = jr.Evaluator(names, empty=policy)
+    state = own.init()
+    for i in range(5):
+      state = own.update(state, scores[i], labels[i], where=where[i])
+    np.testing.assert_array_equal(state.empty, [2, 2, 2])
+    close(own.compute(state), [x[np.array(kept)].mean() for x in values.values()])
+  with pytest.raises(ValueError, match=r"Evaluator.update: .*labels"):
+    own.update(state, scores, labels[..., 0])
+  mixed = jr.Evaluator([jr.ndcg, "NRBP"])
+  with pytest.raises(ValueError, match=r"Evaluator.update: .*separate calls"):
+    mixed.update(mixed.init(), scores, labels)
+
+
+def test_empty_queries_under_every_policy_for_a_users_metric():
+  users = sought("other items")
+  measures = [jr.Measure(users, name="mine"), jr.Measure(jr.fall_out, k=2), "RR"]
+  values = jr.evaluate(measures, KINDS, KINDS, where=KINDS_WHERE)
+  mine, fall_out, first = (np.asarray(x) for x in values.values())
+  assert list(values) == ["mine", "fall_out(k=2)", "RR"]
+  wanted = {
+    "zero": (mine.mean(), fall_out.mean(), first.mean()),
+    "one": ((1 + mine[1:].sum()) / 3, (1 + fall_out[1:].sum()) / 3, (first[:2].sum() + 1) / 3),
+    "skip": (mine[1:].mean(), fall_out[1:].mean(), first[:2].mean()),
+  }
+  for policy, means in wanted.items():
+    own = jr.Evaluator(measures, empty=policy)
+    state = own.update(own.init(), KINDS, KINDS, where=KINDS_WHERE)
+    close(own.compute(state), means)
+    np.testing.assert_array_equal(state.empty, [1, 1, 1])
+  own = jr.Evaluator(measures, empty="error")
+  state = own.update(own.init(), KINDS, KINDS, where=KINDS_WHERE)
+  with pytest.raises(ValueError, match=r"1 for mine, 1 for fall_out\(k=2\), 1 for RR"):
+    own.compute(state)
 
 
 def test_queries_that_are_not_finite_count_apart():
@@ -218,7 +308,7 @@ def test_queries_that_are_not_finite_count_apart():
 def test_bad_weights_and_groups_are_invalid_unless_left_out():
   own, arrays = evaluator(groups=GROUPS), {name: x.copy() for name, x in batch(0, DATA).items()}
   arrays["where"][:] = True
-  arrays["weights"][:] = [1, -1, np.nan, np.inf, 1, 1, 0, 0]
+  arrays["query_weights"][:] = [1, -1, np.nan, np.inf, 1, 1, 0, 0]
   arrays["groups"][:] = [0, 0, 1, 1, GROUPS, -1, 0, -7]
   arrays["scores"][6] = np.nan
   state = updating(groups=GROUPS)(own.init(), arrays)
@@ -408,7 +498,7 @@ def test_quantiles_leave_out_as_the_means_do():
   options = {"empty": "skip", "groups": GROUPS, "reservoir": 40}
   own, state = evaluator(**options), run(DATA, jax.random.key(0), **options)
   values, found, live = rows()
-  weights, groups = DATA["weights"].reshape(-1), DATA["groups"].reshape(-1)
+  weights, groups = DATA["query_weights"].reshape(-1), DATA["groups"].reshape(-1)
   assert np.sum(live & (weights > 0)) < 40
   for g in range(GROUPS):
     medians = own.quantile(own.group(state, g))
@@ -498,9 +588,9 @@ def test_mistakes():
   with pytest.raises(ValueError, match="groups=3 and update got none"):
     grouped.update(grouped.init(), *lists)
   with pytest.raises(TypeError, match="groups must be integers"):
-    grouped.update(grouped.init(), *lists, groups=DATA["weights"][0])
-  with pytest.raises(ValueError, match=r"weights.*\(1,\).*\(8,\)"):
-    own.update(state, *lists, weights=np.ones(1, np.float32))
+    grouped.update(grouped.init(), *lists, groups=DATA["query_weights"][0])
+  with pytest.raises(ValueError, match=r"query_weights.*\(1,\).*\(8,\)"):
+    own.update(state, *lists, query_weights=np.ones(1, np.float32))
   with pytest.raises(ValueError, match="another evaluator"):
     own.merge(state, grouped.init())
   with pytest.raises(ValueError, match="another evaluator"):
@@ -515,7 +605,7 @@ def test_mistakes():
     grouped.group(grouped.init(), 3)
   with pytest.raises(TypeError, match="inside jit"):
     jax.jit(own.compute)(state)
-  with pytest.raises(TypeError, match="measures must be names"):
+  with pytest.raises(TypeError, match="measures must be a metric"):
     jr.Evaluator(None)
   for name in ("groups", "reservoir"):
     with pytest.raises(TypeError, match=f"{name} must be an int"):

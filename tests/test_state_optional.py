@@ -33,7 +33,7 @@ def test_a_collection_of_clu():
 
     @classmethod
     def from_model_output(cls, **arrays):
-      names = ("scores", "labels", "where", "weights", "groups")
+      names = ("scores", "labels", "where", "query_weights", "groups")
       return cls(own.update(own.init(), **{name: arrays[name] for name in names}))
 
     def merge(self, other):
@@ -72,8 +72,8 @@ def test_a_multi_metric_of_nnx():
     def reset(self):
       self.state.set_value(own.init())
 
-    def update(self, *, scores, labels, where, weights, groups, **_):
-      arrays = {"where": where, "weights": weights, "groups": groups}
+    def update(self, *, scores, labels, where, query_weights, groups, **_):
+      arrays = {"where": where, "query_weights": query_weights, "groups": groups}
       self.state.set_value(own.update(self.state.get_value(), scores, labels, **arrays))
 
     def compute(self):

@@ -145,8 +145,6 @@ def test_type_checkers_see_names_defaults_and_results(tmp_path):
       "--config-file=",
       "--strict",
       "--allow-untyped-calls",
-      # The decorator of the kernel `_partial_auc`, in `jaxrank.metrics`, has no types.
-      "--allow-untyped-decorators",
       "--follow-imports=silent",
       f"--cache-dir={ROOT / '.mypy_cache' / 'torchmetrics'}",
       str(PACKAGE),

@@ -6,7 +6,6 @@ valid items gets the value NaN, whatever the kernel does.
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -16,18 +15,15 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import gains
+from jaxrank import config, gains
 from jaxrank._core import batching, checks, description, recorder
 from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, over_queries
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
+from jaxrank._core.x64 import enable_x64
 
 _Value = TypeVar("_Value")
-
-# Items per core and block: enough to keep every core busy, few enough for temporaries to stay in
-# cache.
-_ITEMS_PER_CORE = 1 << 17
 
 
 class Call(NamedTuple):
@@ -87,7 +83,8 @@ def apply(
   with checks.named(about.name):
     call = Call(about, about.checked(parameters))
     (found,) = apply_calls([call], scores, labels, where, ranking)
-  return found.value  # type: ignore[no-any-return]
+  value: _Value = found.value
+  return value
 
 
 def apply_calls(
@@ -122,8 +119,9 @@ def apply_calls(
       labels = _never_empty(scores.ndim, labels)
     arrays, plain, tree = _split(calls)
     known = tuple((call.description, call.depth) for call in calls)
-    program = _Program(known, plain, tree, with_found)
-    return narrow(_answer(program, arrays, own, ranking, scores, labels, where))  # type: ignore[no-any-return]
+    program = _Program(known, plain, tree, with_found, config.items_per_block())
+    found: list[Evaluated] = _answer(program, arrays, own, ranking, scores, labels, where)
+    return narrow(found)
 
 
 def _subtopics(calls: Sequence[Call]) -> bool:
@@ -199,6 +197,7 @@ class _Program(NamedTuple):
   plain: tuple[Any, ...]
   tree: Any
   with_found: bool
+  items_per_block: int | None
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -242,9 +241,10 @@ def _answer(
 
   batch = scores
   keys = key_of_each_query(ranking.key, where)
-  queries = over_queries(query, scores.ndim - 1)
-  if scores.ndim > 1 and ranking.in_blocks:
-    queries = batching.in_blocks(queries, _rows(scores))
+  # Traced once, whether the platform splits the batch or not.
+  queries = over_queries(jax.jit(query, inline=True), scores.ndim - 1)
+  if scores.ndim > 1 and ranking.in_blocks and not any(jax.typeof(scores).sharding.spec):
+    queries = batching.in_blocks_on_cpu(queries, scores.shape, program.items_per_block)
   values, found = queries(scores, labels, where, own, keys)
   return [
     Evaluated(values[..., i] if together else values, None if found is None else found[..., i])
@@ -300,17 +300,6 @@ def _naming(metric: str) -> Iterator[None]:
     raise type(error)(f"{metric}: {error}") from None
 
 
-def _rows(scores: Array) -> int:
-  """So much of the batch at a time that all work on it stays in the caches of a CPU.
-
-  Elsewhere, and where devices may share the batch, all of it.
-  """
-  shared = jax.device_count() > 1 or any(jax.typeof(scores).sharding.spec)
-  if shared or jax.default_backend() != "cpu":
-    return scores.shape[0]
-  return max(1, (os.cpu_count() or 1) * _ITEMS_PER_CORE * scores.shape[0] // max(1, scores.size))
-
-
 def _worth(labels: Array) -> Array:
   """One number for each item: its label, or the sum over its subtopics, NaN if one is."""
   return jnp.sum(gains.linear(floating(labels)), axis=-1) if labels.ndim > 1 else labels
@@ -329,13 +318,13 @@ def _isnan(x: Array) -> Array:
 
 
 @contextlib.contextmanager
-def _exact_width(scores: Any) -> Iterator[Callable[[Any], Any]]:
+def _exact_width(scores: Any) -> Iterator[Callable[[_Value], _Value]]:
   """Keeps numpy scores of 64 bits exact where JAX would make them 32; values stay float32."""
   wide = isinstance(scores, np.ndarray) and scores.dtype in (np.float64, np.int64, np.uint64)
   if not wide or jax.dtypes.canonicalize_dtype(np.float64) == np.float64:
     yield lambda values: values
     return
-  with jax.enable_x64(True):
+  with enable_x64():
     yield lambda values: jax.tree.map(_single, values)
 
 

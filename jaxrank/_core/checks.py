@@ -71,26 +71,26 @@ def mask(where: Any, like: Array) -> Array:
 
 def boolean(name: str, x: Any, like: Array, meaning: str) -> Array:
   """`x` as a boolean array of the shape of `like`."""
-  x = array(name, x)
-  if x.dtype != jnp.bool_:
+  chosen = array(name, x)
+  if chosen.dtype != jnp.bool_:
     raise TypeError(
-      f"{name} must be boolean, {meaning}, got {x.dtype}; pass `{name} > 0` or "
+      f"{name} must be boolean, {meaning}, got {chosen.dtype}; pass `{name} > 0` or "
       f"`{name}.astype(bool)`."
     )
-  same_shape(name, x, "the values", like)
-  return x
+  same_shape(name, chosen, "the values", like)
+  return chosen
 
 
 def array(name: str, x: Any) -> Array:
   """`x` as a real, boolean or integer array."""
   try:
-    x = jnp.asarray(x)
+    numbers = jnp.asarray(x)
   except (TypeError, ValueError) as error:
     got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
     first = str(error).split("\n")[0]
     raise TypeError(f"{name} must be a numeric array, got {got}: {first}") from None
-  real(name, x.dtype)
-  return x
+  real(name, numbers.dtype)
+  return numbers
 
 
 def real(name: str, dtype: Any) -> None:
@@ -174,7 +174,8 @@ def axes_of(axis: str | tuple[str, ...]) -> set[str]:
 
 def varying(x: Any) -> frozenset[str]:
   """The mesh axes along which an array is known to differ between devices."""
-  return jax.typeof(x).manual_axis_type.varying
+  axes: frozenset[str] = jax.typeof(x).manual_axis_type.varying
+  return axes
 
 
 def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:

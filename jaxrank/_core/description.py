@@ -228,8 +228,9 @@ def name_of(kernel: Kernel) -> str:
 
 def of_metric(metric: Any) -> Description | None:
   """The description of a metric, ours or a user's; None for what is no metric."""
-  if isinstance(getattr(metric, "description", None), Description):
-    return metric.description  # type: ignore[no-any-return]
+  own = getattr(metric, "description", None)
+  if isinstance(own, Description):
+    return own
   try:
     return _BY_METRIC.get(metric)
   except TypeError:

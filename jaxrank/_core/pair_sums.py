@@ -60,7 +60,7 @@ def normal_tail(v: Array) -> Array:
 
 
 @normal_tail.defjvp
-def _normal_tail_jvp(primals, tangents):
+def _normal_tail_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
   (v,), (dv,) = primals, tangents
   return normal_tail(v), -jnp.exp(-jnp.square(v) / 2) / math.sqrt(2 * math.pi) * dv
 
@@ -130,7 +130,7 @@ def polynomial_sums(
   width = _MANY if pair.shape[1] > 2 else _FEW
   blocks = -(-n // width)
 
-  def columns(x, mode):
+  def columns(x: Array, mode: str) -> Array:
     return jnp.pad(x, (0, blocks * width - n), mode=mode).reshape(blocks, width).T
 
   place, w = [columns(score, "edge")], columns(w, "constant")
@@ -144,7 +144,8 @@ def polynomial_sums(
   mirrored = [-x[::-1, ::-1] for x in place]
   behind = far(behind, mirrored, temperature, w[::-1, ::-1])
   out = near(place, temperature, w) + ahead + behind[::-1, ::-1]
-  return out.T.reshape(-1)[:n]
+  sums: Array = out.T.reshape(-1)[:n]
+  return sums
 
 
 def _within_blocks(pair: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
@@ -189,17 +190,19 @@ def decayed_sums(decay: Array, new: Array) -> Array:
   width = max(1, math.isqrt(n))
   blocks = -(-n // width)
 
-  def columns(x):
+  def columns(x: Array) -> Array:
     x = jnp.pad(x, ((0, 0), (0, blocks * width - n))).reshape(powers, blocks, width)
     return x.transpose(2, 0, 1)
 
-  def step(state, column):
+  def step(
+    state: tuple[Array, Array], column: tuple[Array, Array]
+  ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     inside, shrunk = state
     decay, new = column
     inside, shrunk = inside * decay + new, shrunk * decay
     return (inside, shrunk), (inside, shrunk)
 
-  def carry(entering, block):
+  def carry(entering: Array, block: tuple[Array, Array]) -> tuple[Array, Array]:
     inside, shrunk = block
     return inside + shrunk * entering, entering
 

@@ -51,6 +51,10 @@ class Integrand(NamedTuple):
   gradient: Callable[..., tuple[Array, ...]]
 
 
+# The ends and the arguments of an integral.
+_Saved = tuple[tuple[Array, Array], tuple[Array, ...]]
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
 def integral(
   integrand: Integrand, spacing: float, width: int, ends: tuple[Array, Array], *args: Array
@@ -67,14 +71,19 @@ def integral(
   Returns:
     What `value` returns.
   """
-  return spacing * _sweep(integrand.value, spacing, width, ends, args)
+  total: Array = _sweep(integrand.value, spacing, width, ends, args)
+  return spacing * total
 
 
-def _forward(integrand, spacing, width, ends, *args):
+def _forward(
+  integrand: Integrand, spacing: float, width: int, ends: tuple[Array, Array], *args: Array
+) -> tuple[Array, _Saved]:
   return integral(integrand, spacing, width, ends, *args), (ends, args)
 
 
-def _backward(integrand, spacing, width, saved, cotangent):
+def _backward(
+  integrand: Integrand, spacing: float, width: int, saved: _Saved, cotangent: Array
+) -> tuple[tuple[Array, ...] | Array, ...]:
   ends, args = saved
   swapped = lambda u, *args: integrand.gradient(args[-1], u, *args[:-1])  # noqa: E731
   slopes = _sweep(swapped, spacing, width, ends, (*args, cotangent))
@@ -93,16 +102,16 @@ def _sweep(
   args: tuple[Array, ...],
 ) -> Any:
   @sorting.batched
-  def run(start, stop, *args):
+  def run(start: Array, stop: Array, *args: Array) -> Any:
     nodes = min(max(_BLOCK_SIZE // (args[0].size * width), 1), _MOST_NODES)
     count = jnp.max(jnp.ceil((stop - start) / (spacing * nodes))).astype(jnp.int32)
 
-    def block(index):
+    def block(index: Array) -> Any:
       step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
       step = step.reshape((1,) * start.ndim + (nodes,))
       return function(start[..., None] + spacing * step, *args)
 
-    def body(state):
+    def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
       index, total = state
       return index + 1, jax.tree.map(jnp.add, total, block(index))
 
@@ -114,8 +123,10 @@ def _sweep(
 
 
 def _by_autodiff(value: Callable[..., Array]) -> Integrand:
-  def gradient(cotangent, u, *args):
-    return jax.vjp(functools.partial(value, u), *args)[1](cotangent)
+  def gradient(cotangent: Array, u: Array, *args: Array) -> tuple[Array, ...]:
+    _, back = jax.vjp(functools.partial(value, u), *args)
+    slopes: tuple[Array, ...] = back(cotangent)
+    return slopes
 
   return Integrand(value, gradient)
 
@@ -123,15 +134,16 @@ def _by_autodiff(value: Callable[..., Array]) -> Integrand:
 def _marked(plain: Integrand) -> Integrand:
   """`(1 + d/de)` of an integrand, with `stop = -e mark`; the mark is one more argument."""
 
-  def along(function, z, c, stop, *args):
+  def along(function: Callable[..., Any], z: Array, c: Array, stop: Array, *args: Array) -> Any:
     *rest, mark = args
     both = jax.jvp(lambda stop: function(z, c, stop, *rest), (stop,), (-mark,))
     return jax.tree.map(jnp.add, *both)
 
-  def value(u, *args):
-    return along(functools.partial(plain.value, u), *args)
+  def value(u: Array, *args: Array) -> Array:
+    total: Array = along(functools.partial(plain.value, u), *args)
+    return total
 
-  def gradient(cotangent, u, *args):
+  def gradient(cotangent: Array, u: Array, *args: Array) -> tuple[Array, ...]:
     slopes = along(functools.partial(plain.gradient, cotangent, u), *args)
     return *slopes, jnp.zeros_like(args[-1])
 
@@ -150,6 +162,10 @@ def _chances(noise: Noise, u: Array, z: Array, *among: Array) -> tuple[Array, Ar
   return above, below, density
 
 
+# Products, or polynomials: over all items, and over all but one.
+_Two = tuple[Array, Array]
+
+
 @functools.cache
 def products(noise: Noise, marked: bool = False) -> Integrand:
   """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j (1 - stop_j) t_m)` over `j` not `i`.
@@ -160,36 +176,48 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
   of the bases, and of the product of each group of items, which grows from 0.
   """
 
-  def sums(above, hit, stop, lost):
+  def sums(above: Array, hit: Array, stop: Array, lost: Array) -> _Two:
     """The products over all items, and over all but one times its hit; `[..., terms, nodes]`."""
 
-    def step(state, item):
+    def step(state: _Two, item: tuple[Array, ...]) -> tuple[_Two, None]:
       ended, one = state
       above, hit, stop = item
       stopped = above[..., None, :] * (lost + (1 - lost) * stop)[..., None]
       left = 1 - ended
       return (ended + left * stopped, one - one * stopped + hit[..., None, :] * left), None
 
-    def by_group(state, group):
+    def by_group(state: _Two, group: tuple[Array, ...]) -> tuple[_Two, None]:
       (ended, hit), _ = lax.scan(step, (nothing, nothing), group)
       none, one = state
       return (none - none * ended, one + (hit * none - one * ended)), None
 
     nothing = jnp.zeros_like(lost[..., None] * above[..., :1, :])
     groups = _in_groups(*_by_item(above, hit, stop[..., None]))
-    return lax.scan(by_group, (1 + nothing, nothing), groups)[0]
+    (none, one), _ = lax.scan(by_group, (1 + nothing, nothing), groups)
+    return none, one
 
-  def value(u, z, c, stop, w, lost, *among):
+  def value(
+    u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
+  ) -> Array:
     above, _, density = _chances(noise, u, z, *among)
     _, one = sums(above, c[..., None] * density, stop, lost)
     return jnp.sum(w[..., None] * one, axis=(-2, -1))
 
-  def gradient(cotangent, u, z, c, stop, w, lost, *among):
+  def gradient(
+    cotangent: Array,
+    u: Array,
+    z: Array,
+    c: Array,
+    stop: Array,
+    w: Array,
+    lost: Array,
+    *among: Array,
+  ) -> tuple[Array, ...]:
     (above, below, density), back = jax.vjp(lambda z: _chances(noise, u, z, *among), z)
     hit = c[..., None] * density
     none, one = (cotangent[..., None, None] * x for x in sums(above, hit, stop, lost))
 
-    def step(by_lost, item):
+    def step(by_lost: Array, item: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
       above, hit, stop, below = item
       ended, passed = (x[..., None] for x in (lost + (1 - lost) * stop, (1 - lost) * (1 - stop)))
       without = 1 / (below[..., None, :] + above[..., None, :] * passed)
@@ -215,7 +243,7 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
 def _in_groups(*rows: Array) -> tuple[Array, ...]:
   """`[n, ...]` as `[groups, items, ...]`, about as many of either, with zeros at the end."""
 
-  def grouped(x):
+  def grouped(x: Array) -> Array:
     groups = math.isqrt(x.shape[0])
     x = jnp.pad(x, ((0, -x.shape[0] % groups), *((0, 0),) * (x.ndim - 1)))
     return x.reshape(groups, -1, *x.shape[1:])
@@ -238,17 +266,17 @@ def counts(noise: Noise, marked: bool = False) -> Integrand:
   out: every term is positive.
   """
 
-  def value(u, z, c, stop, d, *among):
+  def value(u: Array, z: Array, c: Array, stop: Array, d: Array, *among: Array) -> Array:
     above, _, density = _chances(noise, u, z, *among)
     hit = c[..., None] * density
 
-    def step(before, change, item):
+    def step(before: _Two, change: _Two, item: tuple[Array, ...]) -> tuple[_Two, None]:
       none, one = jax.tree.map(jnp.add, before, change)
       above, hit, passed = (x[..., None] for x in item)
       added = above * (passed * _raised(one) - one) + hit * none
       return (change[0] + above * (passed * _raised(none) - none), change[1] + added), None
 
-    def by_group(state, group):
+    def by_group(state: _Two, group: tuple[Array, ...]) -> tuple[_Two, None]:
       # From 0, as small steps towards a large number would be rounded alike.
       nothing = jax.tree.map(jnp.zeros_like, state)
       change, _ = lax.scan(functools.partial(step, state), nothing, group)
@@ -273,7 +301,7 @@ def _raised(polynomial: Array) -> Array:
 def weight_ahead(noise: Noise) -> Integrand:
   """`density_i sum_j p_j w_j`, `j` other than `i`, of `z` and `w`: for every item, `[..., n]`."""
 
-  def value(u, z, w):
+  def value(u: Array, z: Array, w: Array) -> Array:
     above, _, density = _chances(noise, u, z)
     above = w[..., None] * above
     ahead = jnp.sum(above, axis=-2, keepdims=True) - above

@@ -8,7 +8,7 @@ how to write either.
 import abc
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,9 @@ from jaxrank._core.types import Cutoff, Discount, Gain
 # labels, which are sorted once for all of them.
 _INCREASING = (gains.exponential, gains.linear, gains.binary)
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+_Query = TypeVar("_Query", bound="Ranked")
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
 
 
 class UnansweredError(ValueError):
@@ -46,7 +48,9 @@ class Pairs(NamedTuple):
   different_labels: Array
 
 
-def memoised(method: _Method) -> _Method:
+def memoised(
+  method: Callable[Concatenate[_Query, _Arguments], _Answer],
+) -> Callable[Concatenate[_Query, _Arguments], _Answer]:
   """Computes the result of a method once for each combination of arguments.
 
   Metrics that are evaluated together share their work in this way. Numbers are compared by value,
@@ -54,13 +58,16 @@ def memoised(method: _Method) -> _Method:
   """
 
   @functools.wraps(method)
-  def once(self: Any, *args: Any) -> Any:
-    name = (method.__name__, *(x if isinstance(x, int | float) else id(x) for x in args))
+  def once(self: _Query, /, *args: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
+    given = (*args, *named.values())
+    known = (x if isinstance(x, int | float) else id(x) for x in given)
+    name = (method.__name__, *named, *known)
     if name not in self.memory:
-      self.memory[name] = (method(self, *args), args)
-    return self.memory[name][0]
+      self.memory[name] = (method(self, *args, **named), given)
+    answer: _Answer = self.memory[name][0]
+    return answer
 
-  return once  # type: ignore[return-value]
+  return once
 
 
 def relevant(labels: Array, where: Array, rel: ArrayLike | None = None) -> Array:
@@ -79,7 +86,8 @@ def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
   """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
   values = values[:k] if isinstance(k, int) else values
   rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
-  return jnp.sum(jnp.where(within(rank, k), values * discount(rank), 0))
+  inside = within(rank, rank.size if k is None else k)
+  return jnp.sum(jnp.where(inside, values * discount(rank), 0))
 
 
 def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
@@ -122,15 +130,12 @@ class Ranked(abc.ABC):
     self.scores, self.where, self.depth = scores, where, depth
     wide = jnp.float64 in (scores.dtype, labels.dtype)
     self.dtype = jnp.dtype(jnp.float64 if wide else jnp.float32)
-    self._set_labels(labels)
+    self.given_labels = labels
+    self.labels = jnp.where(self._valid(labels), labels.astype(self.dtype), 0)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
     self.keys = sorting.keys(lax.stop_gradient(scores), where)
     self.memory: dict[Any, Any] = {}
-
-  def _set_labels(self, labels: Array) -> None:
-    self.given_labels = labels
-    self.labels = jnp.where(self._valid(labels), labels.astype(self.dtype), 0)
 
   def _valid(self, like: Array) -> Array:
     """The mask of valid items, for an array `[n]` or `[n, subtopics]`."""
@@ -143,9 +148,9 @@ class Ranked(abc.ABC):
     take that of the keys `first`, largest first.
     """
     self.keys, self.order = sorting.order(self.keys, first)
+    self.scores, self.labels = self.in_order(self.scores), self.in_order(self.labels)
+    self.given_labels = self.in_order(self.given_labels)
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
-    self.scores = self.in_order(self.scores)
-    self._set_labels(self.in_order(self.given_labels))
 
   def in_order(self, x: Array) -> Array:
     """An array of items in the order of the input, `[n]` or `[n, any]`, in that of this query."""

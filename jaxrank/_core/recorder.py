@@ -5,18 +5,22 @@ What depends on the answers alone follows for every such kernel: the change of a
 items swap places, and its expectation by chance.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.extend import core
 from jax.interpreters import partial_eval
 
 from jaxrank._core.ranked import Pairs, Ranked
 from jaxrank._core.types import Cutoff, Discount, Gain
 
 Kind = Literal["expect", "cascade", "precision", "first", "before", "cumulative", "pairs"]
+
+# Primitives on floats that have the derivative 0 wherever they have one.
+_FLAT = ("ceil", "floor", "nextafter", "round", "sign", "stop_gradient")
 
 
 class Question(NamedTuple):
@@ -35,6 +39,7 @@ class Recorder(Ranked):
   """Answers every question with 0, or with the next of some variables, and notes it."""
 
   name = "the recorder of questions"
+  ranked: Ranked | None = None
 
   def __init__(self, *query: Any):
     super().__init__(*query)
@@ -50,6 +55,7 @@ class Recorder(Ranked):
     """
     recorder = object.__new__(cls)
     vars(recorder).update(vars(ranked))
+    recorder.ranked = ranked
     recorder._begin(answers)
     return recorder
 
@@ -70,7 +76,7 @@ class Recorder(Ranked):
   def _ask(self, kind: Kind, shape: tuple[int, ...], depth: Cutoff, **arguments: Any) -> Array:
     number = len(self.questions)
     self.questions.append(Question(kind, arguments))
-    self.zeros.append(jnp.zeros(shape, self.dtype))
+    self.zeros.append(_zeros(self, shape))
     self.depths.append(depth if isinstance(depth, int) else None)
     return self.zeros[-1] if self.given is None else self.given[number]
 
@@ -113,9 +119,11 @@ class Recorder(Ranked):
     return self._ask("cumulative", (self.n,), None, w=w)
 
   def pairs(self) -> Pairs:
-    """Two variables; how many scores and labels differ is no matter of the order."""
+    """Two variables; how many pairs of scores and labels differ does not depend on the order."""
     counts = self._ask("pairs", (2,), None)
-    return Pairs(counts[0], counts[1], *jnp.ones((2,), self.dtype))
+    one = jnp.ones((), self.dtype)
+    facts = Pairs(one, one, one, one) if self.ranked is None else self.ranked.pairs()
+    return facts._replace(concordant=counts[0], discordant=counts[1])
 
 
 class Slope(NamedTuple):
@@ -133,8 +141,9 @@ class Slope(NamedTuple):
 def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | None:
   """The questions of a kernel that is jointly affine in the answers; None for any other kernel.
 
-  Whether it is affine is read off the program of its gradient: neither that nor the arguments of
-  the questions may depend on an answer.
+  Whether it is affine is read off two programs. Neither the gradient nor the arguments of the
+  questions may depend on an answer; and the value may depend on none by a way that gradients do
+  not see, such as a comparison.
 
   Args:
     kernel: Of one ranked query, to a scalar.
@@ -154,7 +163,9 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
     return []
   program = jax.make_jaxpr(gradient)(zeros).jaxpr
   _, used = partial_eval.dce_jaxpr(program, [True] * len(program.outvars))
-  if any(used):
+  forward = jax.make_jaxpr(lambda answers: value(answers)[0])(zeros).jaxpr
+  forward, used_forward = partial_eval.dce_jaxpr(forward, [True])
+  if any(used) or _is_flat_in(forward, [True] * sum(used_forward)):
     return None
   found, _ = gradient(zeros)
   # The questions that were recorded last hold tracers of the gradient: ask once more.
@@ -163,11 +174,52 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
   return [Slope(*pair) for pair in zip(asked.questions, found, strict=True)]
 
 
+def _is_flat_in(program: Any, chosen: list[bool]) -> bool:
+  """Whether a step of a program takes a chosen input and has the derivative 0 wherever it has one.
+
+  Steps that call programs see which of their inputs are chosen if these stand as in the call; of a
+  loop, all inputs count as chosen.
+  """
+  depends = {x for x, yes in zip(program.invars, chosen, strict=True) if yes}
+  for step in program.eqns:
+    here = [not isinstance(x, core.Literal) and x in depends for x in step.invars]
+    if not any(here):
+      continue
+    name, inner = step.primitive.name, list(_programs_in(step.params.values()))
+    for called in inner:
+      same = name not in ("scan", "while") and len(called.invars) <= len(here)
+      size = len(called.invars)
+      if _is_flat_in(called, here[len(here) - size :] if same else [True] * size):
+        return True
+    floats = all(jnp.issubdtype(x.aval.dtype, jnp.inexact) for x in step.outvars)
+    if not inner and (name in _FLAT or not floats):
+      return True
+    depends.update(step.outvars)
+  return False
+
+
+def _programs_in(values: Iterable[Any]) -> Iterator[Any]:
+  for value in values:
+    if isinstance(value, tuple | list):
+      yield from _programs_in(value)
+    elif isinstance(value, core.ClosedJaxpr | core.Jaxpr):
+      yield getattr(value, "jaxpr", value)
+
+
 def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
   """A zero of the right shape for each answer."""
   recorder = Recorder.of(ranked)
   jax.eval_shape(lambda: kernel(recorder))
-  return [jnp.zeros(x.shape, x.dtype) for x in recorder.zeros]
+  return [_zeros(ranked, x.shape) for x in recorder.zeros]
+
+
+def _zeros(ranked: Ranked, shape: tuple[int, ...]) -> Array:
+  """Zeros that vary over devices as the query does.
+
+  Under `shard_map` the gradient by what is the same on all devices would be summed over them.
+  """
+  nothing = 0 * jnp.sum(ranked.where, dtype=ranked.dtype)
+  return jnp.zeros(shape, ranked.dtype) + nothing
 
 
 def _traced_arguments(question: Question) -> list[Array]:
@@ -186,5 +238,11 @@ def depth_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, wher
     recorders.append(Recorder(scores, labels, where, None))
     return kernel(recorders[-1])
 
-  jax.eval_shape(run, scores, labels, where)
+  jax.eval_shape(run, *map(_unsplit, (scores, labels, where)))
   return recorders[-1].deepest
+
+
+def _unsplit(x: Array) -> Any:
+  """The shape of an array whose items devices share, where facts such as an ideal cannot be cut."""
+  split = any(jax.typeof(x).sharding.spec)
+  return jax.ShapeDtypeStruct(x.shape, x.dtype) if split else x

@@ -7,13 +7,15 @@ times faster than a float, or than two operands.
 """
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+
+from jaxrank._core.x64 import enable_x64
 
 MASKED = np.int32(np.iinfo(np.int32).min)
 LOST = np.int32(MASKED + 1)
@@ -27,8 +29,10 @@ _NETWORK_QUERIES = 4
 # Labels have few distinct values: so many are looked for one by one before sorting.
 _LEVELS = 16
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-def batched(function: Callable[..., Any]) -> Callable[..., Any]:
+
+def batched(function: _Function) -> _Function:
   """Makes a function of the last axis its own batching rule.
 
   Under `vmap` it sees the whole batch at once, so that loops end by one predicate for all
@@ -37,7 +41,7 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
   mapped = jax.custom_batching.custom_vmap(function)
 
   @mapped.def_vmap
-  def rule(size, is_batched, *args):
+  def rule(size: int, is_batched: Sequence[bool], *args: Array) -> tuple[Any, Any]:
     out = mapped(
       *(
         x if b else jnp.broadcast_to(x, (size, *x.shape))
@@ -46,7 +50,7 @@ def batched(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     return out, jax.tree.map(lambda _: True, out)
 
-  return functools.wraps(function)(mapped)
+  return cast(_Function, functools.wraps(function)(mapped))
 
 
 def take(x: Array, index: Array) -> Array:
@@ -83,7 +87,8 @@ def _dense(x: Array, where: Array) -> Array:
   changed = (x[..., 1:] != x[..., :-1]) & (hidden[..., 1:] == 0)
   rank = jnp.cumsum(changed, axis=-1, dtype=jnp.int32)
   rank = jnp.concatenate([jnp.zeros_like(index[..., :1]), rank], axis=-1)
-  return lax.sort((index, rank), num_keys=1)[1]
+  in_input_order: Array = lax.sort((index, rank), num_keys=1)[1]
+  return in_input_order
 
 
 def top_values(x: Array, key: Array) -> Array:
@@ -97,7 +102,8 @@ def top_values(x: Array, key: Array) -> Array:
 
 def top(values: Array, k: int) -> Array:
   """Indices `[k]` of the largest values, ties by index."""
-  return lax.top_k(values, k)[1]
+  index: Array = lax.top_k(values, k)[1]
+  return index
 
 
 def spread(x: Array) -> bool:
@@ -123,7 +129,8 @@ def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Ar
   def pick(x: Array) -> Array:
     rows = mine.reshape(-1, *(1,) * (x.ndim - 1))
     found = jnp.where(rows, x[here], jnp.zeros_like(x, shape=()))
-    return lax.psum(found, axis)
+    everywhere: Array = lax.psum(found, axis)
+    return everywhere
 
   return pick
 
@@ -145,7 +152,10 @@ def _order(key: Array) -> tuple[Array, Array]:
   queries = int(np.prod(key.shape[:-1]))
   if key.shape[-1] not in _NETWORK_LENGTHS or queries < _NETWORK_QUERIES:
     return _order_by_sort(key)
-  return lax.platform_dependent(key, cpu=_order_by_network, default=_order_by_sort)
+  found: tuple[Array, Array] = lax.platform_dependent(
+    key, cpu=_order_by_network, default=_order_by_sort
+  )
+  return found
 
 
 def _words(key: Array, axis: int) -> Array:
@@ -161,7 +171,7 @@ def _unpacked(words: Array) -> tuple[Array, Array]:
 
 
 def _order_by_sort(key: Array) -> tuple[Array, Array]:
-  with jax.enable_x64(True):
+  with enable_x64():
     return _unpacked(lax.sort(_words(key, key.ndim - 1), is_stable=False))
 
 
@@ -170,7 +180,7 @@ def _order_by_network(key: Array) -> tuple[Array, Array]:
   n = key.shape[-1]
   phases = (n - 1).bit_length()
   key = jnp.moveaxis(key, -1, 0)
-  with jax.enable_x64(True):
+  with enable_x64():
     padding = ((0, (1 << phases) - n), *((0, 0),) * (key.ndim - 1))
     words = jnp.pad(_words(key, 0), padding, constant_values=jnp.iinfo(jnp.int64).max)
     for phase in range(phases):
@@ -213,20 +223,25 @@ def descending(x: Array, k: int) -> Array:
 
 
 @descending.defjvp
-def _descending_jvp(k, primals, tangents):
+def _descending_jvp(k: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
   (x,), (dx,) = primals, tangents
   _, index = order(keys(lax.stop_gradient(x), jnp.ones_like(x, bool)))
   return take(x, index[:k]), take(dx, index[:k])
 
 
+# How many levels were looked at, how many slots are filled, the last value, and the values.
+_Levels = tuple[Any, Array, Array, Array]
+
+
 def _descending(x: Array, k: int) -> Array:
   slot = slots(x)[..., :k]
 
-  def unfinished(state):
+  def unfinished(state: _Levels) -> Array:
     level, filled, _, _ = state
-    return (level < _LEVELS) & jnp.any(filled < k)
+    short: Array = (level < _LEVELS) & jnp.any(filled < k)
+    return short
 
-  def fill(state):
+  def fill(state: _Levels) -> _Levels:
     level, filled, last, out = state
     value = jnp.max(jnp.where(x < last, x, -jnp.inf), axis=-1, keepdims=True)
     out = jnp.where(slot >= filled, value, out)
@@ -236,7 +251,8 @@ def _descending(x: Array, k: int) -> Array:
   nothing = jnp.zeros_like(x[..., :1])
   start = (0, nothing.astype(jnp.int32), nothing + jnp.inf, jnp.zeros_like(x[..., :k]))
   _, filled, _, out = lax.while_loop(unfinished, fill, start)
-  return lax.cond(jnp.any(filled < k), lambda: _sorted(x, k), lambda: out)
+  values: Array = lax.cond(jnp.any(filled < k), lambda: _sorted(x, k), lambda: out)
+  return values
 
 
 def _sorted(x: Array, k: int) -> Array:
@@ -255,22 +271,23 @@ def discordant(rank: Array) -> Array:
   n = rank.shape[-1]
   slot = _iota_like(rank)
 
-  def partition(level, state):
+  def partition(level: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
     rank, count = state
     bit = bits - 1 - level
     one = (rank >> bit) & 1
     ones = jnp.cumsum(one, dtype=jnp.int32) - one
     block = (rank >> (bit + 1)) << (bit + 1)
     passed = ones - take(ones, block)
-    with jax.enable_x64(True):
+    with enable_x64():
       count = count + jnp.sum(jnp.where(one == 0, passed, 0).astype(jnp.int64))
     target = jnp.where(one == 1, block + (1 << bit) + passed, slot - passed)
     return scatter(rank, target), count
 
   bits = max(n - 1, 0).bit_length()
-  with jax.enable_x64(True):
+  with enable_x64():
     count = jnp.sum(jnp.zeros_like(rank).astype(jnp.int64))
-  return lax.fori_loop(0, bits, partition, (rank, count))[1]
+  found: tuple[Array, Array] = lax.fori_loop(0, bits, partition, (rank, count))
+  return found[1]
 
 
 def scatter(x: Array, permutation: Array) -> Array:

@@ -4,7 +4,7 @@ Items stand in rank order, `[n]`, so that a tie is a run of equal keys. Ties of 
 over the data; the loops for longer ones end with the longest tie of the batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +15,9 @@ from jax import Array, lax
 from jaxrank._core import sorting
 from jaxrank._core.sorting import take
 
+# What was found and who is alive, at each rank: see `_add_item`.
+_Tie = tuple[Array, Array]
+
 
 def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
   """The first and the last slot of the tie of each item; keys up to `least` tie with none."""
@@ -24,7 +27,7 @@ def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
 
 @sorting.batched
 def _layout(tied: Array) -> tuple[Array, Array]:
-  def double(state):
+  def double(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
     length, above, below, _ = state
     above = jnp.where(above == length, above + _from(above, -length), above)
     below = jnp.where(below == length, below + _from(below, length), below)
@@ -50,7 +53,9 @@ def mean(w: Array, start: Array, end: Array) -> Array:
 
 
 @mean.defjvp
-def _mean_jvp(primals, tangents):
+def _mean_jvp(
+  primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
+) -> tuple[Array, Array]:
   w, start, end = primals
   # Sums by scattering have a transpose; loops have none.
   sum_ = take(jnp.zeros_like(w).at[start].add(tangents[0]), start)
@@ -64,7 +69,7 @@ def _mean(w: Array, start: Array, end: Array) -> Array:
   slot, size = sorting.slots(w), end - start + 1
   longest = jnp.max(size, initial=0)
 
-  def double(state):
+  def double(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
     length, down, up = state
     down = down + jnp.where(slot - length >= start, _from(down, -length), 0)
     up = up + jnp.where(slot + length <= end, _from(up, length), 0)
@@ -88,12 +93,12 @@ def met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
 
 
 @met.defjvp
-def _met_jvp(primals, tangents):
+def _met_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
   worth, stop, start, end = primals
   items = jnp.arange(2, stop.shape[-1] + 1, dtype=jnp.int32)
 
-  def scanned(worth, stop):
-    def add(state, item):
+  def scanned(worth: Array, stop: Array) -> Array:
+    def add(state: _Tie, item: Array) -> tuple[_Tie, None]:
       return _add_item(item, state, worth, stop, start, end), None
 
     (found, _), _ = lax.scan(add, _one_item(worth, stop, start), items)
@@ -107,9 +112,9 @@ def _met_jvp(primals, tangents):
 def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
   longest = jnp.max(end - start + 1, initial=0)
 
-  def add(state):
-    item, *state = state
-    return item + 1, *_add_item(item, state, worth, stop, start, end)
+  def add(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    item, *tie = state
+    return item + 1, *_add_item(item, tie, worth, stop, start, end)
 
   state = (jnp.int32(2), *_one_item(worth, stop, start))
   _, found, _ = lax.while_loop(lambda state: state[0] <= longest, add, state)
@@ -137,14 +142,16 @@ def _from(x: Array, away: Array) -> Array:
   return lax.dynamic_slice_in_dim(jnp.concatenate([x, x], axis=-1), start, n, axis=-1)
 
 
-def _one_item(worth: Array, stop: Array, start: Array) -> tuple[Array, Array]:
+def _one_item(worth: Array, stop: Array, start: Array) -> _Tie:
   """The state of `_add_item` when each tie holds its first item alone."""
   ahead = sorting.slots(stop) - start
   alive = jnp.where(ahead == 1, 1 - _above(stop), 0)
   return jnp.where(ahead == 0, worth, 0), jnp.where(ahead == 0, 1, alive)
 
 
-def _add_item(item: Array, state: Any, worth: Array, stop: Array, start: Array, end: Array) -> Any:
+def _add_item(
+  item: Array, state: Sequence[Array], worth: Array, stop: Array, start: Array, end: Array
+) -> _Tie:
   """Adds to each tie that has it its item number `item`, at a random place among those before.
 
   At a rank with `l` items of the tie ahead, `alive` is the mean chance to pass `l` of the items
@@ -166,15 +173,17 @@ def _add_item(item: Array, state: Any, worth: Array, stop: Array, start: Array, 
 def first(value: Callable[[Array], Array], above: Array, t: Array, m: Array) -> Array:
   """`E value(rank)` of the first of `m` relevant items among `t` tied ones below `above`."""
 
-  def unfinished(state):
+  def unfinished(state: tuple[Array, Array, Array]) -> Array:
     place, alive, _ = state
     return (alive > 0) & (place < t)
 
-  def step(state):
+  def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
     place, alive, expected = state
     left, misses = (x.astype(expected.dtype) for x in (t - place, t - m - place))
     expected = expected + alive * (1 - misses / left) * value(1 + above + place)
     return place + 1, alive * misses / left, expected
 
   nothing = jnp.zeros_like(value(above + 1))
-  return lax.while_loop(unfinished, step, (jnp.zeros_like(t), nothing + 1, nothing))[2]
+  state = (jnp.zeros_like(t), nothing + 1, nothing)
+  _, _, expected = lax.while_loop(unfinished, step, state)
+  return expected

@@ -4,11 +4,17 @@ A random order is uniform over all orders of the retrieved items of a query, wit
 items have no rank. `docs/chance.md` has examples.
 """
 
-from jaxrank.chance.moments import Sampled as Sampled
-from jaxrank.chance.moments import adjusted as adjusted
-from jaxrank.chance.moments import expected as expected
-from jaxrank.chance.moments import sampled as sampled
-from jaxrank.chance.moments import std as std
-from jaxrank.chance.moments import variance as variance
-from jaxrank.chance.moments import z_score as z_score
-from jaxrank.chance.shuffled import NoClosedFormError as NoClosedFormError
+from jaxrank.chance.against import adjusted, z_score
+from jaxrank.chance.moments import Sampled, expected, sampled, std, variance
+from jaxrank.chance.shuffled import NoClosedFormError
+
+__all__ = [
+  "NoClosedFormError",
+  "Sampled",
+  "adjusted",
+  "expected",
+  "sampled",
+  "std",
+  "variance",
+  "z_score",
+]

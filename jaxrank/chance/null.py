@@ -16,9 +16,9 @@ from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank.chance.shuffled import NoClosedFormError, Shuffled, ShuffledQuery
-from jaxrank.measures.evaluation import Measures, evaluate_calls
+from jaxrank.measures.evaluation import evaluate_calls
 from jaxrank.measures.grammar import one_measure, parse
-from jaxrank.measures.measure import Measure
+from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
 
 
@@ -153,4 +153,4 @@ def draws(of: Statistic, null: Null) -> list[Array]:
     return of.values(order + null.scores, null.labels, null.where)
 
   keys = jax.random.split(checks.prng_key(null.key), null.samples)
-  return jax.vmap(draw)(keys)  # type: ignore[no-any-return]
+  return jax.vmap(draw)(keys)

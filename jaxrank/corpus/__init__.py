@@ -14,7 +14,12 @@ Items that are numpy arrays, memory maps among them, stay on the host, and come 
 by chunk; so do all others if there is a callback to tell of the progress.
 """
 
-from jaxrank.corpus.sampled import unsampled_metric as unsampled_metric
-from jaxrank.corpus.sampled import unsampled_rank as unsampled_rank
-from jaxrank.corpus.search import target_ranks as target_ranks
-from jaxrank.corpus.search import top_items as top_items
+from jaxrank.corpus.sampled import unsampled_metric, unsampled_rank
+from jaxrank.corpus.search import target_ranks, top_items
+
+__all__ = [
+  "target_ranks",
+  "top_items",
+  "unsampled_metric",
+  "unsampled_rank",
+]

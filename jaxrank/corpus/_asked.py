@@ -36,7 +36,8 @@ class Asked(NamedTuple):
 
 def size(x: Any) -> int:
   """The common length of the leaves."""
-  return jax.tree.leaves(x)[0].shape[0]
+  length: int = jax.tree.leaves(x)[0].shape[0]
+  return length
 
 
 def arrays(name: str, x: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,11 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxrank._core import checks, sorting
 from jaxrank.corpus._asked import NONE, Asked, Progress, size
 
+_State = TypeVar("_State")
+_Result = TypeVar("_Result")
+
 # What is asked, the state, a chunk of items and its place, to the next state.
-Step = Callable[[Asked, Any, Any, "Place"], Any]
+Step = Callable[[Asked, _State, Any, "Place"], _State]
 
 # A chunk has a multiple of this many items. Products of other shapes may round otherwise, and the
 # ranks would depend on the chunk.
@@ -40,7 +43,9 @@ class Place(NamedTuple):
     return (ids >= self.fresh) & (ids < self.stop)
 
 
-def on_device(step: Step, asked: Asked, state: Any, items: Any, chunk: int, first: int = 0) -> Any:
+def on_device(
+  step: Step[_State], asked: Asked, state: _State, items: Any, chunk: int, first: int = 0
+) -> _State:
   """The state after all chunks; the last one also holds items of the one before, to be as long.
 
   From `first = -1` on, a step with negative ids comes before.
@@ -51,23 +56,24 @@ def on_device(step: Step, asked: Asked, state: Any, items: Any, chunk: int, firs
   never = functools.reduce(jnp.logical_or, met) & False
   state = jax.tree.map(lambda x: jnp.where(never, x, x), state)
 
-  def body(i: Array, state: Any) -> Any:
+  def body(i: Array, state: _State) -> _State:
     start = jnp.minimum(i * chunk, size(items) - chunk)
     part = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, chunk), items)
     return step(asked, state, part, Place(start, jnp.maximum(i * chunk, 0), jnp.int32(n)))
 
-  return lax.fori_loop(jnp.int32(first), jnp.int32(-(-n // chunk)), body, state)
+  last: _State = lax.fori_loop(jnp.int32(first), jnp.int32(-(-n // chunk)), body, state)
+  return last
 
 
 def from_host(
-  step: Step,
+  step: Step[_State],
   asked: Asked,
-  state: Any,
+  state: _State,
   items: Any,
   chunk: int,
   progress: Progress | None,
   first: int = 0,
-) -> Any:
+) -> _State:
   """The same in a loop of Python, which sends the next chunk while the device works on one."""
   items, n, chunk = _whole(items, chunk, np)
   chunks = -(-n // chunk)
@@ -90,7 +96,7 @@ def from_host(
 
 
 @functools.cache
-def _compiled(step: Step) -> Step:
+def _compiled(step: Step[_State]) -> Step[_State]:
   return jax.jit(step)
 
 
@@ -107,7 +113,9 @@ def _whole(items: Any, chunk: int, numpy: Any) -> tuple[Any, int, int]:
 Axis = str | tuple[str, ...] | None
 
 
-def over_devices(call: Callable[..., Any], asked: Asked, items: Any, axis: Axis, *rest: Any) -> Any:
+def over_devices(
+  call: Callable[..., _Result], asked: Asked, items: Any, axis: Axis, *rest: Any
+) -> _Result:
   """`call(asked, items, axis, *rest)` in `shard_map` if arrays lie on an Explicit mesh.
 
   `rest` are arrays with one row a query.
@@ -133,13 +141,13 @@ def over_devices(call: Callable[..., Any], asked: Asked, items: Any, axis: Axis,
     is_leaf=lambda x: isinstance(x, PartitionSpec),
   )
 
-  def each(asked: tuple[Any, ...], items: Any, *rest: Any) -> Any:
+  def each(asked: tuple[Any, ...], items: Any, *rest: Any) -> _Result:
     return call(Asked(*asked), items, by_item, *rest)
 
   return jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=queries)(*given)
 
 
-def offset(items: Any, axis: Axis) -> Any:
+def offset(items: Any, axis: Axis) -> Array:
   """The id of the first item of this device."""
   return jnp.int32(0) if axis is None else lax.axis_index(axis) * size(items)
 
@@ -158,7 +166,8 @@ def gather(items: Any, ids: Array, axis: Axis) -> Any:
     if axis is None:
       return found
     held = jnp.expand_dims(ids >= 0, tuple(range(1, x.ndim)))
-    return lax.psum(jnp.where(held, found, jnp.zeros_like(found)), axis)
+    everywhere: Array = lax.psum(jnp.where(held, found, jnp.zeros_like(found)), axis)
+    return everywhere
 
   return jax.tree.map(rows, items)
 
@@ -170,4 +179,5 @@ def side_by_side(x: Array, axis: Any) -> Array:
   """
   device = lax.broadcasted_iota(jnp.int32, (1, lax.axis_size(axis), 1), 1)
   placed = jnp.where(device == lax.axis_index(axis), x[:, None], jnp.zeros_like(x[:, None]))
-  return lax.psum(placed, axis).reshape(x.shape[0], -1)
+  side: Array = lax.psum(placed, axis)
+  return side.reshape(x.shape[0], -1)

@@ -97,7 +97,9 @@ def unsampled_metric(
     products += chance.T @ chance
     share += chance.sum(axis=0)
     target += chance.T @ values[start : start + _BLOCK]
-  return np.linalg.lstsq((1 - tradeoff) * products + tradeoff * np.diag(share), target)[0]
+  penalty = tradeoff * np.diag(share)
+  table: np.ndarray = np.linalg.lstsq((1 - tradeoff) * products + penalty, target)[0]
+  return table
 
 
 def _binomial(draws: int, chance: np.ndarray) -> np.ndarray:
@@ -109,7 +111,8 @@ def _binomial(draws: int, chance: np.ndarray) -> np.ndarray:
     hit, miss = np.log(chance)[:, None], np.log1p(-chance)[:, None]
     # 0 hits of chance 0 are certain.
     powers = np.where(hits > 0, hits * hit, 0) + np.where(hits < draws, (draws - hits) * miss, 0)
-  return np.exp(ways + powers)
+  probabilities: np.ndarray = np.exp(ways + powers)
+  return probabilities
 
 
 def _check(sampled: int, items: int) -> None:

@@ -85,12 +85,14 @@ def target_ranks(
   if axis_name is not None:
     checks.same_on_devices("targets", targets, axis_name)
   if not _asked.streams(progress, items, asked, targets):
-    return _rank(asked, items, targets, chunk, axis_name)
-  rows = np.maximum(np.asarray(targets), 0)
-  own = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
-  counted, tally = _start(asked, own, targets)
-  tally = _sweep.from_host(_count, counted, tally, items, chunk, progress, first=-1)
-  return _ranks(tally, targets, targets, asked.removed, None)
+    ranks: TargetRanks = _rank(asked, items, targets, chunk, axis_name)
+  else:
+    rows = np.maximum(np.asarray(targets), 0)
+    own = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
+    counted, tally = _start(asked, own, targets)
+    tally = _sweep.from_host(_count, counted, tally, items, chunk, progress, first=-1)
+    ranks = _ranks(tally, targets, targets, asked.removed, None)
+  return ranks
 
 
 def top_items(
@@ -132,9 +134,11 @@ def top_items(
   asked, items, _ = _prepare(queries, items, exclude, similarity, axis_name)
   k, chunk = checks.count("k", k), checks.count("chunk", chunk)
   if not _asked.streams(progress, items, asked):
-    return tuple(_top(asked, items, k, chunk, axis_name))
-  best = _none_yet(asked, items, k)
-  return tuple(_sweep.from_host(_keep, asked, best, items, chunk, progress))
+    best: Best = _top(asked, items, k, chunk, axis_name)
+  else:
+    best = _none_yet(asked, items, k)
+    best = _sweep.from_host(_keep, asked, best, items, chunk, progress)
+  return best.scores, best.ids
 
 
 def _prepare(
@@ -168,7 +172,8 @@ def _rank(
     own = _sweep.gather(items, mine, axis)
     counted, tally = _start(asked, own, mine)
     tally = _sweep.on_device(_count, counted, tally, items, chunk, first=-1)
-    return _ranks(tally, targets, mine, asked.removed, axis)
+    ranks: TargetRanks = _ranks(tally, targets, mine, asked.removed, axis)
+    return ranks
 
   return _sweep.over_devices(rank, asked, items, axis_name, targets)
 
@@ -207,7 +212,8 @@ def _count(asked: Asked, tally: Tally, part: Any, place: Place) -> Tally:
 
   rows_held = min(max(1, _HELD // chunk), chunk)
   given = asked.queries, asked.own, asked.removed, tally
-  return batching.in_blocks(count, rows_held)(*given)
+  counted: Tally = batching.in_blocks(count, rows_held)(*given)
+  return counted
 
 
 def _against(score: Array, x: Array) -> tuple[Array, ...]:

@@ -1,7 +1,7 @@
 """Scores of queries and items: dot, cosine, L2, or a function of the caller's."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jax.tree_util import Partial
 
 from jaxrank._core import arithmetic, checks
 
-Similarity = str | Callable[[Any, Any], Array]
+Similarity = Literal["dot", "cosine", "l2"] | Callable[[Any, Any], Array]
 
 
 def scorer(similarity: Similarity) -> Partial:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrank._core import checks
+from jaxrank._core.x64 import enable_x64
 from jaxrank.rankings.exact import Exact
 
 # Axes of powers of two from here on, and one program for every `k`: few to compile.
@@ -63,7 +64,7 @@ def values(
     scores = np.broadcast_to(-np.arange(labels.shape[1], dtype=np.float64), labels.shape)
   arrays = (padded(x) for x in (scores, labels, where))
   cutoff = checks.cutoff(k)
-  with jax.enable_x64(True):
+  with enable_x64():
     parameters = {} if cutoff is None else {"k": np.asarray(cutoff)}
     return np.asarray(_answer(metric, *arrays, parameters))[: len(where)]
 

@@ -30,7 +30,6 @@ from jaxrank._core import checks
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.ranked import Ranked
 from jaxrank.interop import _lists
-from jaxrank.measures import Measure
 from jaxrank.metrics import metric
 
 _MODES = ("linear", "exponential")
@@ -315,34 +314,6 @@ _precision = functools.partial(metrics.precision, divisor="retrieved")
 METRIC_REGISTRY: dict[str, type[BaseRetrievalMetric]] = {
   kind.metric_name: kind for kind in (HitRate, MRR, Precision, Recall, AveragePrecision, NDCG)
 }
-
-
-# The plain names as measures of jaxrank, over arrays with all judged documents in them.
-_MEASURES = {
-  "hit_rate": Measure(metrics.hit_rate, name="hit_rate", rel=1),
-  "mrr": Measure(metrics.reciprocal_rank, name="mrr", rel=1),
-  "precision": Measure(metrics.precision, name="precision", rel=1, divisor="retrieved"),
-  "recall": Measure(metrics.recall, name="recall", rel=1),
-  "ap": Measure(metrics.average_precision, name="ap", rel=1),
-  "ndcg": Measure(metrics.ndcg, name="ndcg"),
-}
-
-
-def measures(names: str | Iterable[str]) -> tuple[Measure, ...]:
-  """The measures of plain names, as `jaxrank.resolve_metrics` gives them.
-
-  Raises:
-    ValueError: for an unknown name.
-    TypeError: for what is no names at all.
-  """
-  names = [names] if isinstance(names, str) else list(_lists.items("names", names))
-  for name in names:
-    if name not in _MEASURES:
-      raise ValueError(
-        f"resolve_metrics: names must be of {', '.join(_MEASURES)}, got {name!r}; jaxrank.parse "
-        "reads other names."
-      )
-  return tuple(_MEASURES[name] for name in dict.fromkeys(names))
 
 
 def resolve_metrics(metrics: Iterable[str]) -> list[type[BaseRetrievalMetric]]:

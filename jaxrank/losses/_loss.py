@@ -41,7 +41,8 @@ def apply_loss(
     ranking = Exact(ties or "average") if key is None else Exact("random", key)
     call = Call(about, about.checked(parameters), None if ties else 0)
     (found,) = apply_calls([call], *lists, ranking)
-  return found.value  # type: ignore[no-any-return]
+  value: Array = found.value
+  return value
 
 
 def logits(query: ExactQuery, temperature: ArrayLike) -> Array:

@@ -21,8 +21,8 @@ from jaxrank.losses import swaps
 from jaxrank.losses._loss import apply_loss, logits
 from jaxrank.losses.pairwise import Items, rows_of, total
 from jaxrank.losses.swaps import Features, Swap
-from jaxrank.measures.evaluation import One
 from jaxrank.measures.grammar import one_measure
+from jaxrank.measures.measure import One
 from jaxrank.rankings.exact import Exact, ExactQuery
 
 
@@ -75,9 +75,10 @@ def lambda_rank(
     measure = one_measure(metric, parameters)
     about, given, _ = measure.call()
     swapped = with_kernel(about, _LambdaRank(about, rows_of(scores)))
-    call = Call(swapped, given | {"temperature": temperature}, None)
+    call = Call(swapped, {**given, "temperature": temperature}, None)
     (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
-  return found.value  # type: ignore[no-any-return]
+  value: Array = found.value
+  return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +145,7 @@ def lambda_ndcg(
   with checks.named("lambda_ndcg"):
     checks.choice("scheme", scheme, _SCHEMES)
     k = checks.cutoff(k)
-  own = {"mu": mu} if scheme == "ndcg2++" else {}
+  own: dict[str, Any] = {"mu": mu} if scheme == "ndcg2++" else {}
   return apply_loss(
     _lambda_ndcg,
     (scores, labels, where),
@@ -229,4 +230,5 @@ def _sum_of_swaps(
     return jnp.abs(delta) * jax.nn.softplus(wrong)
 
   features = [x for swap in changes for x in swap.features]
-  return total(pair, (*items, *lax.stop_gradient(features)), rows)  # type: ignore[no-any-return]
+  loss: Array = total(pair, (*items, *lax.stop_gradient(features)), rows)
+  return loss

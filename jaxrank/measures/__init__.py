@@ -1,6 +1,11 @@
 """Measures: metrics with parameters and names, parsed and evaluated together."""
 
-from jaxrank.measures.evaluation import evaluate as evaluate
-from jaxrank.measures.grammar import parse as parse
-from jaxrank.measures.grammar import resolve_metrics as resolve_metrics
-from jaxrank.measures.measure import Measure as Measure
+from jaxrank.measures.evaluation import evaluate
+from jaxrank.measures.grammar import parse
+from jaxrank.measures.measure import Measure
+
+__all__ = [
+  "Measure",
+  "evaluate",
+  "parse",
+]

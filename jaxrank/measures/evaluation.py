@@ -1,8 +1,5 @@
 """`evaluate`: many measures of one ranking."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -10,12 +7,8 @@ from jaxrank._core import checks
 from jaxrank._core.apply import Evaluated, apply_calls
 from jaxrank._core.ranked import Ranking
 from jaxrank.measures.grammar import parse
-from jaxrank.measures.measure import Measure
+from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
-
-# What names one measure, and what names several.
-One = str | Measure | Callable[..., Any]
-Measures = One | Iterable[One]
 
 
 def evaluate(

@@ -17,7 +17,7 @@ from jaxrank import metrics
 from jaxrank._core.description import Description
 from jaxrank._core.dialects import PIECES, Argument, Name
 from jaxrank._core.parameters import Kind
-from jaxrank.measures.measure import Measure, Metric, as_measures
+from jaxrank.measures.measure import Measure, Measures, Metric, as_measures
 
 Dialect = Literal["jaxrank", "ir_measures", "trec_eval", "ndeval", "ranx"]
 
@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
   description: Description
 
 
-def parse(measures: Any, dialect: Dialect | None = None) -> tuple[Measure, ...]:
+def parse(measures: Measures, dialect: Dialect | None = None) -> tuple[Measure, ...]:
   """Measures from names, metrics and measures.
 
   A name of ours, such as `ndcg`, `recall@10` or `err(max_label=4)`, is that function with its
@@ -109,27 +109,6 @@ def _told(measure: Measure) -> str:
   return str(Measure(measure.metric, **measure.parameters))
 
 
-def resolve_metrics(names: str | Iterable[str]) -> tuple[Measure, ...]:
-  """Measures from the plain names of LlamaIndex, such as `mrr` and `hit_rate`.
-
-  >>> print(*resolve_metrics(["mrr", "hit_rate"]))
-  mrr hit_rate
-
-  Args:
-    names: One name each, of `hit_rate`, `mrr`, `precision`, `recall`, `ap` and `ndcg`.
-
-  Returns:
-    Measures in order.
-
-  Raises:
-    ValueError: for an unknown name.
-  """
-  # The table is that of the adapter, which is made of measures.
-  from jaxrank.interop import llama_index
-
-  return llama_index.measures(names)
-
-
 def _split(text: str) -> list[str]:
   names: list[str] = []
   # Not inside parentheses, and not at the comma of `P.5,10`, which is `P.5` and `P.10`.
@@ -182,13 +161,18 @@ def _pattern(form: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _read(name: str, dialect: Dialect | None) -> Measure:
-  for dialects in [(dialect,)] if dialect else [_FIRST, ("ranx",)]:
-    for match in _matches(name, dialects, fold=False):
-      return _measure(name, match)
-  found = list(_matches(name, [dialect] if dialect else _DIALECTS, fold=True))
-  if not found:
+  groups: list[tuple[Dialect, ...]] = [(dialect,)] if dialect else [_FIRST, ("ranx",)]
+  exact = [match for dialects in groups for match in _matches(name, dialects, fold=False)]
+  if exact:
+    # `ndcg@10-l2` starts like a name of ours, but only ranx has such a cutoff.
+    return _measure(name, min(exact, key=_has_bad_cutoff))
+  folded = (list(_matches(name, dialects, fold=True)) for dialects in groups)
+  found = next(filter(None, folded), None)
+  if found is None:
     raise ValueError(f"{name!r} is no name of a measure: {_remedy(name)} {_HOW}")
-  measures = {}
+  # Names of ir_measures come first, since they are printed in one spelling.
+  found.sort(key=lambda match: match.entry.name.dialect != "ir_measures")
+  measures: dict[Any, _Match] = {}
   for match in found:
     measures.setdefault(_meaning(name, match), match)
   if len(measures) > 1:
@@ -197,12 +181,16 @@ def _read(name: str, dialect: Dialect | None) -> Measure:
   return _measure(name, found[0])
 
 
+def _has_bad_cutoff(match: _Match) -> bool:
+  return not (match.pieces.get("k") or "1").isdigit()
+
+
 def _meaning(name: str, match: _Match) -> Any:
-  """What a match means, to compare it with others; itself if it is not complete."""
+  """What a match means, to compare it with others; its entry if it is not complete."""
   try:
     measure = _measure(name, match)
   except ValueError:
-    return match.entry.name
+    return id(match.entry)
   call = measure.call()
   return call.description, tuple(sorted((k, str(v)) for k, v in call.parameters.items()))
 
@@ -215,10 +203,10 @@ def _way(match: _Match) -> str:
     for key, p in description.signature.parameters.items()
     if p.default is p.empty and key not in name.fixed
   ]
-  k = match.pieces.get("k")
+  k, written = match.pieces.get("k"), match.pieces["name"] or ""
+  spelled = next(x for x in name.spellings if x.casefold() == written.casefold())
   said = match.pieces.get("arguments") or ", ".join(f"{key}=4" for key in missing)
-  written = f"{name.spellings[0]}({said})" if said else name.spellings[0]
-  return f"{written}{f'@{k}' if k else ''} ({name.dialect})"
+  return f"{spelled}{f'({said})' if said else ''}{f'@{k}' if k else ''} ({name.dialect})"
 
 
 def _measure(name: str, match: _Match) -> Measure:
@@ -235,8 +223,7 @@ def _measure(name: str, match: _Match) -> Measure:
     read = _value(name, argument, kind, value)
     if read != entry.name.fixed.get(parameter, _default(entry.description, parameter)):
       changed[parameter] = read
-      shown = {key: x for key, x in value.items() if key != x} if isinstance(value, dict) else value
-      said.append(f"{argument}={shown!r}".replace(" ", ""))
+      said.append(f"{argument}={_shown(value)}")
   k = pieces.get("k")
   if k:
     if not re.fullmatch("[1-9][0-9]{0,8}", k):
@@ -250,7 +237,16 @@ def _measure(name: str, match: _Match) -> Measure:
   try:
     return Measure(entry.metric, name=name, **(dict(entry.name.fixed) | changed))
   except TypeError as error:
-    raise ValueError(f"{name!r}: {error} {_instead(name, match)}".rstrip()) from None
+    reason = str(error).removeprefix("Measure: ")
+    raise ValueError(f"{name!r}: {reason} {_instead(name, match)}") from None
+
+
+def _shown(value: Any) -> str:
+  """A literal in its canonical form, gains in the order of the labels."""
+  if isinstance(value, dict):
+    pairs = (f"{_shown(y)}:{_shown(g)}" for y, g in sorted(value.items()) if y != g)
+    return f"{{{','.join(pairs)}}}"
+  return repr(int(value) if type(value) is float and value % 1 == 0 else value)
 
 
 def _instead(name: str, match: _Match) -> str:

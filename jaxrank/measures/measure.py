@@ -1,5 +1,6 @@
 """`Measure`, a metric with its parameters and a name."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -86,7 +87,8 @@ class Measure:
     """The values `[...]` of this measure alone; see `jaxrank.metrics` for the arguments."""
     with checks.named(self.name):
       (found,) = apply_calls([self._call], scores, labels, where, ranking)
-    return found.value  # type: ignore[no-any-return]
+    value: Array = found.value
+    return value
 
   def __str__(self) -> str:
     return self.name
@@ -95,8 +97,8 @@ class Measure:
     return f"Measure({self.name!r})"
 
   def _identity(self) -> tuple[Any, ...]:
-    given = sorted((key, _identity(value)) for key, value in self.parameters.items())
-    return self.description, self.name, tuple(given)
+    given = frozenset((key, _identity(value)) for key, value in self.parameters.items())
+    return self.description, self.name, given
 
   def __eq__(self, other: object) -> bool:
     return isinstance(other, Measure) and self._identity() == other._identity()
@@ -108,6 +110,12 @@ class Measure:
     return _measure, (self.metric, self.name, self.parameters)
 
 
+# What has one value, and what has values by name: a name may hold several measures.
+One = Measure | Callable[..., Any]
+Many = str | Iterable[str | One]
+Measures = One | Many
+
+
 def _measure(metric: Metric, name: str, parameters: Mapping[str, Any]) -> Measure:
   return Measure(metric, name=name, **parameters)
 
@@ -116,10 +124,13 @@ def _is_array(x: Any) -> bool:
   return isinstance(x, jax.Array | np.ndarray)
 
 
-def _identity(x: Any) -> tuple[str, Any]:
-  """Something that sorts and hashes, equal for equal numbers and for the same array or function."""
-  plain = x is None or isinstance(x, int | float | str | np.generic)
-  return (type(x).__name__, str(x)) if plain else ("id", str(id(x)))
+def _identity(x: Any) -> Any:
+  """Equal for equal values of one type; an array, or what has no hash, equals itself alone."""
+  if not _is_array(x):
+    with contextlib.suppress(TypeError):
+      hash(x)
+      return type(x), x
+  return id(x)
 
 
 def _shown(x: Any) -> str:

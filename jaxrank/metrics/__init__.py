@@ -29,38 +29,57 @@ cannot answer what the metric asks, and `TypeError` for a dtype that cannot be r
 parameter of another type. The message starts with the name of the function.
 """
 
-from jaxrank._core.description import Description as Description
-from jaxrank._core.description import described as described
-from jaxrank.metrics.binary import average_precision as average_precision
-from jaxrank.metrics.binary import bpref as bpref
-from jaxrank.metrics.binary import hit_rate as hit_rate
-from jaxrank.metrics.binary import rbp as rbp
-from jaxrank.metrics.binary import reciprocal_rank as reciprocal_rank
-from jaxrank.metrics.concordance import auc as auc
-from jaxrank.metrics.concordance import kendall_tau as kendall_tau
-from jaxrank.metrics.concordance import ordered_pair_accuracy as ordered_pair_accuracy
-from jaxrank.metrics.concordance import spearman as spearman
-from jaxrank.metrics.counts import f_measure as f_measure
-from jaxrank.metrics.counts import fall_out as fall_out
-from jaxrank.metrics.counts import judged as judged
-from jaxrank.metrics.counts import precision as precision
-from jaxrank.metrics.counts import r_precision as r_precision
-from jaxrank.metrics.counts import recall as recall
-from jaxrank.metrics.curves import Curve as Curve
-from jaxrank.metrics.curves import aggregate_curve as aggregate_curve
-from jaxrank.metrics.curves import eleven_point_average as eleven_point_average
-from jaxrank.metrics.curves import interpolated_precision as interpolated_precision
-from jaxrank.metrics.curves import precision_recall_curve as precision_recall_curve
-from jaxrank.metrics.curves import recall_at_fixed_precision as recall_at_fixed_precision
-from jaxrank.metrics.custom import Metric as Metric
-from jaxrank.metrics.custom import metric as metric
-from jaxrank.metrics.diversity import alpha_dcg as alpha_dcg
-from jaxrank.metrics.diversity import alpha_ndcg as alpha_ndcg
-from jaxrank.metrics.diversity import nrbp as nrbp
-from jaxrank.metrics.graded import dcg as dcg
-from jaxrank.metrics.graded import err as err
-from jaxrank.metrics.graded import gap as gap
-from jaxrank.metrics.graded import ndcg as ndcg
-from jaxrank.metrics.graded import nerr as nerr
-from jaxrank.metrics.intents import err_ia as err_ia
-from jaxrank.metrics.intents import nerr_ia as nerr_ia
+from jaxrank._core.description import Description, described
+from jaxrank.metrics.binary import average_precision, bpref, hit_rate, rbp, reciprocal_rank
+from jaxrank.metrics.concordance import auc, kendall_tau, ordered_pair_accuracy, spearman
+from jaxrank.metrics.counts import f_measure, fall_out, judged, precision, r_precision, recall
+from jaxrank.metrics.curves import (
+  Curve,
+  aggregate_curve,
+  eleven_point_average,
+  interpolated_precision,
+  precision_recall_curve,
+  recall_at_fixed_precision,
+)
+from jaxrank.metrics.custom import Metric, metric
+from jaxrank.metrics.diversity import alpha_dcg, alpha_ndcg, nrbp
+from jaxrank.metrics.graded import dcg, err, gap, ndcg, nerr
+from jaxrank.metrics.intents import err_ia, nerr_ia
+
+__all__ = [
+  "Curve",
+  "Description",
+  "Metric",
+  "aggregate_curve",
+  "alpha_dcg",
+  "alpha_ndcg",
+  "auc",
+  "average_precision",
+  "bpref",
+  "dcg",
+  "described",
+  "eleven_point_average",
+  "err",
+  "err_ia",
+  "f_measure",
+  "fall_out",
+  "gap",
+  "hit_rate",
+  "interpolated_precision",
+  "judged",
+  "kendall_tau",
+  "metric",
+  "ndcg",
+  "nerr",
+  "nerr_ia",
+  "nrbp",
+  "ordered_pair_accuracy",
+  "precision",
+  "precision_recall_curve",
+  "r_precision",
+  "rbp",
+  "recall",
+  "recall_at_fixed_precision",
+  "reciprocal_rank",
+  "spearman",
+]

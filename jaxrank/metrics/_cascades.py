@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.typing import ArrayLike
 
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.ranked import Ranked, at_ranks
@@ -11,6 +12,9 @@ from jaxrank._core.types import Cutoff, Discount
 
 # Worth of items and probabilities to stop at them, `[n, s]`.
 Cascades = tuple[Array, Array]
+
+# The items so far and their number, who reaches the next rank, what is left, and its gains.
+_State = tuple[Array, Array, Array, Array, Array]
 
 
 def even(ranked: Ranked, b: Array) -> Array:
@@ -23,6 +27,28 @@ def expected(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) 
   """What the users find, in expectation over the ranking."""
   worth, stop = cascades
   return jnp.sum(ranked.cascade(stop, discount, k=k, worth=worth))
+
+
+def perfect(
+  ranked: Ranked, subtopic_weights: Array, stop: ArrayLike, discount: Discount, k: Cutoff
+) -> Array:
+  """What they find where every item down to rank `k` is worth 1 and stops a share `stop` of them.
+
+  The list may be shorter than `k`. Only the weights of subtopics that some item covers count.
+  """
+  last, going = ranked.cutoff(k), 1 - jnp.asarray(stop).astype(ranked.dtype)
+  one = jnp.ones_like(last)
+
+  def unfinished(state: tuple[Array, Array, Array]) -> Array:
+    rank, reached, _ = state
+    return (rank <= last) & (reached > 0)
+
+  def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    rank, reached, found = state
+    return rank + 1, reached * going, found + reached * discount(rank)
+
+  *_, found = lax.while_loop(unfinished, step, (one, one * jnp.ones_like(going), 0 * last))
+  return found * jnp.sum(subtopic_weights)
 
 
 def greedy(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
@@ -39,14 +65,14 @@ def greedy_order(worth: Array, stop: Array, depth: int) -> tuple[Array, Array]:
   """The items at the first `depth` ranks, and at how many of them there is something to gain."""
   column = slots(worth[0])
 
-  def gain(reached, left):
+  def gain(reached: Array, left: Array) -> Array:
     return jnp.where(left, jnp.sum(worth * reached, axis=0), 0)
 
-  def unfinished(state):
+  def unfinished(state: _State) -> Array:
     _, count, _, _, gain = state
     return (count < depth) & jnp.any(gain > 0)
 
-  def choose(state):
+  def choose(state: _State) -> _State:
     item, count, reached, left, gains = state
     best = jnp.argmax(gains).astype(jnp.int32)
     item = jnp.where(column[:depth] == count, best, item)

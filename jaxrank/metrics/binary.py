@@ -173,8 +173,9 @@ def _rbp(
   weights: Array | None,
 ) -> Array:
   q = jnp.asarray(persistence).astype(ranked.dtype)
-  b = ranked.weighted(ranked.relevant(rel), weights)
-  return (1 - q) * ranked.expect(b, discounts.geometric(q), k=k)
+  b = ranked.relevant(rel)
+  w = b if weights is None else ranked.weighted(b, weights)
+  return (1 - q) * ranked.expect(w, discounts.geometric(q), k=k)
 
 
 @describe(

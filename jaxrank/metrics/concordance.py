@@ -22,7 +22,7 @@ def _auc(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   pairs = ranked.count(b) * ranked.count(others)
   lost, lost_others = (ranked.count(x & ~ranked.retrieved) for x in (b, others))
   # Items that are not retrieved tie with each other.
-  wrong = ranked.total(ranked.weighted(b) * ranked.before(others)) + lost * lost_others / 2
+  wrong = ranked.total(jnp.where(b, ranked.before(others), 0)) + lost * lost_others / 2
   return safe_divide(pairs - wrong, pairs)
 
 

@@ -18,7 +18,8 @@ from jaxrank.rankings.exact import Exact
 
 
 def _hits(ranked: Ranked, b: Array, k: Cutoff, weights: Array | None) -> Array:
-  return ranked.expect(ranked.weighted(b, weights), discounts.constant, k=k)
+  w = b if weights is None else ranked.weighted(b, weights)
+  return ranked.expect(w, discounts.constant, k=k)
 
 
 def _precision(

@@ -204,7 +204,7 @@ def aggregate_curve(
   """
   precision, recall, k = _arrays(curve)
 
-  def reduce(values):
+  def reduce(values: Array) -> Array:
     return aggregation.aggregate(values, where=where, how=how)
 
   over_queries = jax.vmap(reduce, in_axes=-1)

@@ -58,7 +58,8 @@ class Metric:
     with checks.named(self.description.name):
       call = Call(self.description, self.description.bind(parameters))
       (found,) = apply_calls([call], scores, labels, where, ranking)
-    return found.value  # type: ignore[no-any-return]
+    value: Array = found.value
+    return value
 
   def __repr__(self) -> str:
     return f"<metric {self.description.name}>"

@@ -5,6 +5,8 @@ cascade on the one ranking: a user interested in a subtopic goes down the list a
 item that covers it.
 """
 
+from typing import Literal
+
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
@@ -14,10 +16,10 @@ from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import ir_measures, ndeval
-from jaxrank._core.parameters import DISCOUNT, SHARE, SUBTOPIC_WEIGHTS, THRESHOLD
+from jaxrank._core.parameters import DISCOUNT, SHARE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff, Discount
-from jaxrank.metrics._cascades import Cascades, even, expected, greedy
+from jaxrank.metrics._cascades import Cascades, even, expected, greedy, perfect
 from jaxrank.rankings.exact import Exact
 
 
@@ -29,8 +31,15 @@ def _alpha_dcg(
   alpha: ArrayLike,
   discount: Discount,
   subtopic_weights: Array | None,
+  normalizer: str,
 ) -> Array:
-  return expected(ranked, _novelty(ranked, rel, alpha, subtopic_weights), discount, k)
+  value = expected(ranked, _novelty(ranked, rel, alpha, subtopic_weights), discount, k)
+  if normalizer == "none":
+    return value
+  covered = ranked.count(ranked.relevant(rel)) > 0
+  weights = jnp.ones_like(covered, ranked.dtype) if subtopic_weights is None else subtopic_weights
+  weights = jnp.where(covered, weights.astype(ranked.dtype), 0)
+  return safe_divide(value, perfect(ranked, weights, alpha, discount, k))
 
 
 @describe(
@@ -39,11 +48,12 @@ def _alpha_dcg(
   alpha=SHARE,
   discount=DISCOUNT,
   subtopic_weights=SUBTOPIC_WEIGHTS,
+  normalizer=one_of("none", "perfect"),
   subtopics=True,
   range=(0.0, float("inf")),
   names=(
-    ir_measures("alpha_DCG", "@10", "alpha rel", rel=1),
-    ndeval("alpha-DCG", rel=1),
+    ir_measures("alpha_DCG", "@10", "alpha rel", rel=1, normalizer="perfect"),
+    ndeval("alpha-DCG", rel=1, normalizer="perfect"),
   ),
 )
 def alpha_dcg(
@@ -56,6 +66,7 @@ def alpha_dcg(
   alpha: ArrayLike = 0.5,
   discount: Discount = discounts.logarithmic,
   subtopic_weights: ArrayLike | None = None,
+  normalizer: Literal["none", "perfect"] = "none",
   ranking: Ranking = Exact(),
 ) -> Array:
   r"""DCG where each subtopic that an item covers gains less the more often it was covered.
@@ -73,6 +84,8 @@ def alpha_dcg(
   Args:
     alpha: How much of the worth of a subtopic an item takes away, in [0, 1]; 0 is the sum of the
       DCG of the subtopics.
+    normalizer: What divides: `"none"`, nothing; `"perfect"`, the value of `k` items that are all
+      relevant to every subtopic that some item covers, as in ndeval from `k=2` on.
 
   Returns:
     `[...]`, at least 0.
@@ -92,6 +105,7 @@ def alpha_dcg(
     alpha=alpha,
     discount=discount,
     subtopic_weights=subtopic_weights,
+    normalizer=normalizer,
   )
 
 

@@ -98,7 +98,7 @@ def _ndcg(
   gain=GAIN,
   discount=DISCOUNT,
   names=(
-    ir_measures("nDCG", "[@10]", reads=_READS),
+    ir_measures("nDCG NDCG", "[@10]", reads=_READS),
     trec_eval("ndcg"),
     trec_eval("ndcg_cut", "_10"),
     ranx("ndcg", reads=_LEVELS),
@@ -217,6 +217,10 @@ def nerr(
 def _gap(ranked: Ranked, *, k: Cutoff, max_label: int, chances: Array | None) -> Array:
   if chances is None:
     chances = jnp.full(max_label, 1 / max_label)
+  if chances.shape != (max_label,):
+    raise ValueError(
+      f"chances must have one number for each grade, shape ({max_label},), got {chances.shape}."
+    )
   total = ideal = jnp.zeros((), ranked.dtype)
   for grade in range(1, max_label + 1):
     b, chance = ranked.relevant(grade), chances[grade - 1].astype(ranked.dtype)
@@ -263,11 +267,6 @@ def gap(
     Robertson, Kanoulas and Yilmaz, `Extending average precision to graded relevance judgments
     <https://doi.org/10.1145/1835449.1835550>`_, 2010.
   """
-  if chances is not None and jnp.shape(chances) != (max_label,):
-    raise ValueError(
-      f"gap: chances must have one number for each grade, shape ({max_label},), got "
-      f"{jnp.shape(chances)}."
-    )
   return apply(
     _gap,
     scores,

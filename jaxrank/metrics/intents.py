@@ -3,34 +3,53 @@
 Labels are `[..., n, s]`, one for each subtopic of the query.
 """
 
-import jax.numpy as jnp  # noqa: F401, of the examples
+from typing import Literal
+
+import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import discounts
+from jaxrank import discounts, gains
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import ir_measures, ndeval
-from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS
+from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS, one_of
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff
-from jaxrank.metrics._cascades import Cascades, even, expected, greedy
+from jaxrank.metrics._cascades import Cascades, even, expected, greedy, perfect
 from jaxrank.rankings.exact import Exact
 
 
 def _err_ia(
-  ranked: Ranked, *, k: Cutoff, max_label: ArrayLike, subtopic_weights: Array | None
+  ranked: Ranked,
+  *,
+  k: Cutoff,
+  max_label: ArrayLike,
+  subtopic_weights: Array | None,
+  normalizer: str,
 ) -> Array:
-  return expected(ranked, _intended(ranked, max_label, subtopic_weights), discounts.reciprocal, k)
+  cascades = _intended(ranked, max_label, subtopic_weights)
+  value = expected(ranked, cascades, discounts.reciprocal, k)
+  if normalizer == "none":
+    return value
+  best = jnp.asarray(max_label).astype(ranked.dtype)
+  stop = gains.stop_probability(best, best)
+  covered = ranked.count(ranked.relevant()) > 0
+  weights = jnp.where(covered, _weights(ranked, subtopic_weights), 0) * stop
+  return safe_divide(value, perfect(ranked, weights, stop, discounts.reciprocal, k))
 
 
 @describe(
   _err_ia,
   max_label=GRADE,
   subtopic_weights=SUBTOPIC_WEIGHTS,
+  normalizer=one_of("none", "perfect"),
   subtopics=True,
-  names=(ir_measures("ERR_IA", "@10", max_label=1), ndeval("ERR-IA", max_label=1)),
+  names=(
+    ir_measures("ERR_IA", "@10", max_label=1, normalizer="perfect"),
+    ndeval("ERR-IA", max_label=1, normalizer="perfect"),
+  ),
 )
 def err_ia(
   scores: ArrayLike,
@@ -40,6 +59,7 @@ def err_ia(
   k: Cutoff = None,
   max_label: ArrayLike,
   subtopic_weights: ArrayLike | None = None,
+  normalizer: Literal["none", "perfect"] = "none",
   ranking: Ranking = Exact(),
 ) -> Array:
   r"""Intent-aware expected reciprocal rank: the mean of `err` over the subtopics.
@@ -56,9 +76,11 @@ def err_ia(
   Args:
     subtopic_weights: `[s]` or `[..., s]`, the probability `P` of each subtopic; None is the
       same for each that some item covers.
+    normalizer: What divides: `"none"`, nothing; `"perfect"`, the value of `k` items that all have
+      the best grade for every subtopic that some item covers, as in ndeval from `k=2` on.
 
   Returns:
-    `[...]`, in [0, 1).
+    `[...]`, in [0, 1].
 
   References:
     Chapelle et al., `Intent-based diversification of web search results
@@ -73,6 +95,7 @@ def err_ia(
     k=k,
     max_label=max_label,
     subtopic_weights=subtopic_weights,
+    normalizer=normalizer,
   )
 
 
@@ -137,6 +160,10 @@ def nerr_ia(
 def _intended(ranked: Ranked, max_label: ArrayLike, subtopic_weights: Array | None) -> Cascades:
   """An item is worth its probability to satisfy the users with the intent."""
   stop = ranked.stop_probability(max_label)
+  return stop * _weights(ranked, subtopic_weights)[None], stop
+
+
+def _weights(ranked: Ranked, subtopic_weights: Array | None) -> Array:
   if subtopic_weights is None:
-    subtopic_weights = even(ranked, ranked.relevant())
-  return stop * subtopic_weights.astype(ranked.dtype)[None], stop
+    return even(ranked, ranked.relevant())
+  return subtopic_weights.astype(ranked.dtype)

@@ -5,8 +5,13 @@ metrics take arrays `[queries, length]` and a mask. The functions here go from o
 the host, in numpy: shapes depend on the data, so this is work for before `jit`.
 """
 
-from jaxrank.padding.feeding import batches as batches
-from jaxrank.padding.padding import Batch as Batch
-from jaxrank.padding.padding import pad as pad
-from jaxrank.padding.padding import pad_buckets as pad_buckets
-from jaxrank.padding.padding import unpad as unpad
+from jaxrank.padding.feeding import batches
+from jaxrank.padding.padding import Batch, pad, pad_buckets, unpad
+
+__all__ = [
+  "Batch",
+  "batches",
+  "pad",
+  "pad_buckets",
+  "unpad",
+]

@@ -12,6 +12,7 @@ from jaxrank._core import checks, sorting, ties
 from jaxrank._core.ranked import Pairs, Ranked, Ranking, at_ranks, by_column, memoised, within
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Discount, pytree
+from jaxrank._core.x64 import enable_x64
 
 Ties = Literal["average", "stable", "optimistic", "pessimistic", "random"]
 
@@ -177,7 +178,10 @@ class ExactQuery(Ranked):
   ) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
     if stop.ndim > 1:
-      one = lambda stop, worth: self.cascade(stop, discount, k=k, worth=worth)  # noqa: E731
+
+      def one(stop: Array, worth: Array) -> Array:
+        return self.cascade(stop, discount, k=k, worth=worth)
+
       return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     return at_ranks(self.stops(stop) if worth is None else self._met(worth, stop), discount, k)
 
@@ -202,7 +206,7 @@ class ExactQuery(Ranked):
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E discount(r)` of the first relevant item, if `r <= k`. Counts, and does not sort."""
 
-    def value(rank):
+    def value(rank: Array) -> Array:
       inside = rank <= jnp.asarray(self.n if k is None else k).astype(rank.dtype)
       return jnp.where(inside, discount(rank.astype(self.dtype)), 0)
 
@@ -235,13 +239,20 @@ class ExactQuery(Ranked):
   def before(self, w: Array) -> Array:
     """The weight ahead of each item, `[n]`: that above its tie and half of the rest of its tie.
 
-    Tied items count half under every rule for ties.
+    Tied items count half under every rule for ties. Items that are not retrieved tie with each
+    other here, behind all that are.
     """
-    w = jnp.where(self.retrieved, w.astype(self.dtype), 0)
-    start, end = self.tie
-    size = (end - start + 1).astype(self.dtype)
-    above = take(jnp.cumsum(w) - w, start) + (ties.mean(w, start, end) * size - w) / 2
-    return jnp.where(self.retrieved, above, jnp.where(self.where, self.total(w), 0))
+    start, end = ties.layout(self.keys, sorting.MASKED)
+    if w.dtype == jnp.bool_:
+      # Whole numbers, so that differences of their sums are exact.
+      inside = (w & self.retrieved).astype(jnp.int32)
+      count = jnp.concatenate([jnp.zeros_like(inside[:1]), jnp.cumsum(inside, dtype=jnp.int32)])
+      above = (take(count, start) + take(count, end + 1) - inside).astype(self.dtype) / 2
+    else:
+      w = jnp.where(self.retrieved, w.astype(self.dtype), 0)
+      size = (end - start + 1).astype(self.dtype)
+      above = take(jnp.cumsum(w) - w, start) + (ties.mean(w, start, end) * size - w) / 2
+    return jnp.where(self.where, above, 0)
 
   def cumulative(self, w: Array) -> Array:
     """The expected weight at the ranks 1 to `r`, `[n]`."""
@@ -259,7 +270,7 @@ class ExactQuery(Ranked):
     joint = jnp.concatenate([jnp.zeros_like(start[:1]), -jnp.cumsum(changed, dtype=jnp.int32)])
     joint = jnp.where(self.where, joint, sorting.MASKED)
     tied_scores, tied_labels, tied_both = map(_tied_pairs, (self.keys, labels, joint))
-    with jax.enable_x64(True):
+    with enable_x64():
       n = jnp.sum(self.where.astype(jnp.int64))
       both = (n * (n - 1) - tied_scores - tied_labels + tied_both) // 2
       counts = Pairs(
@@ -274,7 +285,7 @@ class ExactQuery(Ranked):
 def _tied_pairs(key: Array) -> Array:
   """The number of ordered pairs of valid items that tie by sorted keys, int64."""
   start, end = ties.layout(key, sorting.MASKED)
-  with jax.enable_x64(True):
+  with enable_x64():
     return jnp.sum((end - start).astype(jnp.int64))
 
 

@@ -149,7 +149,10 @@ class KernelQuery(SmoothQuery):
   ) -> Array:
     """`sum_i worth_i discount(r_i)`, or of `stop`, times the chance to pass all ahead of `i`."""
     if stop.ndim > 1:
-      one = lambda stop, worth: self.cascade(stop, discount, k=k, worth=worth)  # noqa: E731
+
+      def one(stop: Array, worth: Array) -> Array:
+        return self.cascade(stop, discount, k=k, worth=worth)
+
       return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     stop = self._weight(stop)
     worth = stop if worth is None else self._weight(worth)

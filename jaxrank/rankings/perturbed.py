@@ -109,7 +109,10 @@ class NoiseQuery(SmoothQuery):
   ) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
     if stop.ndim > 1:
-      one = lambda stop, worth: self.cascade(stop, discount, k=k, worth=worth)  # noqa: E731
+
+      def one(stop: Array, worth: Array) -> Array:
+        return self.cascade(stop, discount, k=k, worth=worth)
+
       return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     return self._expect(stop if worth is None else worth, self._weight(stop), discount, k)
 

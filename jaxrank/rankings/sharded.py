@@ -5,6 +5,7 @@ candidates, no score is gathered, and results are the same on every device.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -46,21 +47,23 @@ class ShardedQuery(ExactQuery):
 
   def total(self, x: Array, dtype: Any = None) -> Array:
     """The sum over all items."""
-    return lax.psum(super().total(x, dtype), self.axis)
+    total: Array = lax.psum(super().total(x, dtype), self.axis)
+    return total
 
   def largest(self, x: Array) -> Array:
     """The maximum over all items."""
-    return lax.pmax(super().largest(x), self.axis)
+    largest: Array = lax.pmax(super().largest(x), self.axis)
+    return largest
 
   @property
   @memoised
-  def selected(self) -> Any:
+  def _pick(self) -> Callable[[Array], Array]:
     """Picks the items at the first ranks."""
     values = sorting.top_values(self.scores, self.keys)
     return sorting.top_over(self.axis, values, self.ranks)
 
   def _ranked(self, w: Array) -> Array:
-    return self.selected(w)  # type: ignore[no-any-return]
+    return self._pick(w)
 
   def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
     """The gains in their best order, for a static `k`."""
@@ -125,7 +128,8 @@ class Sharded(Ranking):
 
   def anywhere(self, which: Array) -> Array:
     """Whether an item of one query is chosen, on any device."""
-    return lax.psum(jnp.any(which).astype(jnp.int32), self.axis_name) > 0
+    count: Array = lax.psum(jnp.any(which).astype(jnp.int32), self.axis_name)
+    return count > 0
 
 
 def check_dtype(scores: Array) -> None:

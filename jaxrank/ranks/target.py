@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks
 from jaxrank._core.types import pytree
+from jaxrank._core.x64 import enable_x64
 
 
 @pytree("optimistic", "pessimistic", "candidates")
@@ -81,7 +82,7 @@ def from_scores(
     ValueError: if shapes do not go together.
   """
   wide = isinstance(scores, np.ndarray) and scores.dtype.itemsize == 8
-  with jax.enable_x64(True) if wide else contextlib.nullcontext():
+  with enable_x64() if wide else contextlib.nullcontext():
     ranks: TargetRanks = _from_scores(*checked_tasks("ranks.from_scores", scores, targets, where))
   return ranks
 

@@ -1,4 +1,9 @@
 """Measures over many batches, devices and processes: an `Evaluator` and its `State`."""
 
-from jaxrank.streaming.evaluator import Evaluator as Evaluator
-from jaxrank.streaming.summary import State as State
+from jaxrank.streaming.evaluator import Evaluator
+from jaxrank.streaming.summary import State
+
+__all__ = [
+  "Evaluator",
+  "State",
+]

@@ -83,11 +83,11 @@ def group(groups: Any, expected: int | None, like: Array) -> Array:
     raise ValueError(f"Evaluator has groups={expected} and update got {got}; give both or none.")
   if groups is None:
     return jnp.zeros_like(like, jnp.int32)
-  groups = checks.array("groups", groups)
-  if not jnp.issubdtype(groups.dtype, jnp.integer):
-    raise TypeError(f"groups must be integers from 0, one a query; got {groups.dtype}.")
-  checks.same_shape("groups", groups, "the queries", like)
-  return groups.astype(jnp.int32)
+  numbers = checks.array("groups", groups)
+  if not jnp.issubdtype(numbers.dtype, jnp.integer):
+    raise TypeError(f"groups must be integers from 0, one a query; got {numbers.dtype}.")
+  checks.same_shape("groups", numbers, "the queries", like)
+  return numbers.astype(jnp.int32)
 
 
 def tally(queries: Queries, groups: int | None) -> tuple[Array, Array, Array, Moments]:

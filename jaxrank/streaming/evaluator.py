@@ -5,7 +5,6 @@ import functools
 import warnings
 from typing import Literal, get_args
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -15,7 +14,8 @@ from jaxrank._core import checks
 from jaxrank._core.batching import over_queries
 from jaxrank._core.ranked import Ranking
 from jaxrank.measures import Measure, parse
-from jaxrank.measures.evaluation import Measures, evaluate_calls
+from jaxrank.measures.evaluation import evaluate_calls
+from jaxrank.measures.measure import Measures
 from jaxrank.rankings.exact import Exact
 from jaxrank.streaming import batch, moments, reservoir, summary
 from jaxrank.streaming.summary import State
@@ -71,7 +71,7 @@ class Evaluator:
   reservoir: int | None = None
   ranking: Ranking = Exact()
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     if not self._measures:
       raise ValueError("Evaluator needs at least one measure, such as 'nDCG@10'; got none.")
     checks.choice("empty", self.empty, get_args(Empty))
@@ -158,13 +158,14 @@ class Evaluator:
         self._measures, scores, labels, where, self.ranking, with_found=True
       )
       values = jnp.stack([x.value for x in evaluated], -1)
-      found = jnp.stack([x.found for x in evaluated], -1)
+      found = jnp.stack([x.found for x in evaluated if x.found is not None], -1)
       mask = checks.mask(where, checks.array("scores", scores))
       live = over_queries(self.ranking.anywhere, mask.ndim - 1)(mask)
       weight = batch.weight(query_weights, live.astype(values.dtype))
       group = batch.group(groups, self.groups, live)
     rules = batch.Rules(self.empty, self.groups)
-    return _update(rules, state, values, found, live, weight, group)
+    updated: State = summary.update(rules, state, values, found, live, weight, group)
+    return updated
 
   def merge(self, a: State, b: State) -> State:
     """The state of the queries of both.
@@ -181,7 +182,8 @@ class Evaluator:
     """
     self._check_own(a)
     self._check_own(b)
-    return summary.merge(a, b)
+    merged: State = summary.merge(a, b)
+    return merged
 
   def all_reduce(self, state: State, axis_name: str | tuple[str, ...]) -> State:
     """The state of the queries of all devices, inside `shard_map`.
@@ -342,12 +344,3 @@ class Evaluator:
 
   def _check_own(self, state: State, *, or_of_a_group: bool = False) -> None:
     summary.check_like(state, self.names, self.groups, self.reservoir, or_of_a_group)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _update(rules: batch.Rules, state: State, *arrays: Array) -> State:
-  queries = batch.queries(rules, *arrays)
-  counts = State(state.names, *batch.tally(queries, rules.groups), None)
-  merged = summary.merge(dataclasses.replace(state, reservoir=None), counts)
-  sample = None if state.reservoir is None else reservoir.add(state.reservoir, queries)
-  return dataclasses.replace(merged, reservoir=sample)

@@ -50,7 +50,8 @@ def of(values: Array, weights: Array) -> Moments:
   rest = safe_divide(total(values - mean), weight)
   spread = total(jnp.square(values - mean)) - weight * jnp.square(rest)
   out = Moments(_pair(weight), _pair(square), _pair(mean, rest), _pair(spread))
-  return jax.tree.map(lambda x: x.reshape(x.shape[-1]), out)
+  flat: Moments = jax.tree.map(lambda x: x.reshape(x.shape[-1]), out)
+  return flat
 
 
 def merge(a: Moments, b: Moments) -> Moments:
@@ -70,7 +71,10 @@ def merge(a: Moments, b: Moments) -> Moments:
 
 def over(axis: str | tuple[str, ...], x: Moments) -> Moments:
   """The moments of the streams of all devices along a mesh axis."""
-  total = lambda x: Pair(*_two_sum(*lax.psum((x.high, x.low), axis)))  # noqa: E731
+
+  def total(x: Pair) -> Pair:
+    return Pair(*_two_sum(*lax.psum((x.high, x.low), axis)))
+
   weight = total(x.weight)
   mean = safe_divide(lax.psum(x.weight.high * x.mean.high, axis), weight.high)
   gap = (x.mean.high - mean) + x.mean.low
@@ -82,10 +86,11 @@ def over(axis: str | tuple[str, ...], x: Moments) -> Moments:
 
 def zeros(shape: tuple[int, ...]) -> Moments:
   """The moments of nothing."""
-  return jax.tree.map(lambda _: jnp.zeros(shape, jnp.float32), _LIKE)
 
+  def nothing() -> Pair:
+    return Pair(jnp.zeros(shape, jnp.float32), jnp.zeros(shape, jnp.float32))
 
-_LIKE = Moments(*(Pair(0, 0) for _ in Moments._fields))  # type: ignore[arg-type]
+  return Moments(nothing(), nothing(), nothing(), nothing())
 
 
 def _pair(x: Array, rest: Array | None = None) -> Pair:

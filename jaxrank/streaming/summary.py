@@ -1,6 +1,7 @@
 """The state of an evaluation, and its means and errors on the host, in float64."""
 
 import dataclasses
+import functools
 import statistics
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from jax import Array, lax
 
 from jaxrank._core import checks
 from jaxrank._core.types import pytree
-from jaxrank.streaming import moments, reservoir
+from jaxrank.streaming import batch, moments, reservoir
 from jaxrank.streaming.moments import Moments
 from jaxrank.streaming.reservoir import Reservoir
 
@@ -62,6 +63,16 @@ class Summary(NamedTuple):
   error: np.ndarray
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def update(rules: batch.Rules, state: State, *arrays: Array) -> State:
+  """The state of its queries and those of a batch; arrays as `batch.queries` takes them."""
+  queries = batch.queries(rules, *arrays)
+  counts = State(state.names, *batch.tally(queries, rules.groups), None)
+  merged: State = merge(dataclasses.replace(state, reservoir=None), counts)
+  sample = None if state.reservoir is None else reservoir.add(state.reservoir, queries)
+  return dataclasses.replace(merged, reservoir=sample)
+
+
 def summarize(state: State) -> Summary:
   """The mean, the variance and the standard error of the mean; 0, NaN and NaN of no query."""
   _check(state)
@@ -88,7 +99,7 @@ def quantiles(state: State, q: float) -> np.ndarray:
 
 def of_group(state: State, group: int) -> State:
   """The state of one group, which has no group axis."""
-  part = jax.tree.map(lambda x: host(x)[group], dataclasses.replace(state, reservoir=None))
+  part: State = jax.tree.map(lambda x: host(x)[group], dataclasses.replace(state, reservoir=None))
   sample = state.reservoir
   if sample is not None:
     own = host(sample.group) == group
@@ -167,4 +178,5 @@ def host(x: Array) -> np.ndarray:
 
 
 def _divided(x: np.ndarray, y: np.ndarray, otherwise: float = np.nan) -> np.ndarray:
-  return np.divide(x, y, out=np.full_like(x, otherwise), where=y > 0)
+  quotient: np.ndarray = np.divide(x, y, out=np.full_like(x, otherwise), where=y > 0)
+  return quotient

@@ -250,12 +250,12 @@ def _xe_ndcg(scores: Array, labels: Array, where: Array, key: Array) -> Array:
 
 
 LOSSES: dict[str, Loss] = {
-  "lambda_rank": _plain(losses.lambda_rank),
+  "lambda_rank": _plain(losses.lambda_rank, gain=gains.exponential),
   "lambda_rank, metric=err": _plain(losses.lambda_rank, metric=jr.err, max_label=4),
   "lambda_rank, metric=average_precision": _plain(losses.lambda_rank, metric=jr.average_precision),
-  "lambda_ndcg, k=10": _plain(losses.lambda_ndcg, k=10),
-  "lambda_ndcg, ndcg2": _plain(losses.lambda_ndcg, scheme="ndcg2"),
-  "lambda_ndcg, ndcg2++": _plain(losses.lambda_ndcg, scheme="ndcg2++"),
+  "lambda_ndcg, k=10": _plain(losses.lambda_ndcg, k=10, gain=gains.exponential),
+  "lambda_ndcg, ndcg2": _plain(losses.lambda_ndcg, scheme="ndcg2", gain=gains.exponential),
+  "lambda_ndcg, ndcg2++": _plain(losses.lambda_ndcg, scheme="ndcg2++", gain=gains.exponential),
   "pairwise_logistic": _plain(losses.pairwise_logistic),
   "pairwise_hinge": _plain(losses.pairwise_hinge),
   "pairwise_soft_zero_one": _plain(losses.pairwise_soft_zero_one),

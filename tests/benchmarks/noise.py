@@ -60,7 +60,8 @@ def _error(slope: Array, exact: Array) -> float:
 
 
 def _loss(scores: Array, labels: Array) -> Array:
-  return 1 - jnp.mean(jr.ndcg(scores, labels, ranking=jr.Gumbel(1.0)))
+  ranking = jr.Gumbel(1.0)
+  return 1 - jnp.mean(jr.ndcg(scores, labels, gain=jr.gains.exponential, ranking=ranking))
 
 
 def _sampled(scores: Array, labels: Array, key: Array) -> tuple[Array, Array]:

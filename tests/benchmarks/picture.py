@@ -25,7 +25,8 @@ def main() -> None:
 
   def curve(ranking):
     def value(x):
-      return jr.ndcg(SCORES.at[0].set(x), LABELS, ranking=ranking)
+      scores = SCORES.at[0].set(x)
+      return jr.ndcg(scores, LABELS, gain=jr.gains.exponential, ranking=ranking)
 
     return jax.vmap(value)(moved)
 

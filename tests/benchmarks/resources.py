@@ -36,8 +36,18 @@ def memory() -> Section:
   return Section("Temporary memory", _MEMORY_NOTES, rows)
 
 
+def _metric(name: str) -> Callable[..., Array]:
+  """A metric with the parameters that it needs, and the gain of the older figures."""
+  own: dict[str, object] = {}
+  if name in ("dcg", "ndcg"):
+    own = {"gain": jr.gains.exponential}
+  if name in ("err", "nerr"):
+    own = {"max_label": 4}
+  return functools.partial(getattr(jr, name), **own)
+
+
 def _variants(name: str) -> dict[str, Callable[..., object]]:
-  metric = getattr(jr, name)
+  metric = _metric(name)
   return {"": metric} | ({", k=10": functools.partial(metric, k=10)} if name in _CUT else {})
 
 
@@ -53,7 +63,7 @@ def _largest(name: str, variants: dict[str, Callable[..., object]]) -> Row:
 
 def _gradient(name: str) -> Row:
   def loss(scores: Array, labels: Array) -> Array:
-    return 1 - jnp.mean(getattr(jr, name)(scores, labels, ranking=jr.Laplace(0.1)))
+    return 1 - jnp.mean(_metric(name)(scores, labels, ranking=jr.Laplace(0.1)))
 
   short, long = (
     planned_bytes(jax.value_and_grad(loss), *2 * (jax.ShapeDtypeStruct((8, n), jnp.float32),)) / n

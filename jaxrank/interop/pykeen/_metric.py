@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-import jax
 import numpy as np
 
 from jaxrank._core import checks
+from jaxrank._core.x64 import enable_x64
 from jaxrank.interop._lists import numbers, roof
 from jaxrank.ranks import RankMetric, inverse_harmonic_mean_rank
 
@@ -137,7 +137,7 @@ class RankBasedMetric:
     """The values of many lists of the same tasks, `[..., n]` to `[...]`."""
     length = ranks.shape[-1]
     candidates, weights = _tasks(num_candidates, weights, length)
-    with jax.enable_x64(True):
+    with enable_x64():
       ranks = padded(ranks, length, 1)
       candidates = np.broadcast_to(candidates, ranks.shape)
       return np.asarray(self.native(ranks, weights, candidates=candidates))
@@ -239,7 +239,7 @@ class RankBasedMetric:
       checks.count("num_samples", num_samples, 1 if moment == "expected" else 2)
       return estimate(num_candidates=candidates, num_samples=num_samples, weights=weights, **kwargs)
     closed_form = self.native.expected if moment == "expected" else self.native.variance
-    with jax.enable_x64(True):
+    with enable_x64():
       return np.asarray(closed_form(*_tasks(candidates, weights, candidates.size))).item()
 
 
@@ -344,6 +344,6 @@ def generalized_harmonic_numbers(n: int, p: float = -1.0) -> np.ndarray:
 
 def harmonic_variances(n: int) -> np.ndarray:
   """The variance of `1 / r` for a rank `r` uniform on 1 to `m`, for all `m` from 1 to `n`."""
-  with jax.enable_x64(True):
+  with enable_x64():
     lists = np.arange(1, n + 1)[:, None]
     return np.asarray(inverse_harmonic_mean_rank.variance(lists))

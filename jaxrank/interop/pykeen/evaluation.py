@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from jaxrank._core import checks
+from jaxrank._core.x64 import enable_x64
 from jaxrank.interop._lists import numbers
 from jaxrank.interop.pykeen._metric import (
   RANK_TYPES,
@@ -129,7 +129,7 @@ class RankBasedEvaluator:
     """The values of all metrics, for each side and both, and for each type of rank."""
     sides = self._sides()
     names = (*sides, "both")
-    with jax.enable_x64(True):
+    with enable_x64():
       given = {name: side.for_by_side() for name, side in sides.items()}
       values = by_side(names, RANK_TYPES, [metric.native for metric in self.metrics], given)
     if self.clear_on_finalize:
@@ -197,7 +197,7 @@ def _resampled(
   for start in range(0, n_boot, block):
     seeds = range(seed + start, seed + start + block)
     rows = np.stack([np.random.default_rng(x).integers(n, size=n) for x in seeds])
-    with jax.enable_x64(True):
+    with enable_x64():
       given = {"both": side.take(rows).for_by_side()}
       values = by_side(("both",), RANK_TYPES, [metric.native for metric in metrics], given)
     parts.append([np.asarray(value)[:, 0] for value in values])

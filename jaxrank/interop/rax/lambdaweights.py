@@ -1,4 +1,7 @@
-"""Weights of pairs `[..., n * n]` for `lambdaweight_fn`: what a pair matters to a metric."""
+"""Weights of pairs `[..., n * n]` for `lambdaweight_fn`: what a pair matters to a metric.
+
+A list without items has no pairs, and its weights are an empty array.
+"""
 
 from collections.abc import Callable
 
@@ -37,7 +40,7 @@ def labeldiff_lambdaweight(
   [0. 1. 1. 1. 0. 0. 1. 0. 0.]
   """
   del weights
-  lists = Lists.of(scores, labels, where, segments)
+  lists = Lists.of(scores, labels, where, segments, may_be_empty=True)
   return _within(lists, _differences(lists.labels.astype(lists.dtype)))
 
 
@@ -63,7 +66,7 @@ def dcg_lambdaweight(
   0.39279
   """
   topn = checks.cutoff(topn, "topn")
-  lists = Lists.of(scores, labels, where, segments)
+  lists = Lists.of(scores, labels, where, segments, may_be_empty=True)
   rank = ranks(lists.scores, where=lists.where, segments=lists.segments)
   discount = discount_fn(rank).astype(lists.dtype)
   if topn is not None:
@@ -95,7 +98,7 @@ def dcg2_lambdaweight(
   1.10721
   """
   topn = checks.cutoff(topn, "topn")
-  lists = Lists.of(scores, labels, where, segments)
+  lists = Lists.of(scores, labels, where, segments, may_be_empty=True)
   rank = ranks(lists.scores, where=lists.where, segments=lists.segments)
   apart = jnp.abs(compute_pairs(rank, jnp.subtract))
   step = jnp.maximum(apart, 1)

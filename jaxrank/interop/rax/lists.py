@@ -137,10 +137,12 @@ class Lists:
     labels: ArrayLike,
     where: ArrayLike | None,
     segments: ArrayLike | None = None,
+    *,
+    may_be_empty: bool = False,
   ) -> "Lists":
     """Checks and prepares what the caller gave."""
     scores, labels = checks.array("scores", scores), checks.array("labels", labels)
-    if scores.ndim == 0 or scores.shape[-1] == 0:
+    if scores.ndim == 0 or (scores.shape[-1] == 0 and not may_be_empty):
       raise ValueError(
         f"scores must have shape [..., list_size] with an item at least, got {scores.shape}; "
         "pad empty lists and mask the padding by `where`."

@@ -1,7 +1,7 @@
 """The definition of each retrieval metric, and the way from flat rows to values."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -50,7 +50,7 @@ def _cut(metric: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
 
 
 def _precision(scores: Any, labels: Any, *, where: Any, k: int | None, adaptive_k: bool) -> Any:
-  divisor = "retrieved" if adaptive_k else "k"
+  divisor: Literal["k", "retrieved"] = "retrieved" if adaptive_k else "k"
   return metrics.precision(scores, labels, where=where, k=k, divisor=divisor)
 
 

@@ -1,0 +1,50 @@
+"""Settings that compiled programs depend on, beside their arguments.
+
+A program depends on nothing else: one that is compiled here for another device is the program of
+that device.
+
+`items_per_block`, by default `2 ** 18`: on CPU, exact metrics of larger batches run on blocks of
+queries with about so many items in all, whose temporaries stay in the caches. None does not split,
+for batches that CPU devices share under a mesh with automatic axes. Other devices never split.
+"""
+
+import dataclasses
+
+from jaxrank._core import checks
+
+__all__ = ["items_per_block", "update"]
+
+
+@dataclasses.dataclass
+class _Settings:
+  # Enough to keep two to eight cores busy, few enough for the temporaries of a sort to stay in
+  # their caches.
+  items_per_block: int | None = 1 << 18
+
+
+_settings = _Settings()
+
+
+def update(*, items_per_block: int | None) -> None:
+  """Changes the settings, of programs that are compiled from here on.
+
+  >>> update(items_per_block=2**20)
+  >>> print(items_per_block())
+  1048576
+  >>> update(items_per_block=2**18)
+
+  Args:
+    items_per_block: The number of items in a block of queries; None does not split.
+
+  Raises:
+    TypeError: if it is no int.
+    ValueError: if it is not positive.
+  """
+  if items_per_block is not None:
+    items_per_block = checks.count("config.update: items_per_block", items_per_block)
+  _settings.items_per_block = items_per_block
+
+
+def items_per_block() -> int | None:
+  """The number of items in a block of queries on CPU; None does not split."""
+  return _settings.items_per_block

@@ -1,0 +1,44 @@
+"""The plain names of LlamaIndex's retrieval metrics, as measures of jaxrank."""
+
+from collections.abc import Iterable
+
+from jaxrank import metrics
+from jaxrank.interop import _lists
+from jaxrank.measures import Measure
+
+__all__ = ["resolve_metrics"]
+
+_MEASURES = {
+  "hit_rate": Measure(metrics.hit_rate, name="hit_rate", rel=1),
+  "mrr": Measure(metrics.reciprocal_rank, name="mrr", rel=1),
+  "precision": Measure(metrics.precision, name="precision", rel=1, divisor="retrieved"),
+  "recall": Measure(metrics.recall, name="recall", rel=1),
+  "ap": Measure(metrics.average_precision, name="ap", rel=1),
+  "ndcg": Measure(metrics.ndcg, name="ndcg"),
+}
+
+
+def resolve_metrics(names: str | Iterable[str]) -> tuple[Measure, ...]:
+  """Measures from the plain names of LlamaIndex, such as `mrr` and `hit_rate`.
+
+  >>> print(*resolve_metrics(["mrr", "hit_rate"]))
+  mrr hit_rate
+
+  Args:
+    names: One name each, of `hit_rate`, `mrr`, `precision`, `recall`, `ap` and `ndcg`.
+
+  Returns:
+    Measures in order.
+
+  Raises:
+    ValueError: for an unknown name.
+    TypeError: for what is no names at all.
+  """
+  names = [names] if isinstance(names, str) else list(_lists.items("names", names))
+  for name in names:
+    if name not in _MEASURES:
+      raise ValueError(
+        f"resolve_metrics: names must be of {', '.join(_MEASURES)}, got {name!r}; jaxrank.parse "
+        "reads other names."
+      )
+  return tuple(_MEASURES[name] for name in dict.fromkeys(names))

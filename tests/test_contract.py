@@ -1,0 +1,294 @@
+"""What holds for every described metric, and what a metric of a user's has to be."""
+
+import functools
+import inspect
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import Array
+
+import jaxrank as jr
+from jaxrank._core import description
+from jaxrank._core.description import RESERVED, describe
+from jaxrank._core.parameters import SHARE
+from jaxrank._core.recorder import depth_of
+from jaxrank.metrics import described
+
+METRICS = {about.name: (metric, about) for metric, about in described()}
+every = pytest.mark.parametrize("name", METRICS)
+
+SCORES = np.float32([[0.1, 0.9, 0.5, 0.3], [2.0, 1.0, 1.0, -np.inf]])
+LABELS = np.float32([[1, 0, 2, 0], [0, 1, 0, 3]])
+WEIGHTS = np.float32([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
+RANKINGS = (
+  jr.Exact(),
+  jr.Exact("optimistic"),
+  jr.Laplace(0.5),
+  jr.Logistic(0.5),
+  jr.Gumbel(0.5),
+  jr.Gaussian(0.5),
+)
+
+
+@every
+def test_the_kernel_has_the_name_and_the_parameters_of_the_function(name):
+  metric, about = METRICS[name]
+  assert (metric.__name__, about.kernel.__name__) == (name, f"_{name}")
+  assert about.kernel.__module__ == metric.__module__
+  public = inspect.signature(metric).parameters
+  ranked, *own = inspect.signature(about.kernel).parameters.values()
+  assert ranked.name == "ranked"
+  assert [p.name for p in own] == [p for p in public if p not in RESERVED]
+  assert {p.kind for p in own} <= {inspect.Parameter.KEYWORD_ONLY}
+  assert about is description.of_kernel(about.kernel) is description.of_metric(metric)
+
+
+@every
+def test_the_signature_says_every_type(name):
+  metric, about = METRICS[name]
+  signature = inspect.signature(metric)
+  assert signature.return_annotation is Array
+  scores, labels, *others = signature.parameters.values()
+  assert (scores.name, labels.name) == ("scores", "labels")
+  assert {p.kind for p in others} == {inspect.Parameter.KEYWORD_ONLY}
+  assert {"where", "ranking"} < {*signature.parameters}
+  for parameter in signature.parameters.values():
+    assert parameter.annotation is not parameter.empty, parameter.name
+  for given in about.parameters:
+    assert given in signature.parameters
+
+
+@every
+def test_a_metric_pickles_as_itself(name):
+  metric, _ = METRICS[name]
+  assert getattr(jr, name) is getattr(jr.metrics, name) is metric
+  assert pickle.loads(pickle.dumps(metric)) is metric
+
+
+@every
+def test_mistakes_name_the_function(name):
+  metric, about = METRICS[name]
+  labels = LABELS[..., None] if about.subtopics else LABELS
+  own = {p: 2 for p in ("max_label",) if p in about.signature.parameters}
+  with pytest.raises(ValueError, match=rf"^{name}: .*\(2, 4\).*\(2, 3"):
+    metric(SCORES, labels[:, 1:], **own)
+  with pytest.raises(TypeError, match=rf"^{name}: where"):
+    metric(SCORES, labels, where=np.ones_like(SCORES), **own)
+  with pytest.raises(TypeError, match=rf"^{name}: ranking must be a jaxrank.Ranking"):
+    metric(SCORES, labels, ranking="exact", **own)
+  for parameter in ("name", "topn"):
+    with pytest.raises(TypeError, match=rf"{name}.*{parameter}"):
+      metric(SCORES, labels, **own, **{parameter: 3})
+
+
+@every
+def test_the_range_holds_what_the_metric_gives(name):
+  metric, about = METRICS[name]
+  low, high = about.range
+  labels = LABELS[..., None] if about.subtopics else LABELS
+  own = {p: 3 for p in ("max_label",) if p in about.signature.parameters}
+  value = metric(SCORES, labels, **own)
+  assert value.shape == (2,)
+  assert np.all((low <= value) & (value <= high))
+
+
+DEPTHS = [
+  (jr.ndcg, {"k": 10}, 10),
+  (jr.ndcg, {}, None),
+  (jr.ndcg, {"k": 10, "weights": WEIGHTS[0]}, 10),
+  (jr.dcg, {"k": 2}, 2),
+  (jr.precision, {"k": 3}, 3),
+  (jr.precision, {"k": 3, "divisor": "retrieved"}, 3),
+  (jr.judged, {"k": 2}, 2),
+  (jr.rbp, {"k": 5}, 5),
+  (jr.average_precision, {"k": 7}, 7),
+  (jr.average_precision, {"k": 7, "normalizer": "retrieved"}, 7),
+  (jr.gap, {"k": 4, "max_label": 2}, 4),
+  (jr.gap, {"max_label": 2}, None),
+  (jr.hit_rate, {}, 0),
+  (jr.hit_rate, {"k": 5}, 0),
+  (jr.err, {"k": 10, "max_label": 4}, None),
+  (jr.nerr, {"k": 10, "max_label": 4}, None),
+  (jr.r_precision, {}, None),
+  (jr.bpref, {}, None),
+  (jr.auc, {}, None),
+  (jr.kendall_tau, {}, None),
+  (jr.spearman, {}, None),
+  (jr.interpolated_precision, {}, None),
+  (jr.alpha_ndcg, {"k": 5}, None),
+  (jr.nrbp, {}, None),
+]
+
+
+@pytest.mark.parametrize(
+  ("metric", "own", "expected"),
+  DEPTHS,
+  ids=[f"{metric.__name__}-{'-'.join(own)}" for metric, own, _ in DEPTHS],
+)
+def test_the_depth_follows_from_the_questions(metric, own, expected):
+  assert depth(metric, own) == expected
+
+
+def depth(metric, own):
+  """How deep a metric with some parameters looks into a query."""
+  about = description.of_metric(metric)
+  kernel = functools.partial(about.kernel, **about.bind(own))
+  labels = LABELS[0][:, None] if about.subtopics else LABELS[0]
+  lists = jnp.asarray(SCORES[0]), jnp.asarray(labels), jnp.ones(4, bool)
+  return depth_of(kernel, *lists)
+
+
+@pytest.mark.parametrize(("metric", "expected"), [(jr.ndcg, None), (jr.reciprocal_rank, 0)])
+def test_the_depth_at_a_traced_cutoff(metric, expected):
+  found = []
+  jax.eval_shape(lambda k: found.append(depth(metric, {"k": k})), np.int32(3))
+  assert found == [expected]
+
+
+def test_what_a_kernel_reads_itself_is_stated():
+  def kernel(ranked):
+    return ranked.total(jnp.where(ranked.where, ranked.keys, 0)).astype(ranked.dtype)
+
+  assert jr.metric(kernel, depth="all").description.depth == "all"
+  with pytest.raises(ValueError, match="depth.*'some'"):
+    jr.metric(kernel, depth="some")
+  with pytest.raises(ValueError, match="seeks.*'gold'"):
+    jr.metric(kernel, seeks="gold")
+
+
+@pytest.mark.parametrize(
+  "kernel",
+  [
+    lambda ranked, *, scores=None: 0,
+    lambda ranked, *, labels=None: 0,
+    lambda ranked, *, where=None: 0,
+    lambda ranked, *, ranking=None: 0,
+    lambda ranked, *, name=None: 0,
+  ],
+  ids=RESERVED,
+)
+def test_a_kernel_may_not_take_what_every_metric_takes(kernel):
+  (parameter,) = (p for p in inspect.signature(kernel).parameters if p != "ranked")
+  with pytest.raises(TypeError, match=f"metric: .*'{parameter}'"):
+    jr.metric(kernel)
+
+
+def test_a_kernel_is_a_function():
+  for kernel in (3, None, "ndcg"):
+    with pytest.raises(TypeError, match=f"metric: kernel.*{kernel!r}"):
+      jr.metric(kernel)
+
+
+def _share(value):
+  if not 0 <= value <= 1:
+    raise ValueError(f"share must be from 0 to 1, got {value!r}.")
+
+
+@functools.partial(jr.metric, checks={"share": _share})
+def blend(ranked, *, k=None, share=0.5, weights=None):
+  """Hits and inverse ranks, mixed."""
+  b = ranked.weighted(ranked.relevant(), weights)
+  hits = ranked.expect(b, jr.discounts.constant, k=k)
+  return share * hits + (1 - share) * ranked.expect(b, jr.discounts.reciprocal, k=k)
+
+
+def _first_label(ranked, *, k):
+  return ranked.expect(ranked.labels, jr.discounts.constant, k=k)
+
+
+first_label = jr.metric(_first_label)
+
+
+def test_a_metric_by_decorator():
+  assert isinstance(blend, jr.Metric)
+  assert (blend.__name__, blend.__doc__) == ("blend", "Hits and inverse ranks, mixed.")
+  value = blend(SCORES, LABELS, k=2, share=0.25)
+  hits = jr.precision(SCORES, LABELS, k=2) * 2
+  inverse = jr.dcg(SCORES, LABELS > 0, k=2, discount=jr.discounts.reciprocal)
+  np.testing.assert_allclose(value, 0.25 * hits + 0.75 * inverse, rtol=1e-6)
+  assert blend(SCORES[0], LABELS[0]).shape == ()
+  assert {"blend", "ndcg"} == {*jr.evaluate([blend, jr.ndcg], SCORES, LABELS)}
+
+
+def test_a_metric_pickles_if_its_kernel_does():
+  assert pickle.loads(pickle.dumps(blend)) is blend
+  again = pickle.loads(pickle.dumps(first_label))
+  assert again.description.kernel is _first_label
+  np.testing.assert_array_equal(again(SCORES, LABELS, k=2), first_label(SCORES, LABELS, k=2))
+  with pytest.raises((pickle.PicklingError, AttributeError)):
+    pickle.dumps(jr.metric(lambda ranked: ranked.count(ranked.where)))
+
+
+def test_parameters_of_a_metric_are_those_of_its_kernel():
+  assert first_label.__name__ == "first_label"
+  with pytest.raises(TypeError, match=r"first_label: .*needs k, a whole number"):
+    first_label(SCORES, LABELS)
+  with pytest.raises(TypeError, match=r"blend: .*does not take 'kk'; it takes k, share, weights"):
+    blend(SCORES, LABELS, kk=2)
+  with pytest.raises(ValueError, match=r"blend: k must be.*0"):
+    blend(SCORES, LABELS, k=0)
+  with pytest.raises(TypeError, match=r"blend: k must be.*'three'"):
+    blend(SCORES, LABELS, k="three")
+  with pytest.raises(ValueError, match=r"blend: weights.*\(2, 3\).*\(2, 4\)"):
+    blend(SCORES, LABELS, weights=WEIGHTS[:, 1:])
+
+
+def test_parameters_are_checked_as_the_user_says():
+  with pytest.raises(ValueError, match=r"^blend: share must be from 0 to 1, got 2\.0"):
+    blend(SCORES, LABELS, share=2.0)
+  with pytest.raises(ValueError, match=r"^Measure: share must be from 0 to 1, got 2\.0"):
+    jr.Measure(blend, share=2.0)
+
+
+def test_a_description_of_an_unknown_parameter_is_refused():
+  with pytest.raises(TypeError, match="description of first_label names 'shares'.*it takes k"):
+    jr.metric(_first_label, checks={"shares": _share})
+
+  def metric(scores, labels, *, where=None, ranking=None, k=None):
+    raise NotImplementedError
+
+  before = [*described()]
+  with pytest.raises(TypeError, match="description of metric names 'beta'.*it takes k"):
+    describe(_first_label, beta=SHARE)(metric)
+  assert before == [*described()]
+
+
+@jr.metric
+def given_weights(ranked, *, weights):
+  return ranked.in_input_order(weights), ranked.total(ranked.weighted(ranked.labels, weights))
+
+
+@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda ranking: type(ranking).__name__)
+def test_weights_of_items_stand_in_the_order_of_the_ranked_query(ranking):
+  back, total = given_weights(SCORES, LABELS, weights=WEIGHTS, ranking=ranking)
+  np.testing.assert_array_equal(back, WEIGHTS)
+  np.testing.assert_allclose(total, np.sum(LABELS * WEIGHTS, axis=1), rtol=1e-6)
+  # As metrics of ours have it.
+  weighted = blend(SCORES, LABELS, share=1.0, weights=WEIGHTS, ranking=ranking)
+  ours = jr.precision(SCORES, LABELS, weights=WEIGHTS, ranking=ranking) * 4
+  np.testing.assert_allclose(weighted, ours, rtol=1e-5)
+
+
+def test_two_measures_of_one_name_are_refused():
+  other = [jr.Measure(jr.ndcg, name="ours", k=2), jr.Measure(jr.ndcg, name="ours", k=3)]
+  with pytest.raises(ValueError, match="^evaluate: .*'?ours"):
+    jr.evaluate(other, SCORES, LABELS)
+  same = jr.Measure(jr.ndcg, k=2)
+  assert [*jr.evaluate([same, same], SCORES, LABELS)] == [same.name]
+
+
+def test_metrics_of_diversity_are_not_evaluated_with_others():
+  measures = [jr.Measure(jr.err_ia, max_label=1), "nDCG@2"]
+  for some in (measures, measures[::-1]):
+    with pytest.raises(ValueError, match=r"err_ia takes labels.*ndcg takes labels.*separate"):
+      jr.evaluate(some, SCORES, LABELS[..., None])
+
+
+def test_a_metric_of_many_values_is_called_alone():
+  assert given_weights(SCORES, LABELS, weights=WEIGHTS)[0].shape == (2, 4)
+  measures = [jr.Measure(given_weights, weights=WEIGHTS), jr.ndcg]
+  with pytest.raises(ValueError, match="given_weights must have one value a query.*alone"):
+    jr.evaluate(measures, SCORES, LABELS)

@@ -1,0 +1,147 @@
+"""Public names and signatures: `__all__` and `inspect.signature` agree with the source."""
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import jaxrank
+
+MODULES = {"jaxrank": jaxrank} | {
+  f"jaxrank.{module.name}": importlib.import_module(f"jaxrank.{module.name}")
+  for module in pkgutil.iter_modules(jaxrank.__path__)
+  if not module.name.startswith("_") and module.name != "interop"
+}
+
+
+def tree_of(module):
+  return ast.parse(Path(module.__file__).read_text())
+
+
+def bound_names(module):
+  """The names that a package imports from other modules, or that a module defines."""
+  package = Path(module.__file__).name == "__init__.py"
+  for node in tree_of(module).body:
+    if isinstance(node, ast.ImportFrom) and package:
+      yield from (alias.asname or alias.name for alias in node.names)
+    elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+      yield node.name
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+      targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+      yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_lists_the_public_names(name):
+  module = MODULES[name]
+  public = {x for x in bound_names(module) if not x.startswith("_")}
+  assert sorted(module.__all__) == sorted(public)
+  assert all(hasattr(module, x) for x in module.__all__)
+
+
+def public_callables():
+  """The functions and classes of the public modules, each once, by qualified name."""
+  for module in MODULES.values():
+    for name in module.__all__:
+      value = getattr(module, name)
+      if inspect.isclass(value) or inspect.isfunction(value):
+        yield f"{value.__module__}.{value.__qualname__}", value
+      elif callable(value):
+        yield f"{type(value).__module__}.{type(value).__qualname__}", type(value)
+
+
+CALLABLES = dict(public_callables())
+OURS = {name: x for name, x in CALLABLES.items() if name.startswith("jaxrank.")}
+CLASSES = {name: x for name, x in OURS.items() if inspect.isclass(x)}
+FUNCTIONS = {name: x for name, x in OURS.items() if inspect.isfunction(x)}
+METHODS = {
+  f"{name}.{method}": function
+  for name, cls in CLASSES.items()
+  for method, function in vars(cls).items()
+  if inspect.isfunction(function)
+  and function.__qualname__.startswith(cls.__qualname__)
+  and (not method.startswith("_") or method in ("__init__", "__call__"))
+}
+
+
+def definition(function):
+  """The definition of a function in the source of its module, the last of its overloads."""
+  found = tree_of(inspect.getmodule(function)).body
+  for part in function.__qualname__.split("."):
+    named = [x for x in found if isinstance(x, ast.FunctionDef | ast.ClassDef) and x.name == part]
+    if not named:
+      return None
+    found = named[-1].body
+  return named[-1]
+
+
+def written_signature(function, node):
+  """The signature that Python gives to the definition alone, without its decorators."""
+  bare = ast.FunctionDef("bare", node.args, [ast.Pass()], [], node.returns, type_params=[])
+  module = ast.fix_missing_locations(ast.Module([bare], []))
+  names = dict(vars(inspect.getmodule(function)))
+  exec(compile(module, "source", "exec"), names)
+  return inspect.signature(names["bare"])
+
+
+def is_generated(cls, method):
+  """Whether a dataclass or a NamedTuple has the method without a definition in its source."""
+  return dataclasses.is_dataclass(cls) and method == "__init__"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS | METHODS)
+def test_signatures_are_those_of_the_source(name):
+  function = (FUNCTIONS | METHODS)[name]
+  assert not hasattr(function, "__wrapped__") or name.startswith("jaxrank._core.ranked.Ranked.")
+  assert "__signature__" not in vars(function)
+  node = definition(function)
+  if node is None:
+    cls = CLASSES[name.rpartition(".")[0]]
+    assert is_generated(cls, function.__name__)
+  else:
+    assert inspect.signature(function) == written_signature(function, node)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS | METHODS)
+def test_every_argument_and_result_has_a_type(name):
+  function = (FUNCTIONS | METHODS)[name]
+  signature = inspect.signature(function)
+  parameters = [x for x in signature.parameters.values() if x.name != "self"]
+  assert all(x.annotation is not x.empty for x in parameters)
+  assert signature.return_annotation is not signature.empty or name.endswith(".__init__")
+
+
+def written_fields(cls):
+  """The fields of a dataclass or a NamedTuple in its source, and whether they have defaults."""
+  for owner in reversed(cls.__mro__):
+    if owner.__module__.startswith("jaxrank.") and "__annotations__" in vars(owner):
+      (node,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+      for field in node.body:
+        if isinstance(field, ast.AnnAssign):
+          kind = ast.unparse(field.annotation).split("[")[0]
+          if kind not in ("ClassVar", "dataclasses.KW_ONLY") and owner is not jaxrank.Ranking:
+            yield field.target.id, field.value is not None
+
+
+GENERATED = [
+  name
+  for name, cls in CLASSES.items()
+  if (dataclasses.is_dataclass(cls) or issubclass(cls, tuple))
+  and (definition(cls.__init__) is None if "__init__" in vars(cls) else True)
+]
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_fields_are_those_of_the_source(name):
+  found = inspect.signature(CLASSES[name]).parameters.values()
+  assert [(x.name, x.default is not x.empty) for x in found] == [*written_fields(CLASSES[name])]
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_classes_and_functions_state_no_signature_of_their_own(name):
+  assert "__signature__" not in vars(CALLABLES[name])
