@@ -116,6 +116,10 @@ class Description:
       own = [p for name, p in given.items() if name not in RESERVED]
     return inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own])
 
+  def __getstate__(self) -> dict[str, Any]:
+    # The signature follows from the function, and may hold annotations that do not pickle.
+    return {name: value for name, value in vars(self).items() if name != "signature"}
+
   def bind(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters after their checks, with defaults for those that are not given.
 

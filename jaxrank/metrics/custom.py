@@ -1,5 +1,6 @@
 """Metrics of a user's: `metric` makes a metric from a kernel of one ranked query."""
 
+import inspect
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -55,8 +56,8 @@ class Metric:
       TypeError: for parameters that the kernel does not take, or needs.
       ValueError: if shapes differ, or the ranking cannot answer what the kernel asks.
     """
+    call = Call(self.description, self.description.bind(parameters))
     with checks.named(self.description.name):
-      call = Call(self.description, self.description.bind(parameters))
       (found,) = apply_calls([call], scores, labels, where, ranking)
     value: Array = found.value
     return value
@@ -124,7 +125,12 @@ def metric(
   description = Description(
     name, kernel, kinds, seeks, higher_is_better, range, (), subtopics, depth
   )
-  for parameter in description.signature.parameters.values():
+  for parameter in inspect.signature(kernel).parameters.values():
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+      raise TypeError(
+        f"metric: the kernel {name} takes {parameter}; name its parameters one by one, because "
+        "measures are told apart and checked by them."
+      )
     if parameter.name in RESERVED:
       raise TypeError(
         f"metric: the kernel {name} has a parameter {parameter.name!r}, which is an argument of "
