@@ -84,9 +84,14 @@ class Peer(NamedTuple):
   theirs: Callable[[], Values]
 
 
-def _named(names: list[str], queries: Queries, measures: list[str] | None = None) -> Values:
+def _named(
+  names: list[str],
+  queries: Queries,
+  measures: list[str] | None = None,
+  dialect: Any = None,
+) -> Values:
   """Our values of the measures, which are parsed from the peer's own names unless given."""
-  parsed = jr.parse(" ".join(measures or names))
+  parsed = jr.parse(" ".join(measures or names), dialect)
   evaluate = jax.jit(functools.partial(jr.evaluate, parsed))
   values = evaluate(queries.scores, queries.labels, where=queries.where)
   # By name, because jit returns dictionaries with their keys sorted.
@@ -254,7 +259,7 @@ PEERS: dict[str, dict[str, Peer]] = {
     "rax": Peer(_labels(RAX), lambda: _cut(RAX, MISSED), lambda: _rax(MISSED)),
     "rax, ties": Peer(_labels(RAX), lambda: _cut(RAX, TIED, ranking=STABLE), lambda: _rax(TIED)),
   },
-  "ranx": {"ranx": Peer(RANX, lambda: _named(RANX, HOLES), lambda: _ranx(HOLES))},
+  "ranx": {"ranx": Peer(RANX, lambda: _named(RANX, HOLES, dialect="ranx"), lambda: _ranx(HOLES))},
   "torchmetrics": {
     "torchmetrics": Peer(
       _labels(TORCHMETRICS), lambda: _cut(TORCHMETRICS, FULL), lambda: _torchmetrics(FULL)
