@@ -39,3 +39,9 @@ def pytest_collection_modifyitems(items):
     name = getattr(item, "callspec", None) and item.callspec.params.get("name")
     if isinstance(name, str):
       item.add_marker(pytest.mark.xdist_group(name))
+
+
+def pytest_make_parametrize_id(val):
+  """The name of a function or metric, never an address, which differs from worker to worker."""
+  name = getattr(val, "__name__", None) or getattr(val, "name", None)
+  return name if callable(val) and isinstance(name, str) else None

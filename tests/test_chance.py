@@ -277,7 +277,8 @@ USERS = [
 
 
 @pytest.mark.parametrize(
-  ("asked", "value"), [*USERS, (early, early_of), (mixture, mixture_of)], ids=str
+  ("asked", "value"),
+  [*USERS, (early, early_of), (mixture, mixture_of)],
 )
 def test_means_of_affine_metrics_of_a_user(small, asked, value):
   mean, _ = small.moments_of(value)
@@ -286,7 +287,7 @@ def test_means_of_affine_metrics_of_a_user(small, asked, value):
   np.testing.assert_allclose(found, mean, atol=1e-12)
 
 
-@pytest.mark.parametrize(("asked", "value"), USERS, ids=str)
+@pytest.mark.parametrize(("asked", "value"), USERS)
 def test_variances_of_one_question_of_a_user(small, asked, value):
   _, deviation = small.moments_of(value)
   for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 2e-5)):
@@ -325,7 +326,6 @@ def test_several_questions_have_a_mean_and_no_variance(small, asked, questions):
     (jr.interpolated_precision, None),
     (jr.eleven_point_average, None),
   ],
-  ids=str,
 )
 def test_what_is_not_affine_has_no_closed_form(small, asked, value):
   for moment in (jr.chance.expected, jr.chance.std):

@@ -62,8 +62,8 @@ IR_MEASURES = [
     "alpha_ndcg",
     {"alpha": 0.3, "rel": 2, "k": 20},
   ),
-  ("alpha_DCG@20", "alpha_DCG@20", "alpha_dcg", {"rel": 1, "k": 20}),
-  ("ERR_IA@20", "ERR_IA@20", "err_ia", {"max_label": 1, "k": 20}),
+  ("alpha_DCG@20", "alpha_DCG@20", "alpha_dcg", {"rel": 1, "k": 20, "normalizer": "perfect"}),
+  ("ERR_IA@20", "ERR_IA@20", "err_ia", {"max_label": 1, "k": 20, "normalizer": "perfect"}),
   ("nERR_IA@20", "nERR_IA@20", "nerr_ia", {"max_label": 1, "k": 20}),
   ("NRBP", "NRBP", "nrbp", {"rel": 1}),
   (
@@ -89,9 +89,9 @@ TREC_EVAL = [
   ("set_recall", "recall", {"rel": 1}),
 ]
 NDEVAL = [
-  ("ERR-IA@20", "err_ia", {"max_label": 1, "k": 20}),
+  ("ERR-IA@20", "err_ia", {"max_label": 1, "k": 20, "normalizer": "perfect"}),
   ("nERR-IA@20", "nerr_ia", {"max_label": 1, "k": 20}),
-  ("alpha-DCG@10", "alpha_dcg", {"rel": 1, "k": 10}),
+  ("alpha-DCG@10", "alpha_dcg", {"rel": 1, "k": 10, "normalizer": "perfect"}),
   ("alpha-nDCG@10", "alpha_ndcg", {"rel": 1, "k": 10}),
 ]
 RANX = [
@@ -368,7 +368,7 @@ def test_names_of_diversity_have_a_best_grade_of_1():
   values = jr.evaluate("ERR-IA@5 nERR_IA@5 alpha-nDCG@5 NRBP", scores, labels)
   assert list(values) == ["ERR-IA@5", "nERR_IA@5", "alpha-nDCG@5", "NRBP"]
   expected = [
-    jr.err_ia(scores, labels, max_label=1, k=5),
+    jr.err_ia(scores, labels, max_label=1, k=5, normalizer="perfect"),
     jr.nerr_ia(scores, labels, max_label=1, k=5),
     jr.alpha_ndcg(scores, labels, k=5),
     jr.nrbp(scores, labels),
@@ -485,7 +485,7 @@ def test_bad_parameters_say_what_is_allowed(written, message):
     jr.precision_recall_curve,
     [3.0],
   ],
-  ids=repr,
+  ids=lambda x: getattr(x, "__name__", repr(x)),
 )
 def test_what_is_no_measure_is_told_what_is(names):
   with pytest.raises(TypeError, match="must be a metric such as jaxrank.ndcg, .*or a name.*; got"):

@@ -264,7 +264,7 @@ def test_mistakes_in_a_measure_are_named(error, match, make):
 @pytest.mark.parametrize(
   "what",
   [5, 2.5, None, b"AP", jr.Evaluator, jr.Exact(), jr.precision_recall_curve, lambda s, y: s],
-  ids=repr,
+  ids=lambda x: getattr(x, "__name__", repr(x)),
 )
 def test_what_is_no_measure_is_told(what, lists):
   for asked in (what, ["AP", what]):
