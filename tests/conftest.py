@@ -13,6 +13,9 @@ os.environ.setdefault(
 import jax
 import pytest
 
+# Only the type checkers read these calls, many of which are wrong.
+collect_ignore = ["typing_calls.py"]
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")

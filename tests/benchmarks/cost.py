@@ -202,12 +202,12 @@ with a cut-off, are `{peers.TWENTY}`.
 
 _SMOOTH_NOTES = """`1 - jr.ndcg(..., gain=jr.gains.exponential, ranking=jr.Laplace(0.1))` on
 normal scores, averaged over queries, value and gradient together. The pairwise losses are plain
-JAX, written out in this benchmark: ranks from an n x n matrix of sigmoids, as in the paper and in other libraries, and the
-same with the Laplace distribution, whose value must be ours. The approximate losses of the released
-rax 0.4.0 fail on current JAX; their line shows what they do here. `Logistic` must equal the
-sigmoids to 1e-5, value and gradient. `Gumbel` is at temperature 1; errors are those of the
-gradient, relative in norm to ours in float64. PL-Rank-3 (Oosterhuis, 2022) is written out in this
-benchmark, without a baseline or cut-off, its sampling included; it is unbiased, but its noise falls
-only with the root of the number of samples. The last row adds the temporary memory that the
-compiled program asks for.
+JAX, written out in this benchmark: ranks from an n x n matrix of sigmoids, as in the paper and in
+other libraries, and the same with the Laplace distribution, whose value must be ours. The
+approximate losses of the released rax 0.4.0 fail on current JAX; their line shows what they do
+here. `Logistic` must equal the sigmoids to 1e-5, value and gradient. `Gumbel` is at temperature 1;
+errors are those of the gradient, relative in norm to ours in float64. PL-Rank-3 (Oosterhuis, 2022)
+is written out in this benchmark, without a baseline or cut-off, its sampling included; it is
+unbiased, but its noise falls only with the root of the number of samples. The last row adds the
+temporary memory that the compiled program asks for.
 """
