@@ -1,11 +1,13 @@
 """Metrics of a user's: `metric` makes a metric from a kernel of one ranked query."""
 
+import functools
 import inspect
 import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
+import jax
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -73,8 +75,33 @@ class Metric:
     return Metric, (self.description,)
 
 
+@overload
 def metric(
   kernel: Kernel,
+  *,
+  seeks: Sought | Seeks = ...,
+  higher_is_better: bool = ...,
+  range: tuple[float, float] = ...,
+  subtopics: bool = ...,
+  depth: Literal["all", "none"] | None = ...,
+  checks: Mapping[str, Callable[[Any], None]] | None = ...,
+) -> Metric: ...
+
+
+@overload
+def metric(
+  *,
+  seeks: Sought | Seeks = ...,
+  higher_is_better: bool = ...,
+  range: tuple[float, float] = ...,
+  subtopics: bool = ...,
+  depth: Literal["all", "none"] | None = ...,
+  checks: Mapping[str, Callable[[Any], None]] | None = ...,
+) -> Callable[[Kernel], Metric]: ...
+
+
+def metric(
+  kernel: Kernel | None = None,
   *,
   seeks: Sought | Seeks = "relevant items",
   higher_is_better: bool = True,
@@ -82,12 +109,13 @@ def metric(
   subtopics: bool = False,
   depth: Literal["all", "none"] | None = None,
   checks: Mapping[str, Callable[[Any], None]] | None = None,
-) -> Metric:
+) -> Metric | Callable[[Kernel], Metric]:
   """Makes a metric of a kernel of one ranked query.
 
-  The metric is a function of `(scores, labels, *, where=None, ranking=Exact(), **parameters)` with
-  the rights of the library's own: `evaluate`, `Evaluator`, `chance`, `class_labels` and
-  `losses.lambda_rank` take it, and every ranking that answers its questions makes it smooth.
+  `metric` is a decorator, too, with or without arguments. What it returns is a function of
+  `(scores, labels, *, where=None, ranking=Exact(), **parameters)` with the rights of the library's
+  own metrics: `evaluate`, `Evaluator`, `chance`, `class_labels` and `losses.lambda_rank` take it,
+  and every ranking that answers its questions makes it smooth.
 
   >>> import jax.numpy as jnp
   >>> import jaxrank as jr
@@ -110,7 +138,7 @@ def metric(
     depth: How deep the kernel looks, `"all"` or `"none"`, where its questions do not tell: one
       that reads `ranked.keys` or `ranked.scores` itself.
     checks: For parameters by name, functions that raise `TypeError` or `ValueError` for a value
-      that is not allowed.
+      that is not allowed. They see values that are known, never traced ones.
 
   Returns:
     The metric, which pickles if the kernel does.
@@ -119,6 +147,16 @@ def metric(
     TypeError: if the kernel is no function, or has a parameter named like an argument that every
       metric has: `scores`, `labels`, `where`, `ranking`, `name`.
   """
+  if kernel is None:
+    return functools.partial(
+      metric,
+      seeks=seeks,
+      higher_is_better=higher_is_better,
+      range=range,
+      subtopics=subtopics,
+      depth=depth,
+      checks=checks,
+    )
   _check_kernel(kernel)
   kinds = {name: _kind(name, check) for name, check in (checks or {}).items()}
   name = name_of(kernel)
@@ -151,7 +189,9 @@ class _Check:
 
   def __call__(self, name: str, value: Any) -> Any:
     del name
-    self.check(value)
+    # What is traced has no value to check.
+    if not isinstance(value, jax.core.Tracer):
+      self.check(value)
     return value
 
 
