@@ -1,6 +1,7 @@
 """Chance against all orders of small queries, one by one, and what it promises beyond them."""
 
 import functools
+import itertools
 import math
 
 import cases
@@ -339,14 +340,44 @@ def test_what_is_not_affine_has_no_closed_form(small, asked, value):
     np.testing.assert_allclose(found.expected, mean, atol=5 * deviation.max() / 2000**0.5)
 
 
-def test_diversity_by_chance_is_sampled():
+DIVERSITY = [
+  ("alpha_dcg", {"k": 3}),
+  ("alpha_dcg", {"alpha": 0.0}),
+  ("alpha_dcg", {"alpha": 1.0, "k": 2, "normalizer": "perfect"}),
+  ("alpha_ndcg", {}),
+  ("err_ia", {"max_label": 2}),
+  ("nerr_ia", {"max_label": 2, "k": 2}),
+  ("nrbp", {"beta": 0.9}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), DIVERSITY)
+def test_means_of_diversity_are_those_of_all_orders(name, parameters):
+  rng = np.random.default_rng(7)
+  metric = getattr(jr, name)
+  with jax.enable_x64(True):
+    for _ in range(8):
+      labels = rng.integers(-1, 3, (5, 3)).astype(float)
+      where, retrieved = rng.random(5) < 0.85, rng.random(5) < 0.8
+      found = jr.chance.expected(metric, labels, where=where, retrieved=retrieved, **parameters)
+      scores = np.array(list(itertools.permutations(range(5))), float)
+      scores = np.where(retrieved, scores, -np.inf)
+      lists = (np.broadcast_to(x, (len(scores), *x.shape)) for x in (labels, where))
+      values = metric(scores, next(lists), where=next(lists), **parameters)
+      np.testing.assert_allclose(found, values.mean(), rtol=1e-12, atol=1e-12)
+
+
+def test_every_metric_of_diversity_is_asked_above():
+  names = {metric.__name__ for metric, about in jr.metrics.described() if about.subtopics}
+  assert names == {name for name, _ in DIVERSITY}
+
+
+def test_the_variance_of_diversity_is_sampled():
   labels = jnp.array([[1, 0], [0, 1], [1, 0]])
-  with pytest.raises(jr.chance.NoClosedFormError, match="alpha_ndcg: the worth of .*pass key="):
-    jr.chance.expected("alpha_nDCG@2", labels)
-  found = jr.chance.expected("alpha_DCG@1 NRBP", labels, key=jax.random.key(0), samples=50)
-  # The first item always adds 1.
-  np.testing.assert_allclose(found["alpha_DCG@1"], 1, rtol=1e-6)
-  assert 0.2 < found["NRBP"] < 0.7
+  with pytest.raises(jr.chance.NoClosedFormError, match="alpha_ndcg: .*variance.*pass key="):
+    jr.chance.std("alpha_nDCG@2", labels)
+  found = jr.chance.std("alpha_DCG@2 NRBP", labels, key=jax.random.key(0), samples=50)
+  assert all(0 < value < 1 for value in found.values())
 
 
 def test_all_kinds_of_measures_are_sampled_and_compared(small):

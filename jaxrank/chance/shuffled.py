@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -177,10 +178,32 @@ class ShuffledQuery(Ranked):
 
     That is `sum_r (d(r) - d(r + 1)) T_r`, with the probability `T_r` to stop at one of `r` items.
     """
+    if stop.ndim > 1:
+      one = lambda stop, worth: self._reached(stop, discount, k, worth)  # noqa: E731
+      return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     if worth is not None:
-      raise NoClosedFormError(f"the worth of the items that users reach {_REMEDY}")
+      return self._reached(stop, discount, k, worth)
     mean, _, step = self._stopped(stop, discount, k, joint=False)
     return jnp.sum(step * mean)
+
+  def _reached(self, stop: Array, discount: Discount, k: Cutoff, worth: Array) -> Array:
+    """The worth of the items that a user reaches, in a random order.
+
+    Of `r` random items each is the last with probability `1 / r`, so that the expected worth at
+    rank `r` is `1 / r` times the derivative of `T_r` when every `p` grows with the worth.
+    """
+    depth = min(k, self.n) if isinstance(k, int) else self.n
+    # Items that are not retrieved go last, behind those that stop no one.
+    stop = jnp.where(self.retrieved, stop.astype(self.dtype), -1)
+    count = self.size.astype(jnp.int32)
+
+    def stopped(stop: Array) -> Array:
+      mean: Array = self._grown(sorting.descending(stop, self.n), count, depth, joint=False)[0]
+      return mean
+
+    worth = jnp.where(self.retrieved, worth.astype(self.dtype), 0)
+    _, slope = jax.jvp(stopped, (stop,), (worth,))
+    return jnp.sum(self._worth(discount, k)[:depth] / self.ranks[:depth] * slope[1:])
 
   def _deviation_of_cascade(
     self, *, stop: Array, discount: Discount, k: Cutoff, worth: Array | None
@@ -202,8 +225,20 @@ class ShuffledQuery(Ranked):
     depth = min(k, self.n) if isinstance(k, int) else self.n
     worth = self._worth(discount, k)[:depth]
     stop = jnp.where(self.retrieved, stop.astype(self.dtype), 0)
-    largest = sorting.descending(stop, self.n)
     some = jnp.sum(stop > 0, dtype=jnp.int32)
+    mean, both = self._grown(sorting.descending(stop, self.n), some, depth, joint)
+    step = jnp.concatenate([jnp.zeros_like(worth[:1]), worth - jnp.append(worth[1:], 0)])
+    return mean, both, step
+
+  def _grown(self, largest: Array, some: Array, depth: int, joint: bool) -> tuple[Array, Any]:
+    """The mean of each `T_r` for `r` up to `depth`, and their covariances if asked for.
+
+    Args:
+      largest: `[n]`, the probabilities to stop, of which only the first `some` matter.
+      some: How many items may stop a user.
+      depth: The largest rank.
+      joint: Whether to compute covariances.
+    """
     length = jnp.arange(depth + 1, dtype=self.dtype)
 
     def add(state: Any) -> Any:
@@ -221,8 +256,7 @@ class ShuffledQuery(Ranked):
     zero = jnp.zeros_like(length)
     start = (jnp.int32(0), zero, zero[:, None] * zero[None, :] if joint else None)
     _, mean, both = lax.while_loop(lambda state: state[0] < some, add, start)
-    step = jnp.concatenate([jnp.zeros_like(worth[:1]), worth - jnp.append(worth[1:], 0)])
-    return mean, both, step
+    return mean, both
 
   def before(self, w: Array) -> Array:
     """Half of the weight of the other items is ahead of each, on average."""
