@@ -57,7 +57,8 @@ def _fitted(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[_Discount
   """Gives a discount the terms of its least squares fit.
 
   Rates run from 0 and geometrically from 0.8 / n to 4.5, `(digits - 1) (1 + log10 n)` of them,
-  and their weights fit `function` in relative error at up to 464 ranks spread from 1 to n.
+  and their weights fit `function` in relative error at up to 464 ranks spread from 1 to n:
+  docs/mathematics.md, "Discounts as sums of exponentials".
   """
 
   @functools.cache

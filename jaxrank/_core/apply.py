@@ -225,7 +225,7 @@ def _answer(
     labels = jnp.where(_column(kept, labels), labels, jnp.zeros_like(labels))
     depth = _depth(program, shared, own, scores, labels, where)
     if depth != 0:
-      checks.whole(batch)
+      checks.not_split(batch)
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=depth)
     values, found = [], []

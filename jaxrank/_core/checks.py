@@ -51,7 +51,7 @@ def lists(
   return scores, labels, mask(where, scores)
 
 
-def whole(scores: Array) -> None:
+def not_split(scores: Array) -> None:
   """Raises `ValueError` for lists that an Explicit mesh splits, which cannot be sorted."""
   spec = jax.typeof(scores).sharding.spec
   if len(spec) == scores.ndim and spec[-1] is not None:
@@ -144,7 +144,7 @@ def prng_key(key: Any) -> Array:
   return key
 
 
-def flag(name: str, value: Any) -> None:
+def true_or_false(name: str, value: Any) -> None:
   """Raises `TypeError` unless `value` is True or False."""
   if not isinstance(value, bool | np.bool_):
     raise TypeError(f"{name} must be True or False, got {value!r}.")
@@ -221,7 +221,7 @@ def nonnegative(name: str, value: Any) -> None:
     raise ValueError(f"{name} must be at least 0, got {value}.")
 
 
-def grade(name: str, value: Any) -> None:
+def best_grade(name: str, value: Any) -> None:
   """Raises unless `value` is the best grade that labels can have: a number from 0 on."""
   if value is None:
     raise TypeError(
@@ -231,7 +231,7 @@ def grade(name: str, value: Any) -> None:
   nonnegative(name, value)
 
 
-def share(name: str, value: ArrayLike) -> None:
+def unit_interval(name: str, value: ArrayLike) -> None:
   """Raises for what is no number, and for one known now that is not from 0 to 1."""
   number(name, value)
   if isinstance(value, int | float | np.number) and not 0 <= value <= 1:

@@ -2,7 +2,8 @@
 
 Sorted scores make `sum_j w_j sum_p c_p x_ij ** p`, with `x = exp(-|s_j - s_i| / t)`, a matter of
 the pairs within short blocks, taken one by one, and of whole blocks, whose power sums decay from
-block to block: O(n) time and memory.
+block to block: O(n) time and memory. docs/mathematics.md, "Sums over pairs", derives the blocks and
+the error of the series.
 """
 
 import functools
@@ -15,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-# How many powers of x a kernel that is no polynomial takes. The singularities nearest to [0, 1]
-# are at -1 or 2, so that each power divides the error by 3 + sqrt(8).
+# How many powers of x a kernel that is no polynomial takes; each divides the error by
+# 3 + sqrt(8): docs/mathematics.md, "Sums over pairs".
 _POWERS = {"float32": 12, "float64": 20}
 
 # How many items form a block, by whether the kernel is one power of x or many.

@@ -98,7 +98,7 @@ ANYTHING = Kind("a number, a string or a truth value", _anything, literals=(int,
 CUTOFF = Kind("a whole number from 1", _cutoff)
 COUNT = Kind("a whole number from 1, known before anything runs", _whole)
 DISCOUNT = Kind("a discount", _discount, spelled=False)
-FLAG = Kind("True or False", _checked(checks.flag), literals=(bool,))
+FLAG = Kind("True or False", _checked(checks.true_or_false), literals=(bool,))
 GAIN = Kind(
   "a gain",
   _gain,
@@ -107,9 +107,9 @@ GAIN = Kind(
 GAIN_BY_LABEL = Kind(
   "labels with gains from 0, like {0: 0, 1: 1, 2: 5}", _gain_by_label, literals=(dict,)
 )
-GRADE = Kind("a number from 0", _checked(checks.grade))
+GRADE = Kind("a number from 0", _checked(checks.best_grade))
 NONNEGATIVE = Kind("a number from 0", _checked(checks.nonnegative))
-SHARE = Kind("a number from 0 to 1", _checked(checks.share))
+SHARE = Kind("a number from 0 to 1", _checked(checks.unit_interval))
 THRESHOLD = Kind("a number", _checked(checks.threshold))
 ITEM_WEIGHTS = Kind("an array [..., n]", _optional_array, spelled=False, axis="items")
 SUBTOPIC_WEIGHTS = Kind("an array [..., s]", _optional_array, spelled=False, axis="subtopics")

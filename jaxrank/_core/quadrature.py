@@ -3,7 +3,8 @@
 Given that the noisy score of an item is `u`, every other item `j` is independently above it, with
 chance `p_j(u)`, or below. The integral over `u` is a sum over evenly spaced nodes, which
 converges exponentially. Blocks of nodes go through a `while_loop`, and again for the gradient, so
-that memory does not grow with their number.
+that memory does not grow with their number. docs/mathematics.md, "Quadrature over noise", derives
+the integrands, the distance of the nodes and how far they go.
 """
 
 import functools
@@ -171,9 +172,8 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
   """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j (1 - stop_j) t_m)` over `j` not `i`.
 
   Arguments are `z`, `c`, `stop` `[..., n]`, `w`, `1 - t` `[..., terms]`, and perhaps a mask
-  `[..., n]` of the items `j` that count. Most factors of a long
-  product are so close to 1 that each would be rounded in the same direction. Hence complements:
-  of the bases, and of the product of each group of items, which grows from 0.
+  `[..., n]` of the items `j` that count. Complements of the factors, and of the product of each
+  group of items, keep their digits: docs/mathematics.md, "Quadrature over noise".
   """
 
   def sums(above: Array, hit: Array, stop: Array, lost: Array) -> _Two:

@@ -2,7 +2,8 @@
 
 It tells how deep a kernel looks, and whether the kernel is affine in the answers to its questions.
 What depends on the answers alone follows for every such kernel: the change of a metric when two
-items swap places, and its expectation by chance.
+items swap places, and its expectation by chance. docs/mathematics.md, "Affine kernels", has the
+reasons.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -143,7 +144,7 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
 
   Whether it is affine is read off two programs. Neither the gradient nor the arguments of the
   questions may depend on an answer; and the value may depend on none by a way that gradients do
-  not see, such as a comparison.
+  not see, such as a comparison: docs/mathematics.md, "Slopes".
 
   Args:
     kernel: Of one ranked query, to a scalar.

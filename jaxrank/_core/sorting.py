@@ -3,7 +3,8 @@
 Scores become int32 keys of the same order, so that one comparison means the same on every
 backend: -0.0 equals 0.0, denormals are numbers, and what is masked has a key below all others.
 A key and its index then form one 64-bit word, because XLA sorts a single integer operand several
-times faster than a float, or than two operands.
+times faster than a float, or than two operands. docs/mathematics.md, "Sorting keys and counts of
+pairs", explains keys, network and inversions.
 """
 
 import functools
@@ -265,8 +266,8 @@ def _sorted(x: Array, k: int) -> Array:
 def discordant(rank: Array) -> Array:
   """Pairs of `rank`, a permutation `[n]` of 0 ... n - 1, in descending order: an int64.
 
-  One stable partition a bit, highest first: O(n log n) time, O(n) memory. Ones pass zeros of
-  their own block, and each passing is one inversion.
+  One stable partition a bit, highest first: O(n log n) time, O(n) memory. docs/mathematics.md,
+  "Sorting keys and counts of pairs", says why it counts each inversion once.
   """
   n = rank.shape[-1]
   slot = _iota_like(rank)

@@ -2,6 +2,7 @@
 
 Items stand in rank order, `[n]`, so that a tie is a run of equal keys. Ties of two take one pass
 over the data; the loops for longer ones end with the longest tie of the batch.
+docs/mathematics.md, "Averages over tied orders", derives the formulas.
 """
 
 from collections.abc import Callable, Sequence
@@ -86,8 +87,8 @@ def _mean(w: Array, start: Array, end: Array) -> Array:
 def met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
   """The expected worth at each rank to a user who stops at an item with probability `stop`.
 
-  It is 0 to who has stopped above. If the worth of an item is its `stop`, it is the chance to stop
-  at each rank.
+  Users who stopped at an earlier rank contribute 0. If the worth of an item is its `stop`, the
+  result is the probability to stop at each rank.
   """
   return _met(worth, stop, start, end)
 
@@ -155,7 +156,8 @@ def _add_item(
   """Adds to each tie that has it its item number `item`, at a random place among those before.
 
   At a rank with `l` items of the tie ahead, `alive` is the mean chance to pass `l` of the items
-  so far, and `found` the mean of that chance times the worth of the item there.
+  so far, and `found` the mean of that chance times the worth of the item there:
+  docs/mathematics.md, "Averages over tied orders".
   """
   found, alive = state
   place = start + item - 1

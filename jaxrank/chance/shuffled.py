@@ -5,7 +5,8 @@ of the answers. If it asks a single question, its standard deviation is that of 
 absolute slope.
 
 Variances are sums of squares, never a difference of moments: they are exactly 0 where no order
-can differ, and keep their digits in float32.
+can differ, and keep their digits in float32. docs/mathematics.md, "Moments by chance", derives all
+moments.
 """
 
 import dataclasses
@@ -103,9 +104,7 @@ class ShuffledQuery(Ranked):
   ) -> Array:
     """The root of `sum_ij w_i w_j Cov(d(r_i), d(r_j))`.
 
-    Two items of `m` that are ranked among themselves have covariance `-V / (m - 1)`, with the
-    variance `V` over `m` ranks. Two that are ranked among `m` others have `V / (m + 2)`, with the
-    variance over `m + 1` ranks. An item of the mask and one outside are independent.
+    docs/mathematics.md, "Moments by chance", derives the covariances.
     """
     w = jnp.where(self.retrieved, self.weighted(w), 0)
     if among is None:
@@ -152,8 +151,8 @@ class ShuffledQuery(Ranked):
   def _deviation_of_precision(self, *, b: Array, k: Cutoff) -> Array:
     """The deviation of `sum_r w_r b_r + sum_{s < r} w_r b_s b_r`, with `w_r = 1 / r`, by its parts.
 
-    Its pairs are `w_r = mean + a_s + a_r + q_sr` with `q` orthogonal to all that is additive
-    (Hoeffding): what is linear, `w + (R - 1) a`, and `q` do not correlate.
+    Its pairs are `w_r = mean + a_s + a_r + q_sr`, where what is linear, `w + (R - 1) a`, and `q` do
+    not correlate (Hoeffding): docs/mathematics.md, "Moments by chance".
     """
     relevant, w = self.count(b & self.retrieved), self._worth(discounts.reciprocal, k)
     n, above = self.size, self.ranks - 1
@@ -219,8 +218,8 @@ class ShuffledQuery(Ranked):
   def _stopped(self, stop: Array, discount: Discount, k: Cutoff, joint: bool) -> Any:
     """The mean of each `T_r`, their covariances if asked for, and what each `T_r` counts.
 
-    Means and covariances grow by one item at a time, put at a random place. Items that never stop
-    anyone leave them at 0, and come first.
+    Means and covariances grow by one item at a time, put at a random place: docs/mathematics.md,
+    "Moments by chance". Items that never stop anyone leave them at 0, and come first.
     """
     depth = min(k, self.n) if isinstance(k, int) else self.n
     worth = self._worth(discount, k)[:depth]
@@ -267,8 +266,8 @@ class ShuffledQuery(Ranked):
   def _deviation_of_before(self, w: Array, c: Array) -> Array:
     """Of `sum_i c_i before(w)_i = sum_ij c_i w_j [j ahead of i]`.
 
-    Two comparisons that share an item have covariance 1 / 12 up to their sign, so that with `a_ij =
-    c_i w_j - c_j w_i` the variance is `(sum_{i < j} a_ij ** 2 + sum_i (sum_j a_ij) ** 2) / 12`.
+    With `a_ij = c_i w_j - c_j w_i` the variance is `(sum_{i < j} a_ij ** 2 + sum_i (sum_j a_ij) **
+    2) / 12`: docs/mathematics.md, "Moments by chance".
     """
     w, c = (jnp.where(self.retrieved, x.astype(self.dtype), 0) for x in (w, c))
     squares = jnp.sum(c * c) * jnp.sum(w * w) - jnp.square(jnp.sum(c * w))
@@ -300,7 +299,7 @@ class ShuffledQuery(Ranked):
     return jnp.where(key > sorting.MASKED, self.size - equal, 0), equal
 
   def _deviation_of_balance(self) -> Array:
-    """Of the concordant less the discordant pairs."""
+    """Of the concordant less the discordant pairs (Kendall, 1945)."""
     others, equal = self._others()
     return safe_sqrt(jnp.sum(others * (2 * (self.size + equal) + 3)) / 18)
 

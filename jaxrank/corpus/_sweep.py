@@ -11,13 +11,13 @@ from jax import Array, lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxrank._core import checks, sorting
-from jaxrank.corpus._asked import NONE, Asked, Progress, size
+from jaxrank.corpus._inputs import NONE, Inputs, Progress, size
 
 _State = TypeVar("_State")
 _Result = TypeVar("_Result")
 
-# What is asked, the state, a chunk of items and its place, to the next state.
-Step = Callable[[Asked, _State, Any, "Place"], _State]
+# The inputs, the state, a chunk of items and its place, to the next state.
+Step = Callable[[Inputs, _State, Any, "Place"], _State]
 
 # A chunk has a multiple of this many items. Products of other shapes may round otherwise, and the
 # ranks would depend on the chunk.
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 def on_device(
-  step: Step[_State], asked: Asked, state: _State, items: Any, chunk: int, first: int = 0
+  step: Step[_State], inputs: Inputs, state: _State, items: Any, chunk: int, first: int = 0
 ) -> _State:
   """The state after all chunks; the last one also holds items of the one before, to be as long.
 
@@ -52,14 +52,14 @@ def on_device(
   """
   items, n, chunk = _whole(items, chunk, jnp)
   # In `shard_map` the state must differ from device to device as what it will meet.
-  met = [jnp.any(x[:1] != x[:1]) for x in jax.tree.leaves((asked, items)) if x.ndim]
+  met = [jnp.any(x[:1] != x[:1]) for x in jax.tree.leaves((inputs, items)) if x.ndim]
   never = functools.reduce(jnp.logical_or, met) & False
   state = jax.tree.map(lambda x: jnp.where(never, x, x), state)
 
   def body(i: Array, state: _State) -> _State:
     start = jnp.minimum(i * chunk, size(items) - chunk)
     part = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, chunk), items)
-    return step(asked, state, part, Place(start, jnp.maximum(i * chunk, 0), jnp.int32(n)))
+    return step(inputs, state, part, Place(start, jnp.maximum(i * chunk, 0), jnp.int32(n)))
 
   last: _State = lax.fori_loop(jnp.int32(first), jnp.int32(-(-n // chunk)), body, state)
   return last
@@ -67,7 +67,7 @@ def on_device(
 
 def from_host(
   step: Step[_State],
-  asked: Asked,
+  inputs: Inputs,
   state: _State,
   items: Any,
   chunk: int,
@@ -86,7 +86,7 @@ def from_host(
 
   sent = send(first)
   for i in range(first, chunks):
-    state = _compiled(step)(asked, state, *sent)
+    state = _compiled(step)(inputs, state, *sent)
     if i + 1 < chunks:
       sent = send(i + 1)
     jax.block_until_ready(state)
@@ -114,16 +114,16 @@ Axis = str | tuple[str, ...] | None
 
 
 def over_devices(
-  call: Callable[..., _Result], asked: Asked, items: Any, axis: Axis, *rest: Any
+  call: Callable[..., _Result], inputs: Inputs, items: Any, axis: Axis, *rest: Any
 ) -> _Result:
-  """`call(asked, items, axis, *rest)` in `shard_map` if arrays lie on an Explicit mesh.
+  """`call(inputs, items, axis, *rest)` in `shard_map` if arrays lie on an Explicit mesh.
 
   `rest` are arrays with one row a query.
   """
-  places = [jax.typeof(jax.tree.leaves(x)[0]).sharding for x in (asked.queries, items)]
+  places = [jax.typeof(jax.tree.leaves(x)[0]).sharding for x in (inputs.queries, items)]
   mesh = next((p.mesh for p in places if AxisType.Explicit in p.mesh.axis_types), None)
   if mesh is None:
-    return call(asked, items, axis, *rest)
+    return call(inputs, items, axis, *rest)
   by_query, by_item = (p.spec[0] if not p.mesh.empty else None for p in places)
   if by_query and by_item and checks.axes_of(by_query) & checks.axes_of(by_item):
     raise ValueError(
@@ -133,7 +133,7 @@ def over_devices(
     )
   queries, whole = PartitionSpec(by_query), PartitionSpec()
   specs = ((queries, queries, whole), PartitionSpec(by_item), *(queries for _ in rest))
-  given = (asked[:3], items, *rest)
+  given = (inputs[:3], items, *rest)
   given = jax.tree.map(
     lambda spec, x: jax.tree.map(lambda y: jax.sharding.reshard(y, NamedSharding(mesh, spec)), x),
     specs,
@@ -141,8 +141,8 @@ def over_devices(
     is_leaf=lambda x: isinstance(x, PartitionSpec),
   )
 
-  def each(asked: tuple[Any, ...], items: Any, *rest: Any) -> _Result:
-    return call(Asked(*asked), items, by_item, *rest)
+  def each(inputs: tuple[Any, ...], items: Any, *rest: Any) -> _Result:
+    return call(Inputs(*inputs), items, by_item, *rest)
 
   return jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=queries)(*given)
 

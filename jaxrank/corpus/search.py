@@ -10,8 +10,8 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks, sorting
-from jaxrank.corpus import _asked, _sweep
-from jaxrank.corpus._asked import NONE, Asked, Progress
+from jaxrank.corpus import _inputs, _sweep
+from jaxrank.corpus._inputs import NONE, Inputs, Progress
 from jaxrank.corpus._sweep import Place
 from jaxrank.corpus.similarity import Similarity, scorer, scores
 from jaxrank.ranks import TargetRanks
@@ -79,19 +79,19 @@ def target_ranks(
     TypeError: if ids are not integers.
     ValueError: if shapes do not go together, there are no items, or an id is not one of theirs.
   """
-  asked, items, known = _prepare(queries, items, exclude, similarity, axis_name)
-  targets = _asked.ids("targets", targets, len(asked.removed), known, ndim=1)
+  inputs, items, known = _prepare(queries, items, exclude, similarity, axis_name)
+  targets = _inputs.as_ids("targets", targets, len(inputs.removed), known, ndim=1)
   chunk = checks.count("chunk", chunk)
   if axis_name is not None:
     checks.same_on_devices("targets", targets, axis_name)
-  if not _asked.streams(progress, items, asked, targets):
-    ranks: TargetRanks = _rank(asked, items, targets, chunk, axis_name)
+  if not _inputs.come_from_host(progress, items, inputs, targets):
+    ranks: TargetRanks = _rank(inputs, items, targets, chunk, axis_name)
   else:
     rows = np.maximum(np.asarray(targets), 0)
     own = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
-    counted, tally = _start(asked, own, targets)
+    counted, tally = _start(inputs, own, targets)
     tally = _sweep.from_host(_count, counted, tally, items, chunk, progress, first=-1)
-    ranks = _ranks(tally, targets, targets, asked.removed, None)
+    ranks = _ranks(tally, targets, targets, inputs.removed, None)
   return ranks
 
 
@@ -131,24 +131,24 @@ def top_items(
     TypeError: if ids are not integers.
     ValueError: if shapes do not go together, there are no items, or an id is not one of theirs.
   """
-  asked, items, _ = _prepare(queries, items, exclude, similarity, axis_name)
+  inputs, items, _ = _prepare(queries, items, exclude, similarity, axis_name)
   k, chunk = checks.count("k", k), checks.count("chunk", chunk)
-  if not _asked.streams(progress, items, asked):
-    best: Best = _top(asked, items, k, chunk, axis_name)
+  if not _inputs.come_from_host(progress, items, inputs):
+    best: Best = _top(inputs, items, k, chunk, axis_name)
   else:
-    best = _none_yet(asked, items, k)
-    best = _sweep.from_host(_keep, asked, best, items, chunk, progress)
+    best = _none_yet(inputs, items, k)
+    best = _sweep.from_host(_keep, inputs, best, items, chunk, progress)
   return best.scores, best.ids
 
 
 def _prepare(
   queries: Any, items: Any, exclude: Any, similarity: Similarity, axis_name: str | None
-) -> tuple[Asked, Any, int | None]:
-  """What is asked, the items, and how many these are, if that is known."""
-  queries, items = _asked.arrays("queries", queries), _asked.arrays("items", items)
-  q, n = _asked.size(queries), _asked.size(items)
+) -> tuple[Inputs, Any, int | None]:
+  """The inputs, the items, and the number of items if it is known."""
+  queries, items = _inputs.as_arrays("queries", queries), _inputs.as_arrays("items", items)
+  q, n = _inputs.size(queries), _inputs.size(items)
   if isinstance(similarity, str):
-    _asked.vectors(queries, items)
+    _inputs.check_vectors(queries, items)
   if n == 0:
     raise ValueError("items must hold at least one item, got an empty corpus.")
   if axis_name is not None:
@@ -158,50 +158,50 @@ def _prepare(
   if exclude is None:
     removed = jnp.full((q, 0), NONE, np.int32)
   else:
-    removed = _asked.ids("exclude", exclude, q, known, ndim=2)
-  return Asked(jax.tree.map(jnp.asarray, queries), removed, scorer(similarity)), items, known
+    removed = _inputs.as_ids("exclude", exclude, q, known, ndim=2)
+  return Inputs(jax.tree.map(jnp.asarray, queries), removed, scorer(similarity)), items, known
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def _rank(
-  asked: Asked, items: Any, targets: Array, chunk: int, axis_name: str | None
+  inputs: Inputs, items: Any, targets: Array, chunk: int, axis_name: str | None
 ) -> TargetRanks:
-  def rank(asked: Asked, items: Any, axis: _sweep.Axis, targets: Array) -> TargetRanks:
+  def rank(inputs: Inputs, items: Any, axis: _sweep.Axis, targets: Array) -> TargetRanks:
     mine = _sweep.local(targets, items, axis)
-    asked = asked._replace(removed=_sweep.local(asked.removed, items, axis))
+    inputs = inputs._replace(removed=_sweep.local(inputs.removed, items, axis))
     own = _sweep.gather(items, mine, axis)
-    counted, tally = _start(asked, own, mine)
+    counted, tally = _start(inputs, own, mine)
     tally = _sweep.on_device(_count, counted, tally, items, chunk, first=-1)
-    ranks: TargetRanks = _ranks(tally, targets, mine, asked.removed, axis)
+    ranks: TargetRanks = _ranks(tally, targets, mine, inputs.removed, axis)
     return ranks
 
-  return _sweep.over_devices(rank, asked, items, axis_name, targets)
+  return _sweep.over_devices(rank, inputs, items, axis_name, targets)
 
 
 @jax.jit
-def _start(asked: Asked, own: Any, targets: Array) -> tuple[Asked, Tally]:
-  """What is asked with the targets removed, whose own items need no counting, and no tally yet."""
-  removed = _asked.once(jnp.concatenate([asked.removed, targets[:, None]], axis=1))
-  asked = asked._replace(removed=removed, own=own)
-  score = jax.eval_shape(scores, asked.similarity, asked.queries, own)
+def _start(inputs: Inputs, own: Any, targets: Array) -> tuple[Inputs, Tally]:
+  """The inputs with the targets removed, whose own items need no counting, and an empty tally."""
+  removed = _inputs.without_repeats(jnp.concatenate([inputs.removed, targets[:, None]], axis=1))
+  inputs = inputs._replace(removed=removed, own=own)
+  score = jax.eval_shape(scores, inputs.similarity, inputs.queries, own)
   nothing = jnp.zeros(targets.shape, jnp.int32)
-  return asked, Tally(jnp.zeros(targets.shape, score.dtype), nothing, nothing, nothing)
+  return inputs, Tally(jnp.zeros(targets.shape, score.dtype), nothing, nothing, nothing)
 
 
-def _count(asked: Asked, tally: Tally, part: Any, place: Place) -> Tally:
+def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
   """Counts a chunk; one with negative ids gives way to the targets' own items.
 
   The score of a target is the product of the same program as those of the others, in the same
   shape: from a product of its own it might not tie with the copies of its item.
   """
-  chunk = _asked.size(part)
+  chunk = _inputs.size(part)
 
   def count(queries: Any, own: Any, removed: Array, tally: Tally) -> Tally:
     def rows(own: Array, x: Array) -> Array:
       first = jnp.where(place.start < 0, own, x[: own.shape[0]])
       return jnp.concatenate([first, x[own.shape[0] :]])
 
-    block = scores(asked.similarity, queries, jax.tree.map(rows, own, part))
+    block = scores(inputs.similarity, queries, jax.tree.map(rows, own, part))
     score = jnp.where(place.start < 0, jnp.diagonal(block), tally.score)
     added = _against(score, jnp.where(place.counts(block), block, jnp.nan))
     inside = (removed >= place.fresh) & (removed < place.start + chunk)
@@ -211,7 +211,7 @@ def _count(asked: Asked, tally: Tally, part: Any, place: Place) -> Tally:
     return Tally(score, *counts)
 
   rows_held = min(max(1, _HELD // chunk), chunk)
-  given = asked.queries, asked.own, asked.removed, tally
+  given = inputs.queries, inputs.own, inputs.removed, tally
   counted: Tally = batching.in_blocks(count, rows_held)(*given)
   return counted
 
@@ -244,32 +244,32 @@ def _ranks(
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
-def _top(asked: Asked, items: Any, k: int, chunk: int, axis_name: str | None) -> Best:
-  def top(asked: Asked, items: Any, axis: _sweep.Axis) -> Best:
-    asked = asked._replace(removed=_sweep.local(asked.removed, items, axis))
-    best = _none_yet(asked, items, k)
-    best = _sweep.on_device(_keep, asked, best, items, chunk)
+def _top(inputs: Inputs, items: Any, k: int, chunk: int, axis_name: str | None) -> Best:
+  def top(inputs: Inputs, items: Any, axis: _sweep.Axis) -> Best:
+    inputs = inputs._replace(removed=_sweep.local(inputs.removed, items, axis))
+    best = _none_yet(inputs, items, k)
+    best = _sweep.on_device(_keep, inputs, best, items, chunk)
     if axis is None:
       return best
     ids = jnp.where(best.ids < 0, NONE, best.ids + _sweep.offset(items, axis))
     every = (_sweep.side_by_side(x, axis) for x in (best.scores, ids))
     return _best(Best(*every), k)
 
-  return _sweep.over_devices(top, asked, items, axis_name)
+  return _sweep.over_devices(top, inputs, items, axis_name)
 
 
-def _none_yet(asked: Asked, items: Any, k: int) -> Best:
-  score = jax.eval_shape(scores, asked.similarity, asked.queries, items)
+def _none_yet(inputs: Inputs, items: Any, k: int) -> Best:
+  score = jax.eval_shape(scores, inputs.similarity, inputs.queries, items)
   shape = (score.shape[0], k)
   return Best(jnp.full(shape, -jnp.inf, score.dtype), jnp.full(shape, NONE, jnp.int32))
 
 
-def _keep(asked: Asked, best: Best, part: Any, place: Place) -> Best:
+def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
   """The best of those kept and those of a chunk."""
-  chunk = _asked.size(part)
+  chunk = _inputs.size(part)
 
   def keep(queries: Any, removed: Array, best: Best) -> Best:
-    block = scores(asked.similarity, queries, part)
+    block = scores(inputs.similarity, queries, part)
     # One 0 for both: top_k puts 0.0 before -0.0.
     block = jnp.where(block == 0, 0, block)
     block = jnp.where(place.counts(block) & (block == block), block, -jnp.inf)
@@ -283,7 +283,7 @@ def _keep(asked: Asked, best: Best, part: Any, place: Place) -> Best:
     return _best(Best(*kept), best.ids.shape[1])
 
   rows_held = max(1, _HELD // chunk)
-  return Best(*batching.in_blocks(keep, rows_held)(asked.queries, asked.removed, best))
+  return Best(*batching.in_blocks(keep, rows_held)(inputs.queries, inputs.removed, best))
 
 
 def _best(of: Best, k: int) -> Best:

@@ -209,7 +209,7 @@ class HitRate(_ListMetric):
   use_granular_hit_rate: bool = False
 
   def __post_init__(self):
-    checks.flag("use_granular_hit_rate", self.use_granular_hit_rate)
+    checks.true_or_false("use_granular_hit_rate", self.use_granular_hit_rate)
 
   def _values(self, lists: Lists) -> np.ndarray:
     return _ask(metrics.recall if self.use_granular_hit_rate else metrics.hit_rate, lists)
@@ -227,7 +227,7 @@ class MRR(_ListMetric):
   use_granular_mrr: bool = False
 
   def __post_init__(self):
-    checks.flag("use_granular_mrr", self.use_granular_mrr)
+    checks.true_or_false("use_granular_mrr", self.use_granular_mrr)
 
   def _values(self, lists: Lists) -> np.ndarray:
     return _ask(_reciprocal_ranks if self.use_granular_mrr else metrics.reciprocal_rank, lists)

@@ -3,7 +3,7 @@
 A kernel that is jointly affine in the answers to its questions changes by the sum over its
 questions of slope times change of the answer. The recorder gives the slopes; this module gives the
 change of each answer, from sums over the ranks above or below an item that are the same for all
-its pairs.
+its pairs. docs/mathematics.md, "Swaps", derives the changes.
 """
 
 import functools
@@ -104,8 +104,7 @@ def _discounted_among(
 ) -> Swap:
   """Of `sum w_i discount(r_i)`, with ranks among the items of a mask.
 
-  The two items take each other's rank, but for one if the lower item is of the mask and the upper
-  is not, or the other way round; then the items between move by one rank, too.
+  The items between move by one rank if one of the two is of the mask: docs/mathematics.md, "Swaps".
   """
 
   def worth(rank: Array) -> Array:
@@ -138,10 +137,8 @@ def cascade(
 ) -> Swap:
   """Of `sum w_i discount(r_i) prod (1 - p_j)` over the items `j` ahead of `i`, `w` the worth.
 
-  With `S` the probability to reach rank `a`, `M` to pass the items between `a` and `b`, `V_r` what
-  is expected below `r` of those who pass it, and `F_b` what is expected from `b` on of those who
-  reach it, the change is `S ((w_b - w_a) d_a + (p_a - p_b) (V_a - M F_b) + M d_b ((1 - p_b) w_a -
-  (1 - p_a) w_b))`.
+  With the `S`, `M`, `V` and `F` of docs/mathematics.md, "Swaps", the change is
+  `S ((w_b - w_a) d_a + (p_a - p_b) (V_a - M F_b) + M d_b ((1 - p_b) w_a - (1 - p_a) w_b))`.
   """
 
   def change(upper: Features, lower: Features) -> Array:

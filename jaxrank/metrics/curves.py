@@ -82,7 +82,7 @@ def precision_recall_curve(
   """
   with checks.named("precision_recall_curve"):
     max_k = None if max_k is None else checks.count("max_k", max_k)
-    checks.flag("adaptive_k", adaptive_k)
+    checks.true_or_false("adaptive_k", adaptive_k)
   return apply(
     _precision_recall_curve,
     scores,
@@ -236,7 +236,7 @@ def recall_at_fixed_precision(
     ValueError: if shapes differ.
   """
   precision, recall, k = _arrays(curve)
-  checks.share("min_precision", min_precision)
+  checks.unit_interval("min_precision", min_precision)
   enough = precision + _SLACK >= jnp.asarray(min_precision).astype(precision.dtype)
   best = jnp.max(jnp.where(enough, recall, 0), axis=-1, keepdims=True)
   at = enough & (recall == best) & (best > 0)

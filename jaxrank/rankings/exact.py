@@ -1,4 +1,7 @@
-"""`Exact`, the ranking by sort, and the rules for tied items."""
+"""`Exact`, the ranking by sort, and the rules for tied items.
+
+docs/mathematics.md, "Averages over tied orders", derives the answers of `ExactQuery`.
+"""
 
 import dataclasses
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -150,9 +153,8 @@ class ExactQuery(Ranked):
   def _expect_among(self, w: Array, discount: Discount, k: Cutoff, among: Array) -> Array:
     """The same with ranks among the items of a mask.
 
-    In a tie with `a` items of the mask above it and `m` in it, one of these takes the ranks
-    `a + 1 ... a + m` with equal probability, another item those and `a + m + 1`. The sum of the
-    discounts of the former runs over the items of the tie, each at a rank of its own.
+    The sum of the discounts that the members of a tie take runs over these, each at a rank of its
+    own: docs/mathematics.md, "Averages over tied orders".
     """
 
     def worth(rank: Array) -> Array:
@@ -188,9 +190,8 @@ class ExactQuery(Ranked):
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items.
 
-    In a tie of `t` items, `m` of them relevant, an item at place `p` is relevant with chance
-    `m / t`, and then expects `(p - 1) (m - 1) / (t - 1)` hits ahead in its tie: that is
-    `(p - 1) m / t`, as any item there, less `(1 - m / t) (p - 1) / (t - 1)`.
+    A relevant item has fewer hits ahead in its tie than any item at its place: docs/mathematics.md,
+    "Averages over tied orders".
     """
     chance = self.mean(b)
     ahead = self.hits(b) - chance
@@ -259,7 +260,10 @@ class ExactQuery(Ranked):
     return self.hits(w)
 
   def pairs(self) -> Pairs:
-    """Pairs of valid items by the order of their scores and of their labels (Knight, 1966)."""
+    """Pairs of valid items by the order of their scores and of their labels (Knight, 1966).
+
+    docs/mathematics.md, "Sorting keys and counts of pairs".
+    """
     start, _ = ties.layout(self.keys, sorting.MASKED)
     labels, by_label = sorting.order(sorting.keys(self.given_labels, self.where))
     # Back in the order of the scores, tied ones in that of their labels: not discordant.

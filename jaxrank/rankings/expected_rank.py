@@ -2,7 +2,8 @@
 
 Item `j` stands before item `i` with probability `F((s_j - s_i) / t)`. Every question is a sum
 over `j` of weights times a function of the distance of two scores: O(n log n) time for the sort,
-O(n) for the sums of `pair_sums`, and O(n) memory.
+O(n) for the sums of `pair_sums`, and O(n) memory. docs/mathematics.md, "The cascade under expected
+ranks" and "The smooth cut-off", derives the answers.
 """
 
 import dataclasses
@@ -116,7 +117,10 @@ class KernelQuery(SmoothQuery):
 
   @memoised
   def kept(self, k: Cutoff, among: Array | None) -> Array | int:
-    """A smooth `rank <= k`: a normal step as wide as the distribution of the rank."""
+    """A smooth `rank <= k`: a normal step as wide as the distribution of the rank.
+
+    docs/mathematics.md, "The smooth cut-off".
+    """
     if k is None:
       return 1
     variance = self._sums(self._members(among), *2 * (self.series.variance,))
@@ -127,7 +131,7 @@ class KernelQuery(SmoothQuery):
     """The chance to pass all items ahead, from chances to stop.
 
     An item ahead with chance `F` multiplies by `(1 - stop) ** F`; one where everyone stops by
-    `1 - F`, whose logarithm is `-z` and a series in `exp(-z)` ahead, and a series behind.
+    `1 - F`: docs/mathematics.md, "The cascade under expected ranks".
     """
     wall = stop >= 1
     log = self._weight_ahead(jnp.log1p(-jnp.where(wall, 0, stop)))

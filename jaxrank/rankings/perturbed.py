@@ -2,7 +2,7 @@
 
 The result is exact and deterministic: `jaxrank._core.quadrature` integrates over the noisy score of
 one item at a time. A discount enters as a sum of exponentials, so that no distribution of ranks is
-formed; a cut-off forms it down to the rank `k`.
+formed; a cut-off forms it down to the rank `k`. docs/mathematics.md, "Quadrature over noise".
 """
 
 import math
@@ -38,7 +38,7 @@ class NoiseQuery(SmoothQuery):
     """Scores in temperatures, with gaps no wider than makes a difference.
 
     Such a gap starts a cluster, and clusters do not feel each other: each is measured from its
-    head, whose gradient would be noise around 0.
+    head, whose gradient would be noise around 0: docs/mathematics.md, "Quadrature over noise".
     """
     score = lax.stop_gradient(self.score)
     most = self.noise.gap(self.wide)

@@ -61,7 +61,7 @@ def bootstrap(
     TypeError: if `statistic` is not a function.
   """
   checks.function("ranks.bootstrap: statistic", statistic, "a function such as jnp.mean")
-  checks.share("ranks.bootstrap: confidence", confidence)
+  checks.unit_interval("ranks.bootstrap: confidence", confidence)
   resamples = checks.count("ranks.bootstrap: resamples", resamples)
   key = checks.prng_key(key)
   array = functools.partial(checks.array, "ranks.bootstrap: data")

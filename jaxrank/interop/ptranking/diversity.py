@@ -136,7 +136,7 @@ def get_div_ideal_ranking(
   >>> get_div_ideal_ranking("xab", {"a": ["1"], "b": ["1", "2"]})
   ['b', 'a', 'x']
   """
-  checks.share("alpha", alpha)
+  checks.unit_interval("alpha", alpha)
   docs = list(dict.fromkeys(pool_docs))
   worth = padded(_matrix(docs, q_doc_subtopics))
   item, count = _greedy(worth, np.float32(alpha) * worth)
@@ -169,7 +169,7 @@ def get_delta_alpha_dcg(
 
 
 def _alpha_dcg(matrix: Any, ks: Any, alpha: float) -> np.ndarray:
-  checks.share("alpha", alpha)
+  checks.unit_interval("alpha", alpha)
   labels = _lists.as_lists(matrix).T[None]
   return _lists.at(metrics.alpha_dcg, labels, ks, alpha=np.array([alpha]))[0]
 

@@ -1,4 +1,4 @@
-"""What is asked of every chunk of items, checked and made ready."""
+"""The inputs of a search that every chunk of items meets, checked and converted."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ Progress = Callable[[int, int], object]
 NONE = -1
 
 
-class Asked(NamedTuple):
+class Inputs(NamedTuple):
   """One row a query, but for the similarity.
 
   Attributes:
@@ -40,7 +40,7 @@ def size(x: Any) -> int:
   return length
 
 
-def arrays(name: str, x: Any) -> Any:
+def as_arrays(name: str, x: Any) -> Any:
   """The leaves as arrays of one length; those of numpy stay as they are."""
   leaves, structure = jax.tree.flatten(x, is_leaf=lambda x: isinstance(x, list))
   leaves = [leaf if isinstance(leaf, np.ndarray) else checks.array(name, leaf) for leaf in leaves]
@@ -51,7 +51,7 @@ def arrays(name: str, x: Any) -> Any:
   return jax.tree.unflatten(structure, leaves)
 
 
-def vectors(queries: Any, items: Any) -> None:
+def check_vectors(queries: Any, items: Any) -> None:
   """Raises unless both are matrices of real numbers with rows of one length."""
   for name, x in (("queries", queries), ("items", items)):
     if getattr(x, "ndim", None) != 2:
@@ -67,7 +67,7 @@ def vectors(queries: Any, items: Any) -> None:
     )
 
 
-def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) -> Array:
+def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) -> Array:
   """int32 ids with one row a query; those known now must be of the items, or -1."""
   traced = isinstance(x, jax.core.Tracer)
   # Those of many processes are in reach of none.
@@ -97,7 +97,7 @@ def ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) 
   return x.astype(jnp.int32) if isinstance(x, Array) else jnp.asarray(found.astype(np.int32))
 
 
-def streams(progress: Progress | None, *inputs: Any) -> bool:
+def come_from_host(progress: Progress | None, *inputs: Any) -> bool:
   """Whether the items, the first of the inputs, come from the host chunk by chunk."""
   if progress is not None:
     checks.function("progress", progress, "a function of (done, total), or None")
@@ -108,8 +108,8 @@ def streams(progress: Progress | None, *inputs: Any) -> bool:
   return not traced and (progress is not None or on_host)
 
 
-def once(removed: Array) -> Array:
-  """`[q, e]`, the ids of each query but once, in any order."""
+def without_repeats(removed: Array) -> Array:
+  """`[q, e]`, the ids of each query without repeats, in any order."""
 
   def unique(x: Array) -> Array:
     key, _ = sorting.order(x)
