@@ -260,6 +260,16 @@ class Ranked(abc.ABC):
     Given a `worth`: `E sum_i worth_i discount(r_i)` over the items that the user reaches. Arrays
     `[n, s]` are `s` users on the one ranking; the answer is `[s]`.
     """
+    if stop.ndim == 1:
+      return self._cascade(stop, discount, k, worth)
+
+    def one(stop: Array, worth: Array) -> Array:
+      return self._cascade(stop, discount, k, worth)
+
+    return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
+
+  def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
+    """The answer for one user, `[n]`, which a ranking gives."""
     del stop, discount, k, worth
     self._cannot_answer("cascade, the item at which a user stops")
 

@@ -170,16 +170,11 @@ class ShuffledQuery(Ranked):
     free = safe_divide((relevant - 1) * (n - relevant - 1), (n - 2) * (n - 3))
     return safe_sqrt(linear + chance * free * jnp.sum(jnp.where(self.taken, q, 0)))
 
-  def cascade(
-    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
-  ) -> Array:
+  def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`d(r)` of the item at which a user stops, over whose chances it is the mean.
 
     That is `sum_r (d(r) - d(r + 1)) T_r`, with the probability `T_r` to stop at one of `r` items.
     """
-    if stop.ndim > 1:
-      one = lambda stop, worth: self._reached(stop, discount, k, worth)  # noqa: E731
-      return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     if worth is not None:
       return self._reached(stop, discount, k, worth)
     mean, _, step = self._stopped(stop, discount, k, joint=False)

@@ -175,16 +175,8 @@ class ExactQuery(Ranked):
     expected = jnp.where(inside > 0, total / jnp.maximum(members, 1), outside)
     return jnp.sum(jnp.where(live, w.astype(self.dtype) * expected, 0))
 
-  def cascade(
-    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
-  ) -> Array:
+  def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
-    if stop.ndim > 1:
-
-      def one(stop: Array, worth: Array) -> Array:
-        return self.cascade(stop, discount, k=k, worth=worth)
-
-      return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     return at_ranks(self.stops(stop) if worth is None else self._met(worth, stop), discount, k)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:

@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -48,12 +47,6 @@ class SmoothQuery(Ranked):
 
   def _weight_ahead(self, w: Array) -> Array:
     """The expected weight ahead of each retrieved item, `[n]`, of weights 0 elsewhere."""
-    raise NotImplementedError
-
-  def cascade(
-    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
-  ) -> Array:
-    """`E discount(r)` of the item at which a user stops, with chance `stop` each."""
     raise NotImplementedError
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
@@ -148,16 +141,8 @@ class KernelQuery(SmoothQuery):
     """`sum_i w_i discount(r_i)` with smooth ranks and cut-off."""
     return jnp.sum(self._weight(w) * discount(self.rank(among)) * self.kept(k, among))
 
-  def cascade(
-    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
-  ) -> Array:
+  def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`sum_i worth_i discount(r_i)`, or of `stop`, times the chance to pass all ahead of `i`."""
-    if stop.ndim > 1:
-
-      def one(stop: Array, worth: Array) -> Array:
-        return self.cascade(stop, discount, k=k, worth=worth)
-
-      return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     stop = self._weight(stop)
     worth = stop if worth is None else self._weight(worth)
     value = worth * self._survival(stop) * discount(self.rank(None)) * self.kept(k, None)

@@ -8,7 +8,6 @@ formed; a cut-off forms it down to the rank `k`. docs/mathematics.md, "Quadratur
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
@@ -104,16 +103,8 @@ class NoiseQuery(SmoothQuery):
       return jnp.sum(self._weight(w) * (discount.first + discount.step * ahead))
     return self._expect(w, jnp.zeros_like(self.z), discount, k, among=among)
 
-  def cascade(
-    self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
-  ) -> Array:
+  def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
-    if stop.ndim > 1:
-
-      def one(stop: Array, worth: Array) -> Array:
-        return self.cascade(stop, discount, k=k, worth=worth)
-
-      return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
     return self._expect(stop if worth is None else worth, self._weight(stop), discount, k)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:

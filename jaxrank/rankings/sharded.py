@@ -84,7 +84,7 @@ class ShardedQuery(ExactQuery):
     self._refuse_whole_lists(k)
     return super().precision(b, k=k)
 
-  cascade = Ranked.cascade
+  _cascade = Ranked._cascade
   before = Ranked.before
   cumulative = Ranked.cumulative
   pairs = Ranked.pairs
