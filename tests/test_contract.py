@@ -187,7 +187,7 @@ def _share(value):
     raise ValueError(f"share must be from 0 to 1, got {value!r}.")
 
 
-@functools.partial(jr.metric, checks={"share": _share})
+@jr.metric(checks={"share": _share})
 def blend(ranked, *, k=None, share=0.5, weights=None):
   """Hits and inverse ranks, mixed."""
   b = ranked.weighted(ranked.relevant(), weights)
