@@ -177,7 +177,7 @@ def test_a_kernel_may_not_take_what_every_metric_takes(kernel):
 
 
 def test_a_kernel_is_a_function():
-  for kernel in (3, None, "ndcg"):
+  for kernel in (3, "ndcg"):
     with pytest.raises(TypeError, match=f"metric: kernel.*{kernel!r}"):
       jr.metric(kernel)
 
@@ -187,7 +187,7 @@ def _share(value):
     raise ValueError(f"share must be from 0 to 1, got {value!r}.")
 
 
-@functools.partial(jr.metric, checks={"share": _share})
+@jr.metric(checks={"share": _share})
 def blend(ranked, *, k=None, share=0.5, weights=None):
   """Hits and inverse ranks, mixed."""
   b = ranked.weighted(ranked.relevant(), weights)
@@ -224,13 +224,13 @@ def test_a_metric_pickles_if_its_kernel_does():
 
 def test_parameters_of_a_metric_are_those_of_its_kernel():
   assert first_label.__name__ == "first_label"
-  with pytest.raises(TypeError, match=r"first_label: .*needs k, a whole number"):
+  with pytest.raises(TypeError, match="^first_label needs k, a whole number"):
     first_label(SCORES, LABELS)
-  with pytest.raises(TypeError, match=r"blend: .*does not take 'kk'; it takes k, share, weights"):
+  with pytest.raises(TypeError, match=r"^blend does not take 'kk'; it takes k, share, weights"):
     blend(SCORES, LABELS, kk=2)
-  with pytest.raises(ValueError, match=r"blend: k must be.*0"):
+  with pytest.raises(ValueError, match=r"^blend: k must be.*0"):
     blend(SCORES, LABELS, k=0)
-  with pytest.raises(TypeError, match=r"blend: k must be.*'three'"):
+  with pytest.raises(TypeError, match=r"^blend: k must be.*'three'"):
     blend(SCORES, LABELS, k="three")
   with pytest.raises(ValueError, match=r"blend: weights.*\(2, 3\).*\(2, 4\)"):
     blend(SCORES, LABELS, weights=WEIGHTS[:, 1:])

@@ -127,6 +127,14 @@ class Description:
       TypeError: for a parameter that the metric does not take, or one that it needs, by name.
       ValueError: for a value that is not allowed.
     """
+    return self.checked(self.completed(parameters))
+
+  def completed(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with defaults for those that are not given, before the checks of values.
+
+    Raises:
+      TypeError: for a parameter that the metric does not take, or one that it needs, by name.
+    """
     takes = self.signature.parameters
     allowed = f"it takes {', '.join(takes) or 'no parameters of its own'}"
     for name in parameters:
@@ -139,7 +147,7 @@ class Description:
       )
     given = self.signature.bind(**parameters)
     given.apply_defaults()
-    return self.checked(given.arguments)
+    return given.arguments
 
   def kind(self, parameter: str) -> Kind:
     """The kind of a parameter."""

@@ -58,8 +58,10 @@ class Metric:
       TypeError: for parameters that the kernel does not take, or needs.
       ValueError: if shapes differ, or the ranking cannot answer what the kernel asks.
     """
-    call = Call(self.description, self.description.bind(parameters))
+    # The names of parameters are checked first: those messages name the metric themselves.
+    given = self.description.completed(parameters)
     with checks.named(self.description.name):
+      call = Call(self.description, self.description.checked(given))
       (found,) = apply_calls([call], scores, labels, where, ranking)
     value: Array = found.value
     return value
