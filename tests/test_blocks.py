@@ -85,7 +85,7 @@ def exported(platform):
   scores = jax.ShapeDtypeStruct((40, 12), jnp.float32)
   # A function of its own each time, so that nothing is taken from a cache.
   metric = jax.jit(lambda scores, labels: jr.average_precision(scores, labels))
-  return jax.export.export(metric, platforms=(platform,))(scores, scores).mlir_module()
+  return metric.trace(scores, scores).lower(lowering_platforms=(platform,)).as_text()
 
 
 def test_only_a_cpu_runs_in_blocks(three_at_a_time):

@@ -61,7 +61,7 @@ GRADED = [{}, {"k": 3}, {"k": 20}, *GAINS, *DISCOUNTS, WEIGHTS, WEIGHTS | {"k": 
 BINARY = [{}, {"k": 2}, {"rel": 2}, {"rel": 3.5, "k": 4}]
 NOVEL = [{}, {"k": 3, "rel": 2} | SHARED, {"alpha": 0.0} | OWN, {"alpha": 1.0, "k": 4}]
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
-  "alpha_dcg": [*NOVEL, *DISCOUNTS[:2]],
+  "alpha_dcg": [*NOVEL, *DISCOUNTS[:2], {"k": 3, "normalizer": "perfect"}],
   "alpha_ndcg": [*NOVEL, *DISCOUNTS[:1]],
   "auc": [{}, {"rel": 2}],
   "average_precision": [*BINARY, {"k": 3, "normalizer": "cutoff"}],
@@ -69,7 +69,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
   "dcg": GRADED,
   "err": [{"max_label": 4}, {"max_label": 3, "k": 3}, {"max_label": 2.5}],
   "err_ia": [{"max_label": 2}, {"max_label": 1, "k": 3}, {"max_label": 2} | SHARED,
-             {"max_label": 2} | OWN],
+             {"max_label": 2} | OWN, {"max_label": 2, "k": 3, "normalizer": "perfect"}],
   "f_measure": [*BINARY, {"k": 3, "beta": 2.0}],
   "fall_out": BINARY,
   "gap": [{"max_label": 4}, {"max_label": 3, "k": 3, "chances": np.array([0.5, 0.0, 0.25])}],
