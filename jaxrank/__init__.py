@@ -18,20 +18,11 @@ one value per query, never reduced. What holds for every metric is said here onc
 `docs/conventions.md` works through them.
 """
 
-from jaxrank import (
-  chance,
-  class_labels,
-  config,
-  corpus,
-  discounts,
-  gains,
-  letor,
-  losses,
-  metrics,
-  plot,
-  ranks,
-  sharded,
-)
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from jaxrank import config, discounts, gains, metrics
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
 from jaxrank.aggregation import aggregate, has_relevant
 from jaxrank.interop.plain_names import resolve_metrics
@@ -78,6 +69,9 @@ from jaxrank.rankings.perturbed import Gaussian, Gumbel
 from jaxrank.rankings.sharded import Sharded
 from jaxrank.streaming import Evaluator, State
 from jaxrank.validation import check_values
+
+if TYPE_CHECKING:
+  from jaxrank import chance, class_labels, corpus, letor, losses, plot, ranks, sharded
 
 __all__ = [
   "Batch",
@@ -151,3 +145,16 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+# Modules that load on first use, so that `import jaxrank` takes little time.
+_ON_FIRST_USE = ("chance", "class_labels", "corpus", "letor", "losses", "plot", "ranks", "sharded")
+
+
+def __getattr__(name: str) -> ModuleType:
+  if name not in _ON_FIRST_USE:
+    raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.")
+  return importlib.import_module(f"jaxrank.{name}")
+
+
+def __dir__() -> list[str]:
+  return sorted({*globals(), *__all__})
