@@ -19,8 +19,8 @@ one value per query, never reduced. What holds for every metric is said here onc
 """
 
 import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
+import types
+import typing
 
 from jaxrank import config, discounts, gains, metrics
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
@@ -70,7 +70,7 @@ from jaxrank.rankings.sharded import Sharded
 from jaxrank.streaming import Evaluator, State
 from jaxrank.validation import check_values
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
   from jaxrank import chance, class_labels, corpus, letor, losses, plot, ranks, sharded
 
 __all__ = [
@@ -150,7 +150,7 @@ __version__ = "0.1.0"
 _ON_FIRST_USE = ("chance", "class_labels", "corpus", "letor", "losses", "plot", "ranks", "sharded")
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> types.ModuleType:
   if name not in _ON_FIRST_USE:
     raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.")
   return importlib.import_module(f"jaxrank.{name}")

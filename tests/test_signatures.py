@@ -26,7 +26,10 @@ def tree_of(module):
 def bound_names(module):
   """The names that a package imports from other modules, or that a module defines."""
   package = Path(module.__file__).name == "__init__.py"
-  for node in tree_of(module).body:
+  body = tree_of(module).body
+  # Modules that load on first use are imported for type checkers.
+  body = [x for node in body for x in (node.body if isinstance(node, ast.If) else [node])]
+  for node in body:
     if isinstance(node, ast.ImportFrom) and package:
       yield from (alias.asname or alias.name for alias in node.names)
     elif isinstance(node, ast.FunctionDef | ast.ClassDef):
