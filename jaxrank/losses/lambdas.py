@@ -31,7 +31,7 @@ def lambda_rank(
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  metric: One = metrics.ndcg,
+  metric: str | One = metrics.ndcg,
   temperature: ArrayLike = 1.0,
   **parameters: Any,
 ) -> Array:
