@@ -261,7 +261,7 @@ def _depth(
   where: Array,
 ) -> int | None:
   """The largest rank that any kernel asks for; None for all, 0 if none needs an order."""
-  depths = []
+  depths: list[int | None] = []
   for (about, depth), parameters, extra in zip(program.calls, shared, own, strict=True):
     if depth != "asked":
       depths.append(depth)
@@ -270,8 +270,7 @@ def _depth(
     else:
       kernel = functools.partial(about.kernel, **parameters, **extra)
       depths.append(recorder.depth_of(kernel, scores, labels, where))
-  known = [depth for depth in depths if depth is not None]
-  return None if len(known) < len(depths) else max(known, default=0)
+  return recorder.deepest(depths)
 
 
 def _in_order(about: Description, own: Mapping[str, Array], ranked: Ranked) -> dict[str, Array]:

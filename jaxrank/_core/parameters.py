@@ -98,7 +98,6 @@ ANYTHING = Kind("a number, a string or a truth value", _anything, literals=(int,
 CUTOFF = Kind("a whole number from 1", _cutoff)
 COUNT = Kind("a whole number from 1, known before anything runs", _whole)
 DISCOUNT = Kind("a discount", _discount, spelled=False)
-FLAG = Kind("True or False", _checked(checks.true_or_false), literals=(bool,))
 GAIN = Kind(
   "a gain",
   _gain,

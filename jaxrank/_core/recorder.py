@@ -6,7 +6,7 @@ items swap places, and its expectation by chance. docs/mathematics.md, "Affine k
 reasons.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -22,6 +22,12 @@ Kind = Literal["expect", "cascade", "precision", "first", "before", "cumulative"
 
 # Primitives on floats that have the derivative 0 wherever they have one.
 _FLAT = ("ceil", "floor", "nextafter", "round", "sign", "stop_gradient")
+
+
+def deepest(depths: Sequence[int | None]) -> int | None:
+  """The largest of some depths; None, which is the whole list, is larger than any number."""
+  known = [depth for depth in depths if depth is not None]
+  return None if len(known) < len(depths) else max(known, default=0)
 
 
 class Question(NamedTuple):
@@ -71,8 +77,7 @@ class Recorder(Ranked):
   @property
   def deepest(self) -> int | None:
     """The largest rank that the kernel asked for; None for all, 0 if it needs no order."""
-    known = [depth for depth in self.depths if depth is not None]
-    return None if len(known) < len(self.depths) else max(known, default=0)
+    return deepest(self.depths)
 
   def _ask(self, kind: Kind, shape: tuple[int, ...], depth: Cutoff, **arguments: Any) -> Array:
     number = len(self.questions)
