@@ -19,14 +19,11 @@ one value per query, never reduced. What holds for every metric is said here onc
 """
 
 import importlib
-import types
 import typing
 
 from jaxrank import config, discounts, gains, metrics
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
 from jaxrank.aggregation import aggregate, has_relevant
-from jaxrank.interop.plain_names import resolve_metrics
-from jaxrank.measures import Measure, evaluate, parse
 from jaxrank.metrics import (
   Curve,
   Metric,
@@ -62,16 +59,18 @@ from jaxrank.metrics import (
   reciprocal_rank,
   spearman,
 )
-from jaxrank.padding import Batch, batches, pad, pad_buckets, unpad
 from jaxrank.rankings.exact import Exact
 from jaxrank.rankings.expected_rank import Laplace, Logistic
 from jaxrank.rankings.perturbed import Gaussian, Gumbel
 from jaxrank.rankings.sharded import Sharded
-from jaxrank.streaming import Evaluator, State
-from jaxrank.validation import check_values
 
 if typing.TYPE_CHECKING:
   from jaxrank import chance, class_labels, corpus, letor, losses, plot, ranks, sharded
+  from jaxrank.interop.plain_names import resolve_metrics
+  from jaxrank.measures import Measure, evaluate, parse
+  from jaxrank.padding import Batch, batches, pad, pad_buckets, unpad
+  from jaxrank.streaming import Evaluator, State
+  from jaxrank.validation import check_values
 
 __all__ = [
   "Batch",
@@ -146,14 +145,27 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# Modules that load on first use, so that `import jaxrank` takes little time.
-_ON_FIRST_USE = ("chance", "class_labels", "corpus", "letor", "losses", "plot", "ranks", "sharded")
+# What loads on first use, so that `import jaxrank` takes little time: public modules, and the names
+# of others by the module that defines them.
+_MODULES = ("chance", "class_labels", "corpus", "letor", "losses", "plot", "ranks", "sharded")
+_NAMES = {
+  "interop.plain_names": ("resolve_metrics",),
+  "measures": ("Measure", "evaluate", "parse"),
+  "padding": ("Batch", "batches", "pad", "pad_buckets", "unpad"),
+  "streaming": ("Evaluator", "State"),
+  "validation": ("check_values",),
+}
 
 
-def __getattr__(name: str) -> types.ModuleType:
-  if name not in _ON_FIRST_USE:
-    raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.")
-  return importlib.import_module(f"jaxrank.{name}")
+def __getattr__(name: str) -> typing.Any:
+  if name in _MODULES:
+    return importlib.import_module(f"jaxrank.{name}")
+  for home, names in _NAMES.items():
+    if name in names:
+      value = getattr(importlib.import_module(f"jaxrank.{home}"), name)
+      globals()[name] = value
+      return value
+  raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.")
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.extend import core
 from jax.interpreters import partial_eval
 
 from jaxrank._core.ranked import Pairs, Ranked
@@ -186,9 +185,9 @@ def _is_flat_in(program: Any, chosen: list[bool]) -> bool:
   Steps that call programs see which of their inputs are chosen if these stand as in the call; of a
   loop, all inputs count as chosen.
   """
-  depends = {x for x, yes in zip(program.invars, chosen, strict=True) if yes}
+  depends = {id(x) for x, yes in zip(program.invars, chosen, strict=True) if yes}
   for step in program.eqns:
-    here = [not isinstance(x, core.Literal) and x in depends for x in step.invars]
+    here = [id(x) in depends for x in step.invars]
     if not any(here):
       continue
     name, inner = step.primitive.name, list(_programs_in(step.params.values()))
@@ -200,7 +199,7 @@ def _is_flat_in(program: Any, chosen: list[bool]) -> bool:
     floats = all(jnp.issubdtype(x.aval.dtype, jnp.inexact) for x in step.outvars)
     if not inner and (name in _FLAT or not floats):
       return True
-    depends.update(step.outvars)
+    depends.update(map(id, step.outvars))
   return False
 
 
@@ -208,7 +207,7 @@ def _programs_in(values: Iterable[Any]) -> Iterator[Any]:
   for value in values:
     if isinstance(value, tuple | list):
       yield from _programs_in(value)
-    elif isinstance(value, core.ClosedJaxpr | core.Jaxpr):
+    elif hasattr(value, "eqns"):
       yield getattr(value, "jaxpr", value)
 
 
