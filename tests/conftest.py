@@ -14,7 +14,7 @@ import jax
 import pytest
 
 # Only the type checkers read these calls, many of which are wrong.
-collect_ignore = ["typing_calls.py"]
+collect_ignore = ["house/typing_calls.py"]
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")

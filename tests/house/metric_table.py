@@ -1,0 +1,137 @@
+"""Writes the tables of `docs/metrics.md` from the descriptions of the metrics.
+
+Run `python -m tests.house.metric_table` from a clone; `tests/house/test_docs.py` checks that the
+page is up to date. Formulas are those of the docstrings.
+"""
+
+import inspect
+import pathlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import jaxrank
+from jaxrank import chance, metrics
+from jaxrank._core import recorder
+from jaxrank._core.dialects import Name
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
+DIALECTS = ("ir_measures", "trec_eval", "ndeval", "ranx")
+MODULES = ("counts", "binary", "graded", "diversity", "intents", "concordance", "curves")
+
+# Values of the parameters that have no default.
+REQUIRED = {"max_label": 2}
+
+
+def described() -> list[tuple[Callable, metrics.Description]]:
+  """The metrics by subject, those of a file in its order."""
+  found = list(metrics.described())
+  return sorted(found, key=lambda pair: MODULES.index(pair[0].__module__.rpartition(".")[2]))
+
+
+def formula(metric: Callable) -> str:
+  """The code that starts a paragraph of the docstring after the first line."""
+  found = re.search(r"\n\n`([^`]+)`", inspect.getdoc(metric) or "")
+  if not found:
+    raise ValueError(f"the docstring of {metric.__name__} has no formula after its first line.")
+  return " ".join(found[1].split())
+
+
+def query(about: metrics.Description) -> tuple[jax.Array, jax.Array]:
+  """Scores and labels of one query."""
+  scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([2.0, 0.0, 1.0, -1.0])
+  return scores, jnp.stack([labels, labels[::-1]], axis=1) if about.subtopics else labels
+
+
+def questions(about: metrics.Description) -> list[str]:
+  """What the kernel asks the ranking, each kind once."""
+  scores, labels = query(about)
+  asked = recorder.Recorder(scores, labels, jnp.ones_like(scores, bool), None)
+  about.kernel(asked, **about.bind(required(about)))
+  return list(dict.fromkeys(question.kind for question in asked.questions))
+
+
+def required(about: metrics.Description) -> dict[str, Any]:
+  """The parameters without a default."""
+  parameters = about.signature.parameters
+  return {name: REQUIRED[name] for name, p in parameters.items() if p.default is p.empty}
+
+
+def answered(function: Callable, *arguments: Any) -> bool:
+  """Whether a function takes its arguments: nothing is compiled or run."""
+  try:
+    jax.eval_shape(lambda: function(*arguments))
+  except jaxrank.UnansweredError:
+    return False
+  return True
+
+
+def row(metric: Callable, about: metrics.Description) -> list[str]:
+  """What is known of one metric."""
+  low, high = (f"{x:g}" for x in about.range)
+  seeks = about.seeks if isinstance(about.seeks, str) else inspect.getdoc(about.seeks)
+  scores, labels = query(about)
+  measure = jaxrank.Measure(metric, **required(about))
+  swaps = answered(lambda: jaxrank.losses.lambda_rank(scores, labels, metric=measure))
+  moments = {"mean": chance.expected, "variance": chance.variance}
+  known = [name for name, moment in moments.items() if answered(moment, measure, labels)]
+  return [
+    f"`{about.name}`",
+    f"`{formula(metric).replace('|', chr(92) + '|')}`",
+    f"{low} to {high}",
+    "higher" if about.higher_is_better else "lower",
+    seeks,
+    ", ".join(f"`{kind}`" for kind in questions(about)),
+    "yes" if swaps else "no",
+    ", ".join(known) or "by samples",
+  ]
+
+
+def spelling(name: Name) -> str:
+  """How a dialect writes a metric, with what it fixes."""
+  form = name.form.replace(" ", "")
+  written = [f"`{form.replace('NAME', said)}`" for said in name.spellings]
+  fixed = [f"{key}={getattr(value, '__name__', repr(value))}" for key, value in name.fixed.items()]
+  return ", ".join(written) + (f" ({', '.join(fixed)})" if fixed else "")
+
+
+def names(about: metrics.Description) -> list[str]:
+  """What each dialect calls one metric."""
+  said = {
+    dialect: [spelling(name) for name in about.names if name.dialect == dialect]
+    for dialect in DIALECTS
+  }
+  return [f"`{about.name}`", *("; ".join(said[dialect]) for dialect in DIALECTS)]
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+  """A table in Markdown."""
+  lines = [head, ["---"] * len(head), *rows]
+  return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def sections() -> dict[str, str]:
+  """The tables by the names of their markers."""
+  head = ["metric", "formula", "range", "better", "seeks", "asks", "LambdaRank", "by chance"]
+  pairs = described()
+  return {
+    "metrics": table(head, [row(*pair) for pair in pairs]),
+    "names": table(["metric", *DIALECTS], [names(about) for _, about in pairs if about.names]),
+  }
+
+
+def page() -> str:
+  """The page with new tables."""
+  text = PAGE.read_text(encoding="utf-8")
+  for name, content in sections().items():
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, rest = text.split(begin)
+    text = f"{before}{begin}{content}\n{end}{rest.split(end)[1]}"
+  return text
+
+
+if __name__ == "__main__":
+  PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,135 @@
+"""Every public name is documented, and every example in the docs is true."""
+
+import collections
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import jaxrank
+from jaxrank import losses, metrics
+from tests.house import metric_table
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+def public_modules():
+  """The modules of the library that are public; adapters have tests of their own."""
+  yield jaxrank
+  for found in pkgutil.iter_modules(jaxrank.__path__, "jaxrank."):
+    if not found.name.startswith("jaxrank._") and found.name != "jaxrank.interop":
+      yield importlib.import_module(found.name)
+
+
+def public_names():
+  """Public functions and classes by dotted name: what a package exports, a module defines."""
+  for module in public_modules():
+    for name, value in vars(module).items():
+      home = getattr(value, "__module__", None) or ""
+      own = home.startswith("jaxrank") if hasattr(module, "__path__") else home == module.__name__
+      if not name.startswith("_") and callable(value) and own:
+        yield f"{module.__name__}.{name}", value
+
+
+PUBLIC = dict(public_names())
+METRICS = {
+  name: value
+  for name, value in PUBLIC.items()
+  if inspect.isfunction(value) and value.__module__.startswith("jaxrank.metrics.")
+}
+LOSSES = {name: value for name, value in PUBLIC.items() if name.startswith("jaxrank.losses.")}
+OF_LISTS = {
+  name: value
+  for name, value in (METRICS | LOSSES).items()
+  if "scores" in inspect.signature(value).parameters
+}
+
+
+def arguments(function):
+  """What a docstring says of arguments, by name."""
+  section = re.search(r"^Args:\n((?:  .*\n?)+)", inspect.getdoc(function), re.M)
+  entries = re.findall(r"^  \*{0,2}(\w+): (.*(?:\n    .*)*)", section[1] if section else "", re.M)
+  return {name: " ".join(text.split()) for name, text in entries}
+
+
+def shared_arguments(package):
+  """What the docstring of a package explains for all of its functions."""
+  return set(re.findall(r"^\* `(\w+)`: ", package.__doc__, re.M))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_are_documented(name):
+  text = inspect.getdoc(PUBLIC[name])
+  assert text
+  assert text.splitlines()[0].endswith((".", ":")) or "\n\n" in text
+
+
+@pytest.mark.parametrize("name", METRICS | LOSSES)
+def test_every_argument_is_documented(name):
+  """By the function itself, or once for all by its package, to which the function then points."""
+  function = (METRICS | LOSSES)[name]
+  package = losses if name in LOSSES else metrics
+  shared = shared_arguments(package) if name in OF_LISTS else set()
+  takes = set(inspect.signature(function).parameters)
+  assert takes <= set(arguments(function)) | shared
+  assert set(arguments(function)) <= takes
+  if takes - set(arguments(function)):
+    assert f"See `{package.__name__}` for the arguments" in inspect.getdoc(function)
+  assert "Returns:" in inspect.getdoc(function)
+
+
+@pytest.mark.parametrize(("package", "public"), [(metrics, METRICS), (losses, LOSSES)])
+def test_shared_arguments_are_explained_once(package, public):
+  functions = list(dict.fromkeys(public.values()))
+  entries = [entry for function in functions for entry in arguments(function).items()]
+  repeated = sum(count for count in collections.Counter(entries).values() if count > 1)
+  assert repeated < 0.2 * len(entries)
+  taken = {name for function in functions for name in inspect.signature(function).parameters}
+  assert shared_arguments(package) <= taken
+
+
+@pytest.mark.parametrize("name", METRICS | LOSSES)
+def test_metrics_and_losses_have_examples(name):
+  """The collector of their module runs them."""
+  function = (METRICS | LOSSES)[name]
+  found = doctest.DocTestFinder().find(function, name)
+  assert any(test.examples for test in found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_pages_are_true(page):
+  failed, _ = doctest.testfile(str(page), module_relative=False)
+  assert not failed
+
+
+def test_the_table_of_metrics_is_up_to_date():
+  written = metric_table.PAGE.read_text(encoding="utf-8")
+  assert written == metric_table.page(), "run python -m tests.house.metric_table"
+
+
+def test_the_documentation_names_every_function():
+  text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+  words = set(re.findall(r"\w+", text))
+  missing = [name for name in PUBLIC if name.rsplit(".", 1)[1] not in words]
+  assert not missing
+
+
+def test_links_between_pages_lead_somewhere():
+  anchors = {}
+  for page in PAGES:
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    anchors[page] = {re.sub(r"[^\w\- ]", "", head).lower().replace(" ", "-") for head in heads}
+  for page in PAGES:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+      path, _, anchor = target.partition("#")
+      if "://" in target:
+        continue
+      found = (page.parent / path).resolve() if path else page
+      assert found.exists(), f"{page.name}: {target}"
+      assert not anchor or anchor in anchors[found], f"{page.name}: {target}"

@@ -1,0 +1,78 @@
+"""The examples run, each in a process of its own, on little data."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(name, *arguments, cwd):
+  """The output of an example."""
+  environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
+  done = subprocess.run(
+    [sys.executable, ROOT / "examples" / name, *map(str, arguments)],
+    cwd=cwd,
+    env=environment,
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  return done.stdout
+
+
+@pytest.fixture
+def letor(tmp_path):
+  """A file of ten queries whose labels follow their first feature, with sizes beside it."""
+  rng = np.random.default_rng(0)
+  lines = []
+  for _ in range(50):
+    x = rng.random(3)
+    lines.append(f"{int(3 * x[0])} " + " ".join(f"{i + 1}:{v:.3f}" for i, v in enumerate(x)))
+  path = tmp_path / "rank.train"
+  path.write_text("\n".join(lines) + "\n")
+  path.with_name("rank.train.query").write_text("5\n" * 10)
+  return path
+
+
+def test_train_ranker_draws_and_tells(tmp_path):
+  told = run("train_ranker.py", "--steps", 3, "--out", "plot.png", cwd=tmp_path)
+  assert "mAP" in told
+  assert "after training" in told
+  assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_train_letor_learns(letor, tmp_path):
+  told = run("train_letor.py", "--train", letor, "--test", letor, "--steps", 40, cwd=tmp_path)
+  values = {line[:14].strip(): line[14:].split() for line in told.splitlines()}
+  assert float(values["test after"][0]) > float(values["test before"][0])
+
+
+def test_sweep_draws_and_tells(tmp_path):
+  small = ["--temperatures", 2, "--rates", 2, "--seeds", 1, "--steps", 10]
+  told = run("sweep.py", *small, "--sequential", "--out", "plot.png", cwd=tmp_path)
+  assert "times faster at once" in told
+  assert "nDCG@10" in told
+  assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_recommend_learns_from_the_correction(tmp_path):
+  small = ["--users", 300, "--items", 400, "--each", 20, "--steps", 400]
+  told = run("recommend.py", *small, cwd=tmp_path)
+  mrr = {line[:16].strip(): float(line[16:].split()[2]) for line in told.splitlines()[2:]}
+  assert mrr["factors, log_q"] > mrr["factors"]
+  assert mrr["factors, log_q"] > mrr["popularity"]
+
+
+def test_link_prediction_learns_and_filters(tmp_path):
+  small = ["--entities", 100, "--relations", 4, "--epochs", 100]
+  told = run("link_prediction.py", *small, cwd=tmp_path)
+  rows = [line.split() for line in told.splitlines()[2:]]
+  values = {name: (float(raw), float(filtered)) for name, raw, filtered in rows}
+  assert values["adjusted_arithmetic_mean_rank_index"][1] > 0.3
+  assert values["mrr"][1] > values["mrr"][0]

@@ -1,0 +1,246 @@
+"""What a swap of two items changes, against brute force: swap them and evaluate again."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from jaxrank._core import description
+from jaxrank._core.description import Description
+from jaxrank.losses import swaps
+from tests.helpers import user_metrics
+
+QUERIES, N, SUBTOPICS = 30, 7, 3
+FIRST, SECOND = np.triu_indices(N, 1)
+
+
+class Lists:
+  """Queries without tied scores, in float64, and parameters of their items and subtopics."""
+
+  def __init__(self, seed: int):
+    rng = np.random.default_rng(seed)
+    shape = (QUERIES, N)
+    self.where = rng.random(shape) < rng.choice([0.6, 0.9, 1.0], (QUERIES, 1))
+    self.where[2] = False
+    scores = np.where(rng.random(shape) < 0.12, -np.inf, rng.standard_normal(shape))
+    scores[1] = -np.inf
+    self.scores = np.where(self.where, scores, rng.choice([np.nan, np.inf, 0.0], shape))
+    labels = rng.integers(-1, 5, shape).astype(float)
+    labels[0] = rng.integers(-1, 1, N)
+    self.labels = np.where(self.where, labels, rng.choice([np.nan, 9.0, -7.0], shape))
+    covered = rng.integers(-1, 3, (*shape, SUBTOPICS)).astype(float)
+    self.subtopics = np.where(self.where[..., None], covered, 3.0)
+    self.weights = np.where(self.where, rng.choice([0.0, 0.25, 0.5, 1.0, 3.0], shape), np.nan)
+    self.even_weights, self.subtopic_weights = rng.random(SUBTOPICS), rng.random((QUERIES, 3))
+    retrieved = self.where & (scores > -np.inf)
+    self.order = np.where(retrieved, -scores, np.inf).argsort(-1, kind="stable")
+    self.length = retrieved.sum(-1)
+
+  def of(self, about: Description) -> tuple[np.ndarray, ...]:
+    """Scores, the labels that a metric takes, and the mask."""
+    return self.scores, self.subtopics if about.subtopics else self.labels, self.where
+
+  @property
+  def swappable(self) -> np.ndarray:
+    """Which pairs of ranks hold two retrieved items, `[queries, pairs]`."""
+    return self.length[:, None] > SECOND
+
+
+LISTS = Lists(0)
+WEIGHTS = {"weights": LISTS.weights}
+SHARED = {"subtopic_weights": LISTS.even_weights}
+OWN = {"subtopic_weights": LISTS.subtopic_weights}
+GAINS = [{"gain": jr.gains.exponential}, {"gain": jr.gains.table(np.arange(5.0) ** 1.5)},
+         {"gain": jr.gains.by_label({1: 7, 3: 2})}, {"gain": jr.gains.binary, "k": 4}]  # fmt: skip
+DISCOUNTS = [{"discount": jr.discounts.reciprocal}, {"discount": jr.discounts.affine(1.0, -0.1)},
+             {"discount": jr.discounts.table(np.array([3.0, 2.0, 2.0, 0.5])), "k": 5}]  # fmt: skip
+GRADED = [{}, {"k": 3}, {"k": 20}, *GAINS, *DISCOUNTS, WEIGHTS, WEIGHTS | {"k": 3}]
+BINARY = [{}, {"k": 2}, {"rel": 2}, {"rel": 3.5, "k": 4}]
+NOVEL = [{}, {"k": 3, "rel": 2} | SHARED, {"alpha": 0.0} | OWN, {"alpha": 1.0, "k": 4}]
+PARAMETERS: dict[str, list[dict[str, Any]]] = {
+  "alpha_dcg": [*NOVEL, *DISCOUNTS[:2], {"k": 3, "normalizer": "perfect"}],
+  "alpha_ndcg": [*NOVEL, *DISCOUNTS[:1]],
+  "auc": [{}, {"rel": 2}],
+  "average_precision": [*BINARY, {"k": 3, "normalizer": "cutoff"}],
+  "bpref": [{}, {"rel": 1}, {"rel": 3}],
+  "dcg": GRADED,
+  "err": [{"max_label": 4}, {"max_label": 3, "k": 3}, {"max_label": 2.5}],
+  "err_ia": [{"max_label": 2}, {"max_label": 1, "k": 3}, {"max_label": 2} | SHARED,
+             {"max_label": 2} | OWN, {"max_label": 2, "k": 3, "normalizer": "perfect"}],
+  "f_measure": [*BINARY, {"k": 3, "beta": 2.0}],
+  "fall_out": BINARY,
+  "gap": [{"max_label": 4}, {"max_label": 3, "k": 3, "chances": np.array([0.5, 0.0, 0.25])}],
+  "hit_rate": BINARY,
+  "judged": [{}, {"k": 3}, {"k": 20}],
+  "ndcg": GRADED,
+  "nerr": [{"max_label": 4}, {"max_label": 3, "k": 3}],
+  "nerr_ia": [{"max_label": 2}, {"max_label": 1, "k": 3} | OWN],
+  "nrbp": [*NOVEL, {"beta": 0.9, "alpha": 0.25}],
+  "precision": [*BINARY, WEIGHTS, {"k": 4, "divisor": "retrieved"}],
+  "r_precision": [{}, {"rel": 2}],
+  "rbp": [*BINARY, {"persistence": 0.3} | WEIGHTS, {"persistence": 0.0}],
+  "recall": [*BINARY, WEIGHTS | {"k": 3}],
+  "reciprocal_rank": BINARY,
+}  # fmt: skip
+REFUSED: dict[str, list[dict[str, Any]]] = {
+  "average_precision": [{"normalizer": "retrieved"}, {"normalizer": "retrieved", "k": 3}],
+  "eleven_point_average": [{}],
+  "interpolated_precision": [{"level": 0.5}],
+  "kendall_tau": [{}],
+  "ordered_pair_accuracy": [{}],
+  "spearman": [{}],
+}
+USERS: dict[str, list[dict[str, Any]]] = {
+  "among_judged": [{}, {"k": 2}, WEIGHTS],
+  "bpref": [{}, {"rel": 3}],
+  "by_size": [{}, {"k": 3}],
+  "constant": [{}],
+  "depths": [{}, WEIGHTS],
+  "first_good": [{}, {"k": 3, "rel": 3}],
+  "mixture": [{}, {"k": 3}, WEIGHTS],
+  "overtaken": [{}, WEIGHTS],
+  "three_users": [{}, {"k": 3}],
+  "wasted": [{}, {"k": 1}],
+}
+OURS = {about.name: metric for metric, about in jr.metrics.described()}
+
+
+def changes(query, about, **parameters):
+  """The changes by all swaps, `[n, n]`, the upper rank first."""
+  total = jnp.zeros((query.n, query.n), query.dtype)
+  for swap in swaps.of_metric(query, about, **parameters):
+    upper, lower = ([x[at] for x in swap.features] for at in ((..., None), (None, ...)))
+    total += swap.change(tuple(upper), tuple(lower))
+  return total
+
+
+def predicted(metric, sets, lists):
+  """What the swaps say for each set of parameters, `[sets, queries, pairs]`."""
+  about = description.of_metric(metric)
+  sets = [about.bind(given) for given in sets]
+  scores, labels, where = lists.of(about)
+  column = where[..., None] if about.subtopics else where
+  own = [{key: jnp.asarray(x) for key, x in given.items() if np.ndim(x) == 2} for given in sets]
+
+  def one(scores, labels, where, own):
+    query = jr.Exact("pessimistic")(scores, labels, where)
+    found = []
+    for given, arrays in zip(sets, own, strict=True):
+      arrays = {key: query.in_order(x) if key == "weights" else x for key, x in arrays.items()}
+      found.append(changes(query, about, **given | arrays)[FIRST, SECOND])
+    return jnp.stack(found)
+
+  clean = np.where(where, scores, 0), np.where(column, labels, 0), where
+  return jax.jit(jax.vmap(one, out_axes=1))(*clean, own)
+
+
+def happened(metric, sets, lists):
+  """How much better the metric is after each swap, `[sets, queries, pairs]`."""
+  about = description.of_metric(metric)
+  scores, labels, where = lists.of(about)
+  a, b = lists.order[:, FIRST], lists.order[:, SECOND]
+  row, pair = np.arange(QUERIES)[:, None], np.arange(len(FIRST))[None]
+  # The last row is that of no swap.
+  swapped = np.tile(scores[:, None], (1, len(FIRST) + 1, 1))
+  swapped[row, pair, a], swapped[row, pair, b] = scores[row, b], scores[row, a]
+
+  def repeated(x):
+    return np.broadcast_to(x[:, None], (QUERIES, len(FIRST) + 1, *x.shape[1:]))
+
+  measures = [
+    jr.Measure(metric, name=str(i), **{k: repeated(x) if np.ndim(x) == 2 else x for k, x in own})
+    for i, own in enumerate(given.items() for given in sets)
+  ]
+  values = jr.evaluate(measures, swapped, repeated(labels), where=repeated(where))
+  values = jnp.stack(list(values.values()))
+  return (values[..., :-1] - values[..., -1:]) * (1 if about.higher_is_better else -1)
+
+
+def check(found, expected, lists):
+  kept = lists.swappable
+  found, expected = np.asarray(found)[kept], np.asarray(expected)[kept]
+  assert np.all(np.isfinite(found))
+  assert np.abs(found - expected).max() <= 1e-9 * max(np.abs(expected).max(), 1e-3)
+
+
+def test_every_metric_has_swaps_that_are_tested_or_is_refused():
+  assert set(PARAMETERS) | set(REFUSED) == set(OURS)
+  assert set(USERS) == set(user_metrics.AFFINE)
+  takes = {name: set(description.of_metric(metric).signature.parameters) for name, metric in
+           OURS.items() if name in PARAMETERS}  # fmt: skip
+  for name, parameters in takes.items():
+    assert parameters == {key for given in PARAMETERS[name] for key in given}, name
+
+
+@pytest.mark.parametrize("name", [*PARAMETERS, *(f"users.{name}" for name in USERS)])
+def test_a_swap_changes_what_it_says(name):
+  user = name.removeprefix("users.")
+  metric = user_metrics.AFFINE[user] if user != name else OURS[name]
+  sets = USERS[user] if user != name else PARAMETERS[name]
+  with jax.enable_x64(True):
+    expected, found = happened(metric, sets, LISTS), predicted(metric, sets, LISTS)
+    assert found.dtype == expected.dtype == np.float64
+  for one, other in zip(found, expected, strict=True):
+    check(one, other, LISTS)
+  changed = np.abs(np.where(LISTS.swappable, expected, 0)) > 1e-9
+  assert changed.sum() > 30 or user == "constant"
+
+
+CUT = [
+  name
+  for name, metric in OURS.items()
+  if name in PARAMETERS and "k" in description.of_metric(metric).signature.parameters
+]
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_swap_by_a_traced_cutoff(name):
+  def both(k):
+    sets = [PARAMETERS[name][0] | {"k": k}]
+    return predicted(OURS[name], sets, LISTS)[0], happened(OURS[name], sets, LISTS)[0]
+
+  with jax.enable_x64(True):
+    for found, expected in zip(*jax.jit(jax.vmap(both))(np.array([1, 3, 20])), strict=True):
+      check(found, expected, LISTS)
+
+
+REFUSALS = [(OURS[name], given) for name, sets in REFUSED.items() for given in sets]
+REFUSALS += [(metric, {}) for metric in user_metrics.BENT.values()]
+
+
+@pytest.mark.parametrize(("metric", "given"), REFUSALS, ids=lambda x: getattr(x, "__name__", ""))
+def test_metrics_without_a_swap_are_refused_by_name(metric, given):
+  name = description.of_metric(metric).name
+  reason = "pairs by a swap" if name in ("kendall_tau", "ordered_pair_accuracy") else "affine"
+  with pytest.raises(jr.UnansweredError, match=f"^{name}: .*{reason}"):
+    jr.losses.lambda_rank(LISTS.scores, LISTS.labels, where=LISTS.where, metric=metric, **given)
+
+
+def test_swaps_in_a_long_list():
+  """Hundreds of relevant items, at most of which nobody arrives."""
+  rng = np.random.default_rng(0)
+  scores, labels = rng.standard_normal(400), rng.integers(0, 5, 400).astype(float)
+  order = (-scores).argsort()
+  upper = rng.integers(0, 40, 60)
+  places = np.stack([upper, rng.integers(upper + 1, 400)], axis=1)
+  a, b = order[places.T]
+  swapped = np.tile(scores, (61, 1))
+  swapped[np.arange(60), a], swapped[np.arange(60), b] = scores[b], scores[a]
+  measures = jr.parse("err(max_label=4) reciprocal_rank bpref average_precision auc ndcg")
+  with jax.enable_x64(True):
+    values = jr.evaluate(measures, swapped, np.tile(labels, (61, 1)))
+
+  @jax.jit
+  def predict(scores, labels):
+    query = jr.Exact("pessimistic")(scores, labels, jnp.ones(400, bool))
+    return [
+      changes(query, measure.description, **measure.call().parameters)[places[:, 0], places[:, 1]]
+      for measure in measures
+    ]
+
+  for found, value in zip(predict(jnp.float32(scores), jnp.float32(labels)), values.values(),
+                          strict=True):  # fmt: skip
+    np.testing.assert_allclose(found, value[:-1] - value[-1], rtol=0, atol=2e-6)

@@ -1,0 +1,990 @@
+"""Laws that every public metric obeys: one table of metrics against a list of laws."""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import jaxrank as jr
+from jaxrank._core import description
+from jaxrank._core.description import Description
+from jaxrank.metrics import described
+from tests.helpers import cases, oracles
+
+TIES = ("average", "stable", "optimistic", "pessimistic")
+QUERIES, N = 24, 7
+
+
+class Metric(NamedTuple):
+  """A public metric with parameters, and what is true of it."""
+
+  public: Callable[..., Any]
+  own: dict[str, Any]
+  perfect: float | None
+  saturates: bool
+
+  @property
+  def about(self) -> Description:
+    """What the library says of the metric; of a function of this file, the defaults."""
+    name = getattr(self.public, "__name__", "")
+    return description.of_metric(self.public) or Description(name, self.public)
+
+  @property
+  def low(self) -> float:
+    """The least value."""
+    return self.about.range[0]
+
+  @property
+  def high(self) -> float:
+    """The largest value."""
+    return self.about.range[1]
+
+  def __call__(self, scores, labels, **given):
+    """The value, [...]."""
+    return self.public(scores, labels, **{**self.own, **given})
+
+  def takes(self, parameter: str) -> bool:
+    """Whether the public signature has a parameter."""
+    return parameter in inspect.signature(self.public).parameters
+
+
+def row(public, *, perfect: float | None = 1.0, saturates=True, **own) -> Metric:
+  """A row of the table; the range of the metric, and what it seeks, are read from its description.
+
+  `perfect` is the value of a perfect ranking, if there is one for all queries; a metric that
+  saturates is the same for every cut-off from the length of the list on.
+  """
+  return Metric(public, own, perfect, saturates)
+
+
+def curve_precision(scores, labels, *, where=None):
+  """The mean of the precision curve: one value per query, as the laws want it."""
+  return jnp.mean(jr.precision_recall_curve(scores, labels, where=where, max_k=4)[0], axis=-1)
+
+
+def curve_recall(scores, labels, *, where=None):
+  """The mean of the recall curve."""
+  return jnp.mean(jr.precision_recall_curve(scores, labels, where=where, max_k=4)[1], axis=-1)
+
+
+METRICS = {
+  "precision": row(jr.precision, perfect=None, saturates=False),
+  "precision@2": row(jr.precision, k=2, saturates=False),
+  "precision@2/retrieved": row(jr.precision, k=2, divisor="retrieved"),
+  "recall": row(jr.recall),
+  "recall@3(rel=2)": row(jr.recall, k=3, rel=2, perfect=None),
+  "f(beta=2)": row(jr.f_measure, beta=2.0, perfect=None, saturates=False),
+  "f@3": row(jr.f_measure, k=3, perfect=None, saturates=False),
+  "hit_rate@2": row(jr.hit_rate, k=2),
+  "rr": row(jr.reciprocal_rank),
+  "rr@2": row(jr.reciprocal_rank, k=2),
+  "ap": row(jr.average_precision),
+  "ap@3": row(jr.average_precision, k=3, perfect=None),
+  "ap@3/retrieved": row(jr.average_precision, k=3, normalizer="retrieved"),
+  "ap@3/cutoff": row(jr.average_precision, k=3, normalizer="cutoff"),
+  "r_precision": row(jr.r_precision),
+  "fall_out@3": row(jr.fall_out, k=3, perfect=None),
+  "judged": row(jr.judged),
+  "judged@2": row(jr.judged, k=2),
+  "bpref": row(jr.bpref),
+  "bpref(rel=2)": row(jr.bpref, rel=2),
+  "gap": row(jr.gap, max_label=4),
+  "gap@3": row(jr.gap, k=3, max_label=4, chances=np.float32([0.5, 0.2, 0.0, 0.3]), perfect=None),
+  "dcg": row(jr.dcg, perfect=None),
+  "dcg@3": row(jr.dcg, k=3, perfect=None),
+  "dcg(exponential)": row(jr.dcg, gain=jr.gains.exponential, perfect=None),
+  "ndcg": row(jr.ndcg),
+  "ndcg(exponential)": row(jr.ndcg, gain=jr.gains.exponential),
+  "ndcg@2(table)": row(jr.ndcg, k=2, gain=jr.gains.table([0.0, 2.0, 2.5, 3.0, 9.0])),
+  "ndcg(geometric)": row(jr.ndcg, discount=jr.discounts.geometric(0.8)),
+  "ndcg@3": row(jr.ndcg, k=3),
+  "err": row(jr.err, max_label=4.0, perfect=None),
+  "err@3(max=4)": row(jr.err, k=3, max_label=4.0, perfect=None),
+  "nerr": row(jr.nerr, max_label=4),
+  "nerr@3": row(jr.nerr, k=3, max_label=4.0),
+  "rbp": row(jr.rbp, perfect=None),
+  "rbp@3": row(jr.rbp, k=3, persistence=0.5, perfect=None),
+  "curve_precision": row(curve_precision, perfect=None),
+  "curve_recall": row(curve_recall, perfect=None),
+  "interpolated_precision(level=0.4)": row(jr.interpolated_precision, level=0.4),
+  "eleven_point_average": row(jr.eleven_point_average),
+  "auc": row(jr.auc),
+  "auc(rel=2)": row(jr.auc, rel=2),
+  "ordered_pair_accuracy": row(jr.ordered_pair_accuracy),
+  "kendall_tau": row(jr.kendall_tau),
+  "spearman": row(jr.spearman),
+}
+CONCORDANCE = (jr.auc, jr.ordered_pair_accuracy, jr.kendall_tau, jr.spearman)
+# One row for each public function, where a law costs another compilation.
+ONCE = list({metric.public: name for name, metric in METRICS.items()}.values())
+TIED = [
+  name
+  for name in ONCE
+  if METRICS[name].takes("ranking") and METRICS[name].public not in CONCORDANCE
+]
+CUT = [name for name, metric in METRICS.items() if "k" in metric.own]
+# One row for each way to look at a ranking, where a law is about what all share.
+QUESTIONS = ["ndcg@3", "rr@2", "ap@3/cutoff", "err@3(max=4)", "kendall_tau"]
+# Keys are made for whole lists and for the first ranks, and are the same for all metrics.
+KEYED = ["ndcg@3", "rr@2", "kendall_tau"]
+KINDS = [*QUESTIONS, "r_precision", "curve_recall", "auc(rel=2)", "spearman"]
+
+every = pytest.mark.parametrize("name", METRICS)
+once = pytest.mark.parametrize("name", ONCE)
+tied = pytest.mark.parametrize("name", TIED)
+cut = pytest.mark.parametrize("name", CUT)
+questions = pytest.mark.parametrize("name", QUESTIONS)
+keyed = pytest.mark.parametrize("name", KEYED)
+kinds = pytest.mark.parametrize("name", KINDS)
+random = pytest.mark.parametrize("name", ["precision@2", *QUESTIONS[:-1]])
+
+LISTS = cases.draw(0, QUERIES, N, most_orders=10**6)
+MANY = cases.draw(5, 20 * QUERIES, N, most_orders=10**6)
+ALL_VALID = LISTS._replace(
+  scores=np.random.default_rng(1).integers(-4, 5, (QUERIES, N)).astype(np.float32) / 2,
+  labels=np.random.default_rng(2).integers(-1, 5, (QUERIES, N)).astype(np.float32),
+  where=np.ones((QUERIES, N), bool),
+)
+
+
+@functools.cache
+def exact(ties: str) -> Any:
+  """The same object for the same tie mode."""
+  return jr.Exact(ties=ties)
+
+
+def eager(name: str, ranking: Any = None) -> Callable[..., Any]:
+  """A metric of the table as a function of scores, labels and mask."""
+  given = {} if ranking is None else {"ranking": ranking}
+  return lambda scores, labels, where: METRICS[name](scores, labels, where=where, **given)
+
+
+@functools.cache
+def compiled(name: str, ties: str | None = None) -> Callable[..., Any]:
+  """A metric of the table, jitted once for all laws."""
+  return jax.jit(eager(name, None if ties is None else exact(ties)))
+
+
+def counted(function: Callable[..., Any]) -> tuple[Callable[..., Any], list[None]]:
+  """The function jitted, and a list that grows by one with every trace."""
+  traces: list[None] = []
+
+  def traced(*args):
+    traces.append(None)
+    return function(*args)
+
+  return jax.jit(traced), traces
+
+
+def in_batches(function: Callable[..., Any], drawn: cases.Cases) -> list[np.ndarray]:
+  """The outputs of a function of the three fields, called with `QUERIES` queries at a time."""
+  parts = [
+    function(*drawn.rows(slice(i, i + QUERIES))[:3]) for i in range(0, len(drawn.scores), QUERIES)
+  ]
+  return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def values(name: str, drawn: cases.Cases, ties: str | None = None) -> np.ndarray:
+  """The metric of many queries, from the same compiled function as few."""
+  return in_batches(lambda *lists: [compiled(name, ties)(*lists)], drawn)[0]
+
+
+def distinct(drawn: cases.Cases) -> cases.Cases:
+  """The same queries with no two scores alike."""
+  order = np.random.default_rng(3).random(drawn.scores.shape).argsort(-1)
+  return drawn._replace(scores=order.astype(np.float32) - 4)
+
+
+def wider(drawn: cases.Cases, columns: int) -> tuple[np.ndarray, cases.Cases]:
+  """The places of the old columns, and the queries among hostile padding."""
+  rng = np.random.default_rng(columns)
+  shape = (len(drawn.scores), columns)
+  places = np.sort(rng.permutation(columns)[:N])
+  padded = cases.Cases(
+    rng.choice(np.float32(cases.HOSTILE_SCORES), shape),
+    rng.choice(np.float32(cases.HOSTILE_LABELS), shape),
+    np.zeros(shape, bool),
+    np.zeros(shape, np.float32),
+  )
+  for wide, narrow in zip(padded, drawn, strict=True):
+    wide[:, places] = narrow
+  return places, padded
+
+
+def moved(drawn: cases.Cases) -> cases.Cases:
+  """The queries with their items in other columns, in the same order, among hostile padding."""
+  rng = np.random.default_rng(0)
+  first = np.arange(N) < drawn.where.sum(-1, keepdims=True)
+  items = np.argsort(~drawn.where, axis=-1, kind="stable")
+  columns = rng.random(drawn.where.shape).argsort(-1)
+  columns = np.sort(np.where(first, columns, N), axis=-1)
+  row, _ = np.nonzero(first)
+  out = drawn._replace(
+    scores=rng.choice(np.float32(cases.HOSTILE_SCORES), drawn.scores.shape),
+    labels=rng.choice(np.float32(cases.HOSTILE_LABELS), drawn.labels.shape),
+    where=np.zeros_like(drawn.where),
+  )
+  for new, old in zip(out[:3], drawn[:3], strict=True):
+    new[row, columns[first]] = old[row, items[first]]
+  return out
+
+
+def repeated(*rows) -> list[np.ndarray]:
+  """Rows of `N` numbers, each as often as the compiled functions want."""
+  return [np.tile(np.float32([x]), (QUERIES, 1)) for x in rows]
+
+
+def same(actual, expected, rtol=2e-6, atol=2e-6) -> None:
+  """Equal to rounding, NaN to NaN."""
+  np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=rtol, atol=atol)
+
+
+VALID = np.ones((QUERIES, N), bool)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_programs():
+  """Frees what was compiled: a process may map only so many pieces of code."""
+  yield
+  compiled.cache_clear()
+  soft.cache_clear()
+  jax.clear_caches()
+
+
+@pytest.mark.parametrize("name", [d.name for _, d in described() if not d.subtopics])
+def test_every_metric_has_a_row(name):
+  """One that is described in `jaxrank.metrics`, and left out of the table above, fails here."""
+  assert name in {metric.about.name for metric in METRICS.values()}
+
+
+@every
+def test_the_order_of_the_items_is_irrelevant(name):
+  order = np.random.default_rng(0).random(MANY.scores.shape).argsort(-1)
+  shuffled = cases.Cases(*(np.take_along_axis(x, order, -1) for x in MANY))
+  modes = ("average", "optimistic", "pessimistic") if name in TIED else (None,)
+  for ties in modes:
+    same(values(name, shuffled, ties), values(name, MANY, ties))
+
+
+@every
+def test_where_the_padding_stands_is_irrelevant(name):
+  for ties in (None, "stable") if name in TIED else (None,):
+    same(values(name, moved(MANY), ties), values(name, MANY, ties))
+
+
+@kinds
+def test_longer_padding_is_irrelevant(name):
+  # Long enough for small cut-offs to select instead of sorting.
+  _, padded = wider(LISTS, 12)
+  same(compiled(name)(*padded[:3]), compiled(name)(*LISTS[:3]))
+
+
+@pytest.mark.parametrize("columns", [100, 5000])
+@questions
+def test_lists_so_long_that_they_are_ranked_another_way(name, columns):
+  _, padded = wider(LISTS, columns)
+  same(compiled(name)(*padded[:3]), compiled(name)(*LISTS[:3]))
+
+
+@every
+def test_what_stands_under_the_mask_is_irrelevant(name):
+  call = compiled(name)
+  expected = call(*LISTS[:3])
+  for score, label in zip(cases.HOSTILE_SCORES, cases.HOSTILE_LABELS[::-1], strict=True):
+    scores = np.where(LISTS.where, LISTS.scores, np.float32(score))
+    labels = np.where(LISTS.where, LISTS.labels, np.float32(label))
+    np.testing.assert_array_equal(call(scores, labels, LISTS.where), expected)
+
+
+@every
+def test_only_the_order_of_the_scores_matters(name):
+  scores, labels, where = ALL_VALID[:3]
+  expected = compiled(name)(scores, labels, where)
+  for transform in (lambda s: 4 * s - 1, np.exp, lambda s: s**3, lambda s: s * 1e-30):
+    same(compiled(name)(transform(scores), labels, where), expected)
+
+
+@every
+def test_range(name):
+  value = values(name, MANY)
+  assert np.all(value >= METRICS[name].low - 1e-6)
+  assert np.all(value <= METRICS[name].high * (1 + 1e-6))
+
+
+@pytest.mark.parametrize("name", [m for m in METRICS if METRICS[m].perfect is not None])
+def test_a_perfect_ranking(name):
+  labels = np.random.default_rng(0).integers(0, 5, (QUERIES, N)).astype(np.float32)
+  labels[:, :5] = [4, 3, 2, 1, 0]
+  labels = np.random.default_rng(1).permuted(labels, axis=1)
+  same(compiled(name)(2 * labels, labels, VALID), METRICS[name].perfect)
+  if name in TIED:
+    optimistic = compiled(name, "optimistic")(np.zeros_like(labels), labels, VALID)
+    same(optimistic, METRICS[name].perfect)
+  elif METRICS[name].public in CONCORDANCE:
+    chance = (METRICS[name].low + METRICS[name].high) / 2
+    same(compiled(name)(np.zeros_like(labels), labels, VALID), chance)
+    same(compiled(name)(-labels, labels, VALID), METRICS[name].low)
+
+
+@pytest.mark.parametrize("name", [m for m in TIED if "/retrieved" not in m])
+def test_tie_modes_bracket_the_average(name):
+  average, stable, best, worst = (values(name, MANY, ties) for ties in TIES)
+  if not METRICS[name].about.higher_is_better:
+    best, worst = worst, best
+  assert np.all(worst <= np.minimum(average, stable) + 2e-6)
+  assert np.all(np.maximum(average, stable) <= best + 2e-6)
+  assert np.any(worst < average - 1e-3)
+  assert np.any(average < best - 1e-3)
+
+
+@tied
+def test_without_ties_every_mode_agrees(name):
+  lists = distinct(MANY)
+  for ties in TIES[1:]:
+    same(values(name, lists, ties), values(name, lists, TIES[0]))
+
+
+# The label of every item of a query that holds nothing of what a metric seeks.
+SOUGHT = {
+  "relevant items": 0,
+  "other items": 1,
+  "relevant and other items": 0,
+  "different labels": 0,
+  "any items": None,
+}
+
+
+@every
+def test_nothing_to_find_is_zero(name):
+  label = SOUGHT[METRICS[name].about.seeks]
+  labels = np.full_like(LISTS.labels, label or 0)
+  if label is not None:
+    same(compiled(name)(ALL_VALID.scores, labels, VALID), 0)
+  for hidden in (LISTS.labels, np.full_like(labels, np.nan)):
+    same(compiled(name)(LISTS.scores, hidden, ~VALID), 0)
+
+
+@every
+def test_nothing_retrieved(name):
+  scores = np.full((QUERIES, N), -np.inf, np.float32)
+  expected = 0
+  if METRICS[name].public in CONCORDANCE:
+    expected = compiled(name)(np.zeros_like(scores), ALL_VALID.labels, VALID)
+  same(compiled(name)(scores, ALL_VALID.labels, VALID), expected)
+
+
+@once
+def test_no_queries_and_no_items(name):
+  nothing = np.zeros((0, N), np.float32)
+  assert METRICS[name](nothing, nothing).shape == (0,)
+  nothing = np.zeros((3, 0), np.float32)
+  same(METRICS[name](nothing, nothing), np.zeros(3))
+
+
+def test_no_items_to_weigh():
+  nothing = np.zeros((3, 0), np.float32)
+  same(jr.ndcg(nothing, nothing, weights=nothing), np.zeros(3))
+
+
+@every
+def test_not_a_number_poisons_its_own_query(name):
+  for field in (0, 1):
+    lists = [x.copy() for x in ALL_VALID[:3]]
+    lists[field][2, 3] = lists[field][5] = np.nan
+    lists[1 - field][5] = 0
+    expected = np.array(compiled(name)(*ALL_VALID[:3]))
+    expected[[2, 5]] = np.nan
+    for ties in TIES if name in TIED else (None,):
+      if ties not in (None, "average"):
+        expected = np.array(compiled(name, ties)(*ALL_VALID[:3]))
+        expected[[2, 5]] = np.nan
+      same(compiled(name, ties)(*lists), expected)
+
+
+@every
+def test_zeros_and_infinities_tie(name):
+  labels, scores, places = repeated(
+    [3, 0, 1, 0, 2, 0, 4],
+    [np.inf, np.inf, 0.0, -0.0, 0.0, -1, 5],
+    [3, 3, 1, 1, 1, 0, 2],
+  )
+  same(compiled(name)(scores, labels, VALID), compiled(name)(places, labels, VALID))
+
+
+@every
+def test_denormal_scores_are_numbers(name):
+  labels, scores, places = repeated(
+    [3, 0, 1, 0, 2, 0, 4],
+    [1e-45, 1e-44, -1e-45, 0.0, -0.0, 1e-40, -1e-40],
+    [3, 4, 1, 2, 2, 5, 0],
+  )
+  same(compiled(name)(scores, labels, VALID), compiled(name)(places, labels, VALID))
+
+
+@every
+def test_gradients_of_exact_metrics(name):
+  total = lambda scores, labels: jnp.sum(eager(name)(scores, labels, LISTS.where))  # noqa: E731
+  by_score, by_label = jax.jit(jax.grad(total, argnums=(0, 1)))(*LISTS[:2])
+  np.testing.assert_array_equal(by_score, 0)
+  assert np.all(np.isfinite(by_label))
+  np.testing.assert_array_equal(np.asarray(by_label)[~LISTS.where], 0)
+
+
+@pytest.mark.parametrize("name", ["dcg(exponential)", "ndcg(geometric)", "err@3(max=4)", "nerr@3"])
+def test_gradients_in_the_labels_are_slopes(name):
+  rng = np.random.default_rng(0)
+  # Far enough apart for the ideal order not to change within a step.
+  labels = rng.permuted(np.tile(np.linspace(0.5, 3.5, N, dtype=np.float32), (QUERIES, 1)), axis=1)
+  direction = rng.uniform(-1, 1, labels.shape).astype(np.float32)
+  step = np.float32(2.0**-7)
+  call = lambda labels: compiled(name)(ALL_VALID.scores, labels, VALID)  # noqa: E731
+  _, slope = jax.jvp(call, (labels,), (direction,))
+  rise = call(labels + step * direction) - call(labels - step * direction)
+  same(slope, rise / (2 * step), rtol=2e-3, atol=2e-3)
+
+
+@cut
+def test_cutoffs(name):
+  metric = METRICS[name]
+  at = lambda k: metric(*ALL_VALID[:2], k=k)  # noqa: E731
+  ks = np.arange(1, N + 3, dtype=np.int32)
+  swept = np.asarray(jax.jit(jax.vmap(at))(ks))
+  middle, last, past, whole = jax.jit(lambda: [at(k) for k in (2, N, N + 2, None)])()
+  same(swept[1], middle)
+  same(swept[N - 1], last)
+  same(swept[N + 1], past)
+  same(whole, last)
+  if metric.saturates:
+    same(past, last)
+  elif metric.public is jr.precision:
+    same(past * (N + 2), last * N)
+
+
+@keyed
+def test_dtypes_of_scores(name):
+  places = np.tile(np.int32([[3, 0, 2, 5, 4, 1, 6]]), (QUERIES, 1))
+  labels = ALL_VALID.labels.astype(np.int32)
+  extremes = {
+    "int8": [-128, -127, 0, 1, 2, 126, 127],
+    "uint8": [0, 1, 2, 127, 128, 254, 255],
+    "int32": [-(2**31), -(2**31) + 1, 0, 2**24, 2**24 + 1, 2**31 - 2, 2**31 - 1],
+    "uint32": [0, 1, 2**24, 2**24 + 1, 2**31, 2**32 - 2, 2**32 - 1],
+    "float16": [-65504, -1, 0, 1, 1 + 2**-10, 65504, np.inf],
+    "bfloat16": [-3e38, -1, 0, 1, 1 + 2**-7, 3e38, np.inf],
+  }
+  expected = compiled(name)(places.astype(np.float32), labels, VALID)
+  assert expected.dtype == jnp.float32
+  for dtype, levels in extremes.items():
+    scores = jnp.asarray(np.array(levels).astype(jnp.dtype(dtype))[places])
+    value = compiled(name)(scores, labels, VALID)
+    assert value.dtype == jnp.float32, dtype
+    same(value, expected)
+  signs = compiled(name)(places > 3, labels, VALID)
+  same(signs, compiled(name)((places > 3).astype(np.float32), labels, VALID))
+
+
+@questions
+def test_dtypes_of_labels(name):
+  for dtype in ("bool", "uint8", "int32", "bfloat16"):
+    grades = np.random.default_rng(2).integers(0, 2 if dtype == "bool" else 5, (QUERIES, N))
+    value = compiled(name)(ALL_VALID.scores, jnp.asarray(grades).astype(dtype), VALID)
+    assert value.dtype == jnp.float32, dtype
+    same(value, compiled(name)(ALL_VALID.scores, grades.astype(np.float32), VALID))
+
+
+@keyed
+def test_half_precision_is_its_float32_image(name):
+  scores = 2 + np.random.default_rng(4).standard_normal((QUERIES, 40)).astype(np.float32) / 40
+  labels = np.random.default_rng(5).integers(0, 3, scores.shape).astype(np.float32)
+  where = np.ones_like(scores, bool)
+  half = jnp.asarray(scores).astype(jnp.bfloat16)
+  image = half.astype(jnp.float32)
+  assert len(np.unique(image[0])) < len(np.unique(scores[0])) == 40
+  same(compiled(name)(half, labels, where), compiled(name)(image, labels, where))
+
+
+@pytest.mark.parametrize("columns", [N, 40])
+@keyed
+def test_float64_scores_are_ordered_exactly(name, columns):
+  gaps = np.random.default_rng(6).integers(-3, 4, (QUERIES, columns)).astype(np.float32)
+  labels = np.random.default_rng(7).integers(0, 5, gaps.shape).astype(np.float32)
+  where = np.ones_like(gaps, bool)
+  expected = compiled(name)(gaps, labels, where)
+  scores = 1 + gaps.astype(np.float64) * 2.0**-50
+  same(METRICS[name](scores, labels, where=where), expected)
+  with jax.enable_x64(True):
+    value = METRICS[name](jnp.asarray(scores), jnp.asarray(labels.astype(np.float64)))
+    assert value.dtype == jnp.float64
+  same(value, expected)
+
+
+@pytest.mark.parametrize("name", ["recall@3(rel=2)", "rr", "auc"])
+def test_a_threshold_between_the_labels(name):
+  scores, labels = ALL_VALID.scores, ALL_VALID.labels.astype(np.int32)
+  at = lambda rel: METRICS[name](scores, labels, rel=rel)  # noqa: E731
+  swept = jax.jit(jax.vmap(at))(np.float32([0.5, 1.5]))
+  one, two, between = jax.jit(lambda: [at(1), at(2), at(1.5)])()
+  same(swept, jnp.stack([one, two]))
+  same(between, two)
+
+
+def random_ties(key) -> Any:
+  """A ranking that breaks ties at random."""
+  return jr.Exact(ties="random", key=key)
+
+
+@random
+def test_random_ties_average_out(name):
+  drawn = cases.draw(9, 8, N, most_orders=10**6)
+  keys = jax.random.split(jax.random.key(0), 4000)
+  call = lambda key: METRICS[name](*drawn[:2], where=drawn.where, ranking=random_ties(key))  # noqa: E731
+  draws = np.asarray(jax.jit(jax.vmap(call))(keys), np.float64)
+  error = 5 * draws.std(0) / math.sqrt(len(keys)) + 1e-5
+  assert np.all(np.abs(draws.mean(0) - compiled(name)(*drawn[:3])) <= error)
+
+
+@random
+def test_random_ties_are_reproducible_and_blind_to_padding(name):
+  places, padded = wider(LISTS._replace(scores=np.round(LISTS.scores)), 31)
+  first = [x[:, : places[-1] + 1] for x in padded[:3]]
+  call = jax.jit(
+    lambda key, *lists: METRICS[name](*lists[:2], where=lists[2], ranking=random_ties(key))
+  )
+  for seed in range(3):
+    key = jax.random.key(seed)
+    value = call(key, *first)
+    np.testing.assert_array_equal(call(key, *first), value)
+    same(call(key, *padded[:3]), value)
+
+
+def test_random_ties_differ_between_queries_and_keys():
+  labels = np.tile(np.arange(9, dtype=np.float32), (50, 1))
+  call = lambda seed: np.asarray(  # noqa: E731
+    jr.ndcg(np.zeros_like(labels), labels, ranking=random_ties(jax.random.key(seed)))
+  )
+  assert len(np.unique(call(0))) > 40
+  assert np.mean(call(0) == call(1)) < 0.1
+
+
+@once
+def test_a_batch_is_a_loop(name):
+  expected = compiled(name)(*LISTS[:3])
+  assert expected.shape == (QUERIES,)
+  assert expected.dtype == jnp.float32
+  loop = [compiled(name)(*(x[i] for x in LISTS[:3])) for i in range(QUERIES)]
+  assert loop[0].shape == ()
+  same(jnp.stack(loop), expected)
+
+
+@kinds
+def test_any_leading_dimensions_also_mapped_and_not_jitted(name):
+  expected = np.asarray(compiled(name)(*LISTS[:3])).reshape(4, 3, 2)
+  cube = [x.reshape(4, 3, 2, N) for x in LISTS[:3]]
+  same(eager(name)(*cube), expected)
+  same(jax.jit(jax.vmap(jax.vmap(eager(name))))(*cube), expected)
+
+
+@kinds
+def test_inside_a_scan(name):
+  steps = [x.reshape(4, QUERIES // 4, N) for x in LISTS[:3]]
+  _, scanned = jax.lax.scan(lambda carry, lists: (carry, eager(name)(*lists)), 0, steps)
+  same(scanned.reshape(-1), compiled(name)(*LISTS[:3]))
+
+
+@kinds
+def test_inside_a_shard_map(name):
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+  sharded = jax.shard_map(eager(name), mesh=mesh, in_specs=P("q"), out_specs=P("q"))
+  same(jax.jit(sharded)(*LISTS[:3]), compiled(name)(*LISTS[:3]))
+
+
+@kinds
+def test_under_an_explicit_mesh(name):
+  expected = compiled(name)(*LISTS[:3])
+  mesh = jax.make_mesh((4,), ("q",))
+  with jax.set_mesh(mesh):
+    lists = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in LISTS[:3]]
+
+    def total(scores, labels):
+      value = eager(name)(scores, labels, lists[2])
+      return jnp.sum(value), value
+
+    slope, value = jax.jit(jax.grad(total, has_aux=True))(*lists[:2])
+    assert jax.typeof(value).sharding.spec == P("q")
+    same(value, expected)
+    np.testing.assert_array_equal(slope, 0)
+
+
+@kinds
+def test_exports_for_every_platform(name):
+  exported = jax.export.export(jax.jit(eager(name)), platforms=("cpu", "cuda", "tpu"))(*LISTS[:3])
+  assert exported.platforms == ("cpu", "cuda", "tpu")
+  same(exported.call(*LISTS[:3]), compiled(name)(*LISTS[:3]))
+
+
+@kinds
+def test_one_trace_for_each_shape(name):
+  call, traces = counted(eager(name))
+  for seed in range(3):
+    call(*cases.draw(seed, QUERIES, N)[:3])
+  assert len(traces) == 1
+
+
+@questions
+def test_rankings_are_arguments(name):
+  call, traces = counted(
+    lambda ranking: METRICS[name](*LISTS[:2], where=LISTS.where, ranking=ranking)
+  )
+  same(call(exact("average")), compiled(name)(*LISTS[:3]))
+  if name in TIED:
+    for seed in range(3):
+      call(random_ties(jax.random.key(seed)))
+    assert len(traces) == 2
+
+
+@every
+def test_mistakes_of_shape(name):
+  scores, labels, where = ALL_VALID[:3]
+  call = METRICS[name]
+  with pytest.raises(ValueError, match=r"\(24, 7\).*\(24, 6\)"):
+    call(scores, labels[:, 1:])
+  with pytest.raises(ValueError, match=r"\(24, 7\).*\(7,\)"):
+    call(scores, labels[0])
+  with pytest.raises(ValueError, match=r"where.*\(24, 6\).*\(24, 7\)"):
+    call(scores, labels, where=where[:, 1:])
+  with pytest.raises(ValueError, match="scalar"):
+    call(np.float32(1.0), np.float32(1.0))
+
+
+@every
+def test_mistakes_of_dtype(name):
+  scores, labels, where = ALL_VALID[:3]
+  call = METRICS[name]
+  for dtype in ("float32", "int32", "uint8"):
+    with pytest.raises(TypeError, match=rf"where.*bool.*{dtype}"):
+      call(scores, labels, where=where.astype(dtype))
+  with pytest.raises(TypeError, match=r"scores.*complex64"):
+    call(scores.astype(np.complex64), labels)
+  with pytest.raises(TypeError, match=r"labels.*complex64"):
+    call(scores, labels.astype(np.complex64))
+  with pytest.raises(TypeError, match="scores"):
+    call([["high", "low"]], np.ones((1, 2)))
+  with pytest.raises(TypeError, match="swapped"):
+    call(labels.astype(np.int32), scores)
+  with pytest.raises(TypeError, match="swapped"):
+    call(labels > 0, scores)
+
+
+@cut
+def test_mistakes_of_cutoff(name):
+  call = functools.partial(METRICS[name], *ALL_VALID[:2])
+  for k in (0, -1, np.int32(0), np.array(-2)):
+    with pytest.raises(ValueError, match=rf"\bk\b.*{int(k)}"):
+      call(k=k)
+  for k in (2.0, True, "3", np.float32(2), np.bool_(True), jnp.float32(2), np.ones(QUERIES, int)):
+    with pytest.raises(TypeError, match=r"\bk\b"):
+      call(k=k)
+  for dtype in ("float32", "bool"):
+    with pytest.raises(TypeError, match=dtype):
+      jax.jit(lambda k: call(k=k))(np.ones((), dtype))
+
+
+@pytest.mark.parametrize("max_k", [0, -1, 2.0, True])
+def test_mistakes_of_the_depth_of_a_curve(max_k):
+  with pytest.raises((ValueError, TypeError), match="max_k"):
+    jr.precision_recall_curve(*ALL_VALID[:2], max_k=max_k)
+
+
+def test_mistakes_of_choice():
+  lists = ALL_VALID[:2]
+  with pytest.raises(ValueError, match="'mean'"):
+    jr.Exact(ties="mean")
+  with pytest.raises((ValueError, TypeError), match="key"):
+    jr.Exact(ties="random")
+  with pytest.raises(ValueError, match="'n'"):
+    jr.precision(*lists, divisor="n")
+  with pytest.raises(ValueError, match="'r'"):
+    jr.average_precision(*lists, normalizer="r")
+  with pytest.raises(ValueError, match=r"weights.*\(24, 6\).*\(24, 7\)"):
+    jr.ndcg(*lists, weights=lists[0][:, 1:])
+  with pytest.raises(TypeError, match="topn"):
+    jr.ndcg(*lists, topn=3)
+
+
+SMOOTH = [
+  "precision@2", "recall@3(rel=2)", "rr", "ap", "ap@3/cutoff", "r_precision", "fall_out@3", "ndcg",
+  "ndcg@3", "ndcg(exponential)", "ndcg(geometric)", "err", "nerr@3", "rbp", "auc", "spearman",
+  "bpref", "gap", "judged@2",
+]  # fmt: skip
+SMOOTH_ORACLES = {
+  "ndcg": oracles.smooth_ndcg,
+  "ndcg(exponential)": functools.partial(oracles.smooth_ndcg, gains="exponential"),
+  "ndcg(geometric)": functools.partial(oracles.smooth_ndcg, discounts=0.8),
+  "err": functools.partial(oracles.smooth_err, max_label=4),
+  "bpref": oracles.smooth_bpref,
+  "gap": functools.partial(oracles.smooth_gap, max_label=4),
+  "rr": oracles.smooth_reciprocal_rank,
+  "ap": oracles.smooth_average_precision,
+  "rbp": oracles.smooth_rbp,
+}
+smooth = pytest.mark.parametrize("name", SMOOTH)
+smooth_questions = pytest.mark.parametrize("name", ["ndcg@3", "err"])
+
+
+@functools.cache
+def soft(name: str) -> Callable[..., Any]:
+  """Value and gradients of a smoothed metric of scores, labels, mask and temperature."""
+
+  def total(scores, labels, where, temperature):
+    value = METRICS[name](scores, labels, where=where, ranking=jr.Laplace(temperature))
+    return jnp.sum(jnp.where(jnp.isnan(value), 0, value)), value
+
+  def both(*args):
+    (_, value), slopes = jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(*args)
+    return value, *slopes
+
+  return jax.jit(both)
+
+
+def at_temperature(name: str, temperature) -> Callable[..., Any]:
+  """`soft` of the three fields."""
+  return lambda *lists: soft(name)(*lists, np.float32(temperature))
+
+
+@pytest.mark.parametrize("temperature", [1e-30, 1e-3, 0.7, 1e30])
+@smooth
+def test_smooth_values_and_gradients_are_finite(name, temperature):
+  value, by_score, by_label = in_batches(at_temperature(name, temperature), MANY)
+  for x in (value, by_score, by_label):
+    assert np.all(np.isfinite(x))
+  np.testing.assert_array_equal(by_score[~MANY.where | (MANY.scores == -np.inf)], 0)
+  np.testing.assert_array_equal(by_label[~MANY.where], 0)
+
+
+@smooth
+def test_smooth_range_and_empty_queries(name):
+  value, by_score, _ = in_batches(at_temperature(name, 0.5), MANY)
+  assert np.all(value >= METRICS[name].low - 1e-6)
+  if "k" not in METRICS[name].own:
+    # The smooth steps at a cut-off need not add up to k.
+    assert np.all(value <= METRICS[name].high * (1 + 1e-6))
+  empty = ~MANY.where.any(-1)
+  if METRICS[name].about.seeks in ("relevant items", "relevant and other items"):
+    empty |= ~(MANY.where & (MANY.labels > 0)).any(-1)
+  assert empty.any()
+  np.testing.assert_array_equal(value[empty], 0)
+  np.testing.assert_array_equal(by_score[empty], 0)
+
+
+@smooth
+def test_smooth_order_of_the_items_is_irrelevant(name):
+  order = np.random.default_rng(0).random(MANY.scores.shape).argsort(-1)
+  shuffled = cases.Cases(*(np.take_along_axis(x, order, -1) for x in MANY))
+  value, slope, _ = in_batches(at_temperature(name, 0.7), MANY)
+  other, moved, _ = in_batches(at_temperature(name, 0.7), shuffled)
+  same(other, value)
+  same(moved, np.take_along_axis(slope, order, -1), rtol=2e-5)
+
+
+@smooth
+def test_smooth_where_the_padding_stands_is_irrelevant(name):
+  other = moved(MANY)
+  value, slope, _ = in_batches(at_temperature(name, 0.7), MANY)
+  moved_value, moved_slope, _ = in_batches(at_temperature(name, 0.7), other)
+  same(moved_value, value)
+  same(moved_slope[other.where], slope[MANY.where])
+  np.testing.assert_array_equal(moved_slope[~other.where], 0)
+
+
+@smooth_questions
+def test_smooth_longer_padding_is_irrelevant(name):
+  places, padded = wider(LISTS, 12)
+  value, slope, _ = soft(name)(*LISTS[:3], np.float32(0.7))
+  wide_value, wide_slope, _ = map(np.asarray, soft(name)(*padded[:3], np.float32(0.7)))
+  same(wide_value, value)
+  same(wide_slope[:, places], slope)
+  np.testing.assert_array_equal(wide_slope[~padded.where], 0)
+
+
+@smooth
+def test_smooth_values_shift_and_scale(name):
+  scores, labels, where = ALL_VALID[:3]
+  value, slope, _ = soft(name)(scores, labels, where, np.float32(0.7))
+  shifted, shifted_slope, _ = soft(name)(scores + 100, labels, where, np.float32(0.7))
+  same(shifted, value, rtol=1e-5, atol=1e-5)
+  same(shifted_slope, slope, rtol=1e-4, atol=1e-5)
+  same(np.asarray(slope).sum(-1), 0, atol=2e-5)
+  for c in (2.0**-20, 3.0, 2.0**30):
+    scaled, scaled_slope, _ = soft(name)(np.float32(c) * scores, labels, where, np.float32(c * 0.7))
+    same(scaled, value, rtol=1e-5, atol=1e-5)
+    same(c * np.asarray(scaled_slope), slope, rtol=1e-4, atol=1e-5)
+
+
+@smooth
+def test_smooth_is_exact_when_cold(name):
+  drawn = distinct(MANY)
+  drawn.scores[:, 3] = -np.inf
+  for temperature in (1e-30, 1e-6, 1e-2):
+    value, *_ = in_batches(at_temperature(name, temperature), drawn)
+    same(value, values(name, drawn), rtol=1e-5, atol=1e-5)
+
+
+@smooth
+def test_smooth_not_a_number_poisons_its_own_query(name):
+  lists = [x.copy() for x in ALL_VALID[:3]]
+  lists[0][2, 3] = lists[1][5, 1] = np.nan
+  clean, clean_slope, _ = map(np.array, soft(name)(*ALL_VALID[:3], np.float32(0.7)))
+  value, slope, _ = map(np.asarray, soft(name)(*lists, np.float32(0.7)))
+  clean[[2, 5]] = np.nan
+  same(value, clean)
+  kept = np.delete(np.arange(QUERIES), [2, 5])
+  same(slope[kept], clean_slope[kept])
+
+
+@pytest.mark.parametrize(
+  "name",
+  ["precision@2", "rr", "ap", "ndcg@3", "err", "auc", "spearman", "bpref"],
+)
+def test_smooth_gradients_are_slopes(name):
+  rng = np.random.default_rng(0)
+  scores = rng.standard_normal((6, N))
+  scores[:, 3] = scores[:, 4]
+  scores[:, 5] = -np.inf
+  labels = rng.integers(0, 4, scores.shape).astype(np.float64)
+  direction = rng.standard_normal(scores.shape)
+  with jax.enable_x64(True):
+    call = lambda s: METRICS[name](s, jnp.asarray(labels), ranking=jr.Laplace(0.4))  # noqa: E731
+    value, slope = jax.jvp(call, (jnp.asarray(scores),), (jnp.asarray(direction),))
+    assert value.dtype == slope.dtype == jnp.float64
+    # The Laplace distribution function has a second derivative that jumps at a tie, so that the
+    # error of a difference is of the order of the step.
+    rise = call(jnp.asarray(scores + 1e-8 * direction)) - call(scores - 1e-8 * direction)
+    same(slope, rise / 2e-8, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SMOOTH_ORACLES)
+def test_smooth_agrees_with_its_definition(name):
+  long = cases.draw(2, 100, 50, most_orders=math.inf)
+  for temperature in (0.05, 0.7, 5.0):
+    short, *_ = in_batches(at_temperature(name, temperature), MANY)
+    expected = [SMOOTH_ORACLES[name](items, temperature) for items in MANY.queries()]
+    same(short, expected, rtol=5e-6, atol=2e-6)
+    value, *_ = soft(name)(*long[:3], temperature)
+    expected = [SMOOTH_ORACLES[name](items, temperature) for items in long.queries()]
+    same(value, expected, rtol=2e-5, atol=2e-6)
+
+
+@smooth_questions
+def test_smooth_temperatures_and_cutoffs_sweep(name):
+  temperatures = np.float32([0.1, 0.7, 3.0])
+  at = lambda ranking, **k: METRICS[name](*LISTS[:2], where=LISTS.where, ranking=ranking, **k)  # noqa: E731
+  call, traces = counted(at)
+  one_by_one = jnp.stack([call(jr.Laplace(t)) for t in temperatures])
+  assert len(traces) == 1
+  same(jax.jit(jax.vmap(lambda t: at(jr.Laplace(t))))(temperatures), one_by_one)
+  same(jax.jit(jax.vmap(at))(jr.Laplace(temperatures)), one_by_one)
+  ks = np.int32([1, N + 3])
+  swept = jax.jit(jax.vmap(lambda k: at(jr.Laplace(0.7), k=k)))(ks)
+  static = jax.jit(lambda: [at(jr.Laplace(0.7), k=int(k)) for k in ks])()
+  same(swept, jnp.stack(static))
+
+
+@pytest.mark.parametrize("name", ["err"])
+def test_smooth_metrics_train_anywhere(name):
+  value, slope, _ = soft(name)(*LISTS[:3], np.float32(0.7))
+  each = at_temperature(name, 0.7)
+  alone = each(*(x[0] for x in LISTS[:3]))
+  same(alone[0], value[0])
+  same(alone[1], slope[0], rtol=2e-5)
+  steps = [x.reshape(4, QUERIES // 4, N) for x in LISTS[:3]]
+  _, scanned = jax.lax.scan(lambda carry, lists: (carry, each(*lists)), 0, steps)
+  same(scanned[0].reshape(-1), value)
+  same(scanned[1].reshape(slope.shape), slope, rtol=2e-5)
+  exported = jax.export.export(soft(name), platforms=("cpu", "cuda", "tpu"))(*LISTS[:3], 0.7)
+  same(exported.call(*LISTS[:3], 0.7)[1], slope, rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", ["ndcg@3"])
+def test_smooth_metrics_train_on_many_devices(name):
+  value, slope, _ = soft(name)(*LISTS[:3], np.float32(0.7))
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
+  each = at_temperature(name, 0.7)
+  sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=P("q"), out_specs=P("q")))
+  same(sharded(*LISTS[:3])[1], slope, rtol=2e-5)
+  mesh = jax.make_mesh((4,), ("q",))
+  with jax.set_mesh(mesh):
+    lists = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in LISTS[:3]]
+    spread, spread_slope, _ = soft(name)(*lists, 0.7)
+    assert jax.typeof(spread_slope).sharding.spec == P("q", None)
+    same(spread, value)
+    same(spread_slope, slope, rtol=2e-5)
+
+
+@smooth_questions
+def test_smooth_half_precision(name):
+  half = jnp.asarray(ALL_VALID.scores).astype(jnp.bfloat16)
+  value, slope, _ = soft(name)(half, *ALL_VALID[1:3], np.float32(0.7))
+  expected, wide, _ = soft(name)(half.astype(jnp.float32), *ALL_VALID[1:3], np.float32(0.7))
+  assert value.dtype == jnp.float32
+  assert slope.dtype == half.dtype
+  same(value, expected)
+  same(slope.astype(jnp.float32), wide, rtol=2e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+  ("name", "kind"), [("ndcg@3", "Gumbel"), ("err", "Gumbel"), ("ndcg", "Logistic")]
+)
+def test_other_rankings_obey_the_laws(name, kind):
+  """Finite, 0 under the mask, and the same for another order, longer padding, shifts and scales."""
+
+  @jax.jit
+  def both(scores, labels, where, temperature):
+    ranking = getattr(jr, kind)(temperature)
+
+    def total(scores):
+      value = METRICS[name](scores, labels, where=where, ranking=ranking)
+      return jnp.sum(value), value
+
+    (_, value), slope = jax.value_and_grad(total, has_aux=True)(scores)
+    return value, slope
+
+  places, padded = wider(LISTS, 12)
+  value, slope = both(*padded[:3], np.float32(0.7))
+  slope = np.asarray(slope)
+  assert np.all(np.isfinite(value))
+  assert np.all(np.isfinite(slope))
+  np.testing.assert_array_equal(slope[~padded.where], 0)
+  narrow_value, narrow_slope = both(*LISTS[:3], np.float32(0.7))
+  same(narrow_value, value)
+  same(narrow_slope, slope[:, places])
+  back = [x[:, ::-1] for x in LISTS[:3]]
+  other, other_slope = both(*back, np.float32(0.7))
+  same(other, value)
+  same(other_slope[:, ::-1], narrow_slope)
+  scores, *others = ALL_VALID[:3]
+  value, slope = both(scores, *others, np.float32(0.7))
+  for move, c in ((100, 1), (0, 3), (0, 2**30)):
+    moved = np.float32(c) * (scores + np.float32(move))
+    other, other_slope = both(moved, *others, np.float32(0.7 * c))
+    same(other, value, rtol=1e-5, atol=1e-5)
+    same(c * other_slope, slope, rtol=1e-3, atol=1e-5)
+
+
+def test_mistakes_of_smoothing():
+  lists = ALL_VALID[:2]
+  for temperature in (0.0, -1.0):
+    with pytest.raises(ValueError, match=f"temperature.*{temperature}"):
+      jr.ndcg(*lists, ranking=jr.Laplace(temperature))
+  with pytest.raises(jr.UnansweredError, match=r"^average_precision: .*Laplace.*retrieved"):
+    jr.average_precision(*lists, normalizer="retrieved", ranking=jr.Laplace(1.0))
+  for metric in (jr.ordered_pair_accuracy, jr.kendall_tau):
+    with pytest.raises(jr.UnansweredError, match=f"^{metric.__name__}: .*Laplace.*pairs"):
+      metric(*lists, ranking=jr.Laplace(1.0))

@@ -1,0 +1,375 @@
+"""The questions of a ranked query, asked by small kernels, against brute force."""
+
+import functools
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from tests.helpers import cases, oracles
+
+QUERIES, N = 300, 8
+TEMPERATURE = 0.7
+SMOOTH = ("Laplace", "Logistic", "Gumbel", "Gaussian")
+# Items with a label from here on are those that ranks are counted among.
+AMONG = 2
+
+
+@jr.metric
+def weight_ahead(ranked, *, weights):
+  return ranked.in_input_order(ranked.before(weights))
+
+
+@jr.metric
+def weight_down_to(ranked, *, weights):
+  return ranked.cumulative(weights)
+
+
+@jr.metric
+def among(ranked, *, weights, k=None, discount=jr.discounts.reciprocal):
+  return ranked.expect(weights, discount, k=k, among=ranked.relevant(AMONG))
+
+
+@jr.metric
+def concordant(ranked):
+  return ranked.pairs().concordant
+
+
+@jr.metric
+def cascade(ranked):
+  return ranked.cascade(ranked.stop_probability(4), jr.discounts.reciprocal, k=3)
+
+
+def halving(rank):
+  """A discount that is a plain function."""
+  return 1 / (1 + jnp.square(rank - 1))
+
+
+DISCOUNTS = {
+  jr.discounts.reciprocal: lambda rank: 1 / rank,
+  jr.discounts.logarithmic: lambda rank: 1 / math.log2(1 + rank),
+  jr.discounts.affine(3.0, -0.5): lambda rank: 3 - 0.5 * (rank - 1),
+  halving: lambda rank: 1 / (1 + (rank - 1) ** 2),
+}
+discounts = pytest.mark.parametrize(
+  "discount", DISCOUNTS, ids=["reciprocal", "logarithmic", "affine", "function"]
+)
+
+
+def of_ties(ties):
+  """Queries whose weights follow from their labels where a rule for ties looks at labels alone."""
+  drawn = cases.draw(7, QUERIES, N)
+  if ties in ("optimistic", "pessimistic"):
+    drawn = drawn._replace(weights=np.where(drawn.where, 1 + np.abs(drawn.labels), np.nan))
+  return drawn
+
+
+def noisy():
+  """Queries that noise reorders: close scores, ties, items not retrieved, unjudged items."""
+  rng = np.random.default_rng(3)
+  shape = (12, 6)
+  scores = rng.choice(np.float32([-1.0, 0.0, 0.0, 0.25, 1.0, -np.inf]), shape)
+  where = rng.random(shape) < 0.9
+  where[0] = False
+  return cases.Cases(
+    np.where(where, scores, np.float32(np.nan)),
+    np.where(where, rng.choice(np.float32([-1, 0, 1, 2, 3]), shape), np.float32(9)),
+    where,
+    np.where(where, rng.choice(np.float32(cases.WEIGHTS), shape), np.float32(np.nan)),
+  )
+
+
+def ask(metric, drawn, ranking, **own):
+  """The answers for all queries."""
+  call = functools.partial(metric, ranking=ranking, **own)
+  return np.asarray(jax.jit(call)(*drawn[:2], where=drawn.where, weights=drawn.weights))
+
+
+def same(actual, expected, rtol=2e-6, atol=2e-6):
+  np.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol)
+
+
+def ahead_of_each(row, chance):
+  """The weight ahead of each item of one padded row, from the chance that an item is ahead."""
+  scores, _, where, weights = row
+  expected = np.zeros(len(scores))
+  found = [i for i in range(len(scores)) if where[i] and scores[i] > -np.inf]
+  for i in range(len(scores)):
+    if where[i]:
+      lost = i not in found
+      ahead = [j for j in found if j != i]
+      expected[i] = sum(
+        weights[j] * (1 if lost else chance(float(scores[j]), float(scores[i]))) for j in ahead
+      )
+  return expected
+
+
+def exactly(one, other):
+  """Whether an item of one score stands ahead of one of another; tied items half."""
+  return (one > other) + (one == other) / 2
+
+
+@pytest.mark.parametrize("ties", oracles.TIES)
+def test_before_is_the_weight_above_and_half_of_that_of_the_tie(ties):
+  drawn = of_ties(ties)
+  expected = [ahead_of_each(row, exactly) for row in zip(*drawn, strict=True)]
+  same(ask(weight_ahead, drawn, jr.Exact(ties)), expected)
+
+
+def test_before_is_blind_to_how_ties_are_drawn():
+  drawn = of_ties("random")
+  value = ask(weight_ahead, drawn, jr.Exact("random", key=jax.random.key(0)))
+  np.testing.assert_array_equal(value, ask(weight_ahead, drawn, jr.Exact("stable")))
+
+
+def smooth_chance(kind):
+  """The closed form of the chance that noise, or the ranking itself, puts one item ahead."""
+
+  def normal(z):
+    return math.erfc(-z / 2) / 2
+
+  def logistic(z):
+    return 1 / (1 + math.exp(-z))
+
+  def laplace(z):
+    return math.exp(z) / 2 if z < 0 else 1 - math.exp(-z) / 2
+
+  forms = {"Laplace": laplace, "Logistic": logistic, "Gumbel": logistic, "Gaussian": normal}
+  # The difference of two normal numbers has the variance of both.
+  return lambda one, other: forms[kind]((one - other) / TEMPERATURE)
+
+
+@pytest.mark.parametrize("kind", SMOOTH)
+def test_before_of_a_smooth_ranking_is_a_sum_over_pairs(kind):
+  drawn = noisy()
+  expected = [ahead_of_each(row, smooth_chance(kind)) for row in zip(*drawn, strict=True)]
+  same(ask(weight_ahead, drawn, getattr(jr, kind)(TEMPERATURE)), expected, rtol=1e-5)
+  # In the cold it is that of the exact ranking, under whatever rule for ties.
+  cold = ask(weight_ahead, drawn, getattr(jr, kind)(1e-6))
+  same(cold, ask(weight_ahead, drawn, jr.Exact()), rtol=2e-5, atol=1e-5)
+
+
+def rank_among(order, items, k, discount):
+  """The weights of an order, discounted by ranks among the items of the mask."""
+  total, ahead = 0.0, 0
+  for item in order:
+    if k is None or ahead < k:
+      total += item.weight * discount(1 + ahead)
+    ahead += item.label >= AMONG
+  return total
+
+
+def mean_among(drawn, ties, k, discount):
+  """By all orders of every query; one cut-off for all, or one for each."""
+  ks = k if isinstance(k, np.ndarray) else [k] * len(drawn.scores)
+  return [
+    oracles.expectation(rank_among, items, ties, k=k, discount=discount)
+    for items, k in zip(drawn.queries(weighted=True), ks, strict=True)
+  ]
+
+
+@discounts
+@pytest.mark.parametrize("ties", oracles.TIES)
+def test_expect_among_is_the_mean_over_all_orders(ties, discount):
+  drawn = of_ties(ties)
+  for k in (None, 1, 3, 99):
+    value = ask(among, drawn, jr.Exact(ties), k=k, discount=discount)
+    same(value, mean_among(drawn, ties, k, DISCOUNTS[discount]), rtol=5e-6, atol=5e-6)
+
+
+def test_expect_among_at_a_cutoff_of_each_query():
+  drawn = of_ties("average")
+  ks = np.random.default_rng(0).integers(1, N + 3, QUERIES).astype(np.int32)
+
+  @jax.jit
+  @jax.vmap
+  def at(scores, labels, where, weights, k):
+    return among(scores, labels, where=where, weights=weights, k=k)
+
+  same(at(*drawn, ks), mean_among(drawn, "average", ks, DISCOUNTS[jr.discounts.reciprocal]))
+
+
+def test_random_ties_give_one_order_to_every_question():
+  drawn = of_ties("random")
+  ranking = jr.Exact("random", key=jax.random.key(1))
+  by_column = drawn._replace(weights=np.tile(np.float32(2.0) ** np.arange(N), (QUERIES, 1)))
+  columns = np.log2(np.diff(ask(weight_down_to, by_column, ranking), prepend=0).clip(1e-9))
+  value = ask(among, drawn, ranking, k=2)
+  differs = 0
+  for i, row in enumerate(zip(*drawn, strict=True)):
+    items = [oracles.Item(*map(float, x)) for x in zip(row[0], row[1], row[3], strict=True)]
+    found = int(np.sum(row[2] & (row[0] > -np.inf)))
+    order = [int(column) for column in columns[i, :found]]
+    assert sorted(order) == np.flatnonzero(row[2] & (row[0] > -np.inf)).tolist()
+    scores = row[0][order]
+    assert np.all(scores[:-1] >= scores[1:])
+    differs += order != sorted(sorted(order), key=lambda j: -row[0][j])
+    expected = rank_among([items[j] for j in order], items, 2, lambda rank: 1 / rank)
+    same(value[i], expected)
+  assert differs > QUERIES / 10
+
+
+@pytest.mark.parametrize("ties", oracles.TIES)
+def test_cumulative_is_the_weight_at_the_first_ranks(ties):
+  drawn = of_ties(ties)
+
+  def down_to(order, items, rank):
+    return sum(item.weight for item in order[:rank])
+
+  expected = []
+  for items in drawn.queries(weighted=True):
+    orders = oracles.orders(items, ties)
+    ranks = range(1, N + 1)
+    expected.append([oracles.expectation(down_to, items, orders, rank=rank) for rank in ranks])
+  same(ask(weight_down_to, drawn, jr.Exact(ties)), expected)
+
+
+def valid(row):
+  """The retrieved items of a padded row, as the oracles take them."""
+  scores, labels, where, weights = row
+  return oracles.retrieved(oracles.query(scores, labels, where, weights))
+
+
+def pairwise_among(row, kind, k, discount):
+  """The definition of the rankings by expected ranks, with the smooth step at a cut-off."""
+  items, total = valid(row), 0.0
+  chance = smooth_chance(kind)
+  for i, item in enumerate(items):
+    ahead = [
+      chance(other.score, item.score)
+      for j, other in enumerate(items)
+      if j != i and other.label >= AMONG
+    ]
+    rank = 1 + sum(ahead)
+    kept = 1.0
+    if k is not None:
+      variance = sum(f * (1 - f) for f in ahead) + 1e-3
+      kept = math.erfc((rank - k - 0.5) / math.sqrt(2 * variance)) / 2
+    total += item.weight * discount(rank) * kept
+  return total
+
+
+def gumbel_among(row, kind, k, discount):
+  """All orders with their chances under the model of Plackett and Luce."""
+  items, total = valid(row), 0.0
+  odds = [math.exp(item.score / TEMPERATURE) for item in items]
+  for order in itertools.permutations(range(len(items))):
+    left = [sum(odds[j] for j in order[rank:]) for rank in range(len(order))]
+    chance = math.prod(odds[j] / rest for j, rest in zip(order, left, strict=True))
+    total += chance * rank_among([items[j] for j in order], items, k, discount)
+  return total
+
+
+def gaussian_among(row, kind, k, discount):
+  """Given the noise of an item, the others are ahead of it independently: a sum over a grid."""
+  items, total = valid(row), 0.0
+  z = np.linspace(-9, 9, 1201)
+  density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
+  erfc = np.vectorize(math.erfc)
+  for i, item in enumerate(items):
+    numbers = [np.ones_like(z)]
+    for j, other in enumerate(items):
+      if j != i and other.label >= AMONG:
+        chance = erfc((z + (item.score - other.score) / TEMPERATURE) / math.sqrt(2)) / 2
+        longer = [*numbers, np.zeros_like(z)]
+        before = [np.zeros_like(z), *numbers]
+        numbers = [a * (1 - chance) + b * chance for a, b in zip(longer, before, strict=True)]
+    for ahead, probability in enumerate(numbers):
+      if k is None or ahead < k:
+        total += item.weight * discount(1 + ahead) * float(probability @ density)
+  return total
+
+
+DEFINITIONS = {
+  "Laplace": pairwise_among,
+  "Logistic": pairwise_among,
+  "Gumbel": gumbel_among,
+  "Gaussian": gaussian_among,
+}
+
+
+@discounts
+@pytest.mark.parametrize("kind", SMOOTH)
+def test_expect_among_of_a_smooth_ranking(kind, discount):
+  drawn, of_row = noisy(), DEFINITIONS[kind]
+  for k in (None, 2):
+    value = ask(among, drawn, getattr(jr, kind)(TEMPERATURE), k=k, discount=discount)
+    rows = zip(*drawn, strict=True)
+    expected = [of_row(row, kind, k, DISCOUNTS[discount]) for row in rows]
+    same(value, expected, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", SMOOTH)
+def test_a_traced_cutoff_of_expect_among_is_the_static_one(kind):
+  drawn = noisy()
+  at = jax.jit(lambda k: ask_traced(drawn, getattr(jr, kind)(TEMPERATURE), k))
+  static = ask(among, drawn, getattr(jr, kind)(TEMPERATURE), k=2)
+  same(at(np.int32(2)), static, rtol=1e-5)
+
+
+def ask_traced(drawn, ranking, k):
+  return among(*drawn[:2], where=drawn.where, weights=drawn.weights, k=k, ranking=ranking)
+
+
+@pytest.mark.parametrize("kind", SMOOTH)
+def test_questions_have_finite_slopes_that_are_0_under_the_mask(kind):
+  drawn = noisy()
+
+  def total(scores, weights):
+    given = {"where": drawn.where, "weights": weights, "ranking": getattr(jr, kind)(TEMPERATURE)}
+    ranks = weight_ahead(scores, drawn.labels, **given)
+    return jnp.sum(jnp.square(ranks)) + jnp.sum(among(scores, drawn.labels, **given))
+
+  by_score, by_weight = jax.jit(jax.grad(total, argnums=(0, 1)))(drawn.scores, drawn.weights)
+  hidden = ~drawn.where | (drawn.scores == -np.inf)
+  for slope in map(np.asarray, (by_score, by_weight)):
+    assert np.all(np.isfinite(slope))
+    np.testing.assert_array_equal(slope[hidden], 0)
+    assert np.any(slope != 0)
+
+
+REFUSED = {
+  "concordant": (concordant, {}, "pairs"),
+  "weight_down_to": (weight_down_to, {"weights": np.ones(4, np.float32)}, "cumulative"),
+}
+SHARDED = {
+  **REFUSED,
+  "weight_ahead": (weight_ahead, {"weights": np.ones(4, np.float32)}, "before"),
+  "among": (among, {"weights": np.ones(4, np.float32), "k": 2}, "expect among"),
+  "cascade": (cascade, {}, "cascade"),
+  "ndcg": (jr.ndcg, {}, "a question without a static k"),
+  "kendall_tau": (jr.kendall_tau, {}, "pairs"),
+  "auc": (jr.auc, {}, "before"),
+  "bpref": (jr.bpref, {}, "a question without a static k"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("kind", SMOOTH)
+def test_a_smooth_ranking_names_what_it_cannot_answer(kind, name):
+  metric, own, what = REFUSED[name]
+  lists = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+  with pytest.raises(
+    jr.UnansweredError, match=rf"^{name}: ranking={kind} does not answer {what}"
+  ) as error:
+    metric(*lists, ranking=getattr(jr, kind)(1.0), **own)
+  assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize("name", SHARDED)
+def test_a_sharded_ranking_names_what_it_cannot_answer(name):
+  metric, own, what = SHARDED[name]
+  mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+  arrays = {key: value for key, value in own.items() if isinstance(value, np.ndarray)}
+  static = {key: value for key, value in own.items() if key not in arrays}
+
+  @jax.shard_map(mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P())
+  def call(scores, labels, arrays):
+    return metric(scores, labels, ranking=jr.Sharded("i"), **static, **arrays)
+
+  with pytest.raises(jr.UnansweredError, match=rf"^{name}: ranking=Sharded does not answer {what}"):
+    call(np.arange(4, dtype=np.float32), np.ones(4, np.float32), arrays)
