@@ -1,0 +1,74 @@
+"""Every test asserts a value or an error, itself or through a helper that does."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+
+
+def functions_of(path):
+  """The functions and methods of a file by name, and the functions that it imports from tests."""
+  tree = ast.parse(path.read_text(encoding="utf-8"))
+  own = {x.name: x for x in ast.walk(tree) if isinstance(x, ast.FunctionDef)}
+  imported = {}
+  for node in tree.body:
+    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
+      home = TESTS.joinpath(*node.module.split(".")[1:])
+      for alias in node.names:
+        whole = home / f"{alias.name}.py"
+        imported[alias.asname or alias.name] = whole if whole.exists() else home.with_suffix(".py")
+  return own, imported
+
+
+FILES = {path: functions_of(path) for path in sorted(TESTS.rglob("*.py"))}
+CASES = [
+  (path, name)
+  for path, (own, _) in FILES.items()
+  for name in own
+  if name.startswith("test_") and path.name.startswith("test_")
+]
+
+
+def asserts(path, name, seen=frozenset()):
+  """Whether a function asserts something that is not a constant, or calls one that does."""
+  if path not in FILES or (path, name) in seen:
+    return False
+  own, imported = FILES[path]
+  if name not in own:
+    return name in imported and asserts(imported[name], name, seen | {(path, name)})
+  for node in ast.walk(own[name]):
+    if isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant):
+      return True
+    if isinstance(node, ast.Attribute) and node.attr.startswith("assert_"):
+      return True
+    if not isinstance(node, ast.Call):
+      continue
+    called = node.func
+    if isinstance(called, ast.Attribute):
+      if called.attr in ("raises", "warns"):
+        return True
+      module = called.value.id if isinstance(called.value, ast.Name) else None
+      if module in imported and asserts(imported[module], called.attr, seen | {(path, name)}):
+        return True
+    elif isinstance(called, ast.Name) and asserts(path, called.id, seen | {(path, name)}):
+      return True
+  return False
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_every_test_asserts(path):
+  silent = [name for of, name in CASES if of == path and not asserts(of, name)]
+  assert not silent
+
+
+def test_the_search_finds_a_test_without_an_assertion(tmp_path):
+  path = tmp_path / "test_nothing.py"
+  path.write_text("def test_silent():\n  print(1)\n\ndef test_constant():\n  assert True\n")
+  FILES[path] = functions_of(path)
+  try:
+    assert not asserts(path, "test_silent")
+    assert not asserts(path, "test_constant")
+  finally:
+    del FILES[path]
