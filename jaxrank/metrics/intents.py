@@ -12,12 +12,12 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.cascades import Cascades, even, expected, greedy, perfect
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import ir_measures, ndeval
 from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS, one_of
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff
-from jaxrank.metrics._cascades import Cascades, even, expected, greedy, perfect
 from jaxrank.rankings.exact import Exact
 
 

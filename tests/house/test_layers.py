@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,25 @@ def test_imports_point_down(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_private_modules_serve_their_own_package(path):
+  """Except for the internals in `_core`, which serve all."""
+  package = ".".join(("jaxrank", *path.relative_to(ROOT).parts[:-1]))
+  for node in ast.walk(ast.parse(path.read_text())):
+    if isinstance(node, ast.ImportFrom):
+      names = [f"{node.module}.{alias.name}" for alias in node.names]
+      for name in names if (node.module or "").startswith("jaxrank") else ():
+        home, _, private = name.replace("jaxrank._core", "jaxrank.core").partition("._")
+        assert not private or package.startswith(home), f"{package} imports {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_begin_with_what_is_in_them(path):
+  text = ast.get_docstring(ast.parse(path.read_text()))
+  assert text
+  assert text.splitlines()[0].endswith((".", ":", ",")) or "\n" in text
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_only_sorting_sorts(path):
   called = re.findall(r"\b(?:lax|jnp)\.(?:sort|argsort|top_k|approx_max_k)\(", path.read_text())
   assert not called or path.name == "sorting.py"
@@ -52,3 +73,14 @@ def test_only_sorting_sorts(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_files_stay_small(path):
   assert len(path.read_text().splitlines()) <= 350
+
+
+def test_import_loads_what_most_programs_need():
+  """The import takes a small part of the time of `import jax`."""
+  code = "import jax, sys; before = {*sys.modules}; import jaxrank; print(*{*sys.modules} - before)"
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+  loaded = done.stdout.split()
+  on_first_use = ("losses", "streaming", "padding", "measures", "interop", "chance", "ranks")
+  assert "jaxrank.metrics" in loaded
+  assert not [name for name in loaded if name.startswith("jax.") or "pallas" in name]
+  assert not [name for name in loaded if name.split(".")[1:2] in [[x] for x in on_first_use]]

@@ -10,9 +10,9 @@ from jax import Array
 
 from jaxrank import gains, metrics
 from jaxrank._core import checks
+from jaxrank._core.cascades import greedy_order
 from jaxrank.interop._lists import items, padded
 from jaxrank.interop.ptranking import _lists
-from jaxrank.metrics._cascades import greedy_order
 
 Subtopics = Mapping[Any, Iterable[Any]]
 

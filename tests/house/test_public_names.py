@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import pickle
 import pkgutil
 import textwrap
 from pathlib import Path
@@ -148,6 +149,11 @@ def test_fields_are_those_of_the_source(name):
 @pytest.mark.parametrize("name", OURS)
 def test_classes_and_functions_state_no_signature_of_their_own(name):
   assert "__signature__" not in vars(OURS[name])
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_public_names_pickle_as_themselves(name):
+  assert pickle.loads(pickle.dumps(OURS[name])) is OURS[name]
 
 
 def test_the_package_is_marked_as_typed():

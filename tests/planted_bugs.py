@@ -1,0 +1,234 @@
+"""Plants small bugs one at a time, and shows which quick test finds each.
+
+Run `python -m tests.planted_bugs` from a clone, with the extra `test` installed. Every bug is
+planted in a copy of the clone. The tests of its subject run first, then all quick tests; the
+first one that fails has found it. The status is 1 if any bug is not found.
+"""
+
+import argparse
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+
+class Bug(NamedTuple):
+  """A text of a file of the library that occurs once, and what stands there instead.
+
+  Attributes:
+    path: The file, below `jaxrank`.
+    right: The text.
+    wrong: The bug.
+    subject: The folder of tests that runs first.
+  """
+
+  path: str
+  right: str
+  wrong: str
+  subject: str
+
+
+BUGS = (
+  # Constants and discounts.
+  Bug("discounts.py", "return math.log(2.0) / jnp.log1p(rank)",
+      "return math.log(2.0) / jnp.log1p(rank + 1)", "metrics"),
+  Bug("discounts.py", "return 1 / rank\n", "return 1 / (rank + 1)\n", "metrics"),
+  Bug("discounts.py", "self.persistence, rank.dtype) ** (rank - 1)",
+      "self.persistence, rank.dtype) ** rank", "metrics"),
+  Bug("discounts.py", "first + step * (rank - 1)\n\n\n", "first + step * rank\n\n\n", "metrics"),
+  Bug("discounts.py", "np.log1p(rank))", "np.log(2 + rank))", "rankings"),
+  Bug("gains.py", "jnp.exp2(jnp.clip(labels, 0, _MAX_LABEL)) - 1",
+      "jnp.exp2(jnp.clip(labels, 0, _MAX_LABEL))", "metrics"),
+  Bug("gains.py", "return (labels > 0).astype", "return (labels >= 0).astype", "metrics"),
+  Bug("metrics/graded.py", "jnp.full(max_label, 1 / max_label)",
+      "jnp.full(max_label, 1 / (max_label + 1))", "metrics"),
+  Bug("metrics/binary.py", "return (1 - q) * ranked.expect", "return ranked.expect", "metrics"),
+  Bug("_core/pair_sums.py", "tail, variance = np.array([0.5])", "tail, variance = np.array([0.4])",
+      "rankings"),
+  Bug("losses/listwise.py", "return gain(labels) + 0.5", "return gain(labels) + 1", "losses"),
+  # Signs.
+  Bug("metrics/binary.py", "return 1 - jnp.minimum(rank - 1, found)",
+      "return 1 + jnp.minimum(rank - 1, found)", "metrics"),
+  Bug("rankings/exact.py", 'sign = 1 if self.rule == "optimistic" else -1',
+      'sign = -1 if self.rule == "optimistic" else 1', "metrics"),
+  Bug("losses/pairwise.py", "link(margin - (z - other_z))", "link(margin + (z - other_z))",
+      "losses"),
+  Bug("losses/swaps.py", "sign = 1 if about.higher_is_better else -1", "sign = 1", "losses"),
+  Bug("losses/lambdas.py", "jnp.where(delta > 0, z - other_z, other_z - z)",
+      "jnp.where(delta > 0, other_z - z, z - other_z)", "losses"),
+  Bug("losses/approx.py", "return 1 - ndcg(", "return ndcg(", "losses"),
+  Bug("ranks/target.py", "count(valid & (scores > score))", "count(valid & (scores < score))",
+      "ranks"),
+  Bug("corpus/search.py", "counts = (x + y - z for", "counts = (x + y + z for", "corpus"),
+  # Masks, and what is not retrieved or not judged.
+  Bug("metrics/counts.py", "others = ranked.where & ~ranked.relevant(rel)",
+      "others = ~ranked.relevant(rel)", "metrics"),
+  Bug("metrics/binary.py", "others = ranked.judged & ~b", "others = ranked.where & ~b", "metrics"),
+  Bug("rankings/exact.py", "value = jnp.where(live, self._ranked(w.astype(self.dtype)), 0)",
+      "value = self._ranked(w.astype(self.dtype))", "metrics"),
+  Bug("rankings/exact.py", "return Slots(key, key > sorting.LOST)",
+      "return Slots(key, key >= sorting.LOST)", "metrics"),
+  Bug("losses/_loss.py", "return jnp.where(query.retrieved, query.gain(gain, weights), 0)",
+      "return query.gain(gain, weights)", "losses"),
+  Bug("losses/pairwise.py", "better = live & other_live & (y > other_y)",
+      "better = live & (y > other_y)", "losses"),
+  Bug("class_labels.py", "(candidates == query[..., None]) & (query >= 0)[..., None]",
+      "candidates == query[..., None]", "metrics"),
+  Bug("streaming/batch.py", "valid = (live & fits)[..., None]", "valid = live[..., None]",
+      "streaming"),
+  Bug("padding/padding.py", "where = np.arange(length) < sizes[:, None]",
+      "where = np.arange(length) <= sizes[:, None]", "padding"),
+  # Cut-offs.
+  Bug("rankings/exact.py", "inside = rank <= jnp.asarray(self.n if k is None else k)",
+      "inside = rank < jnp.asarray(self.n if k is None else k)", "metrics"),
+  Bug("metrics/binary.py", "count = jnp.minimum(count, ranked.cutoff(k))",
+      "count = jnp.maximum(count, ranked.cutoff(k))", "metrics"),
+  Bug("rankings/expected_rank.py", "self.rank(among) - self.cutoff(k) - 0.5",
+      "self.rank(among) - self.cutoff(k)", "rankings"),
+  Bug("rankings/perturbed.py", "inside = rank <= jnp.asarray(depth if k is None else k)",
+      "inside = rank < jnp.asarray(depth if k is None else k)", "rankings"),
+  Bug("losses/lambdas.py", "deep > query.cutoff(k)", "deep >= query.cutoff(k)", "losses"),
+  # Means over ties.
+  Bug("_core/ties.py", "return (down + (up - w)) / size.astype(w.dtype)",
+      "return (down + up) / size.astype(w.dtype)", "metrics"),
+  Bug("_core/ties.py", "here = 1 / item.astype(stop.dtype)",
+      "here = 1 / (item + 1).astype(stop.dtype)", "metrics"),
+  Bug("_core/ties.py", "alive * (1 - misses / left) * value(1 + above + place)",
+      "alive * (1 - misses / left) * value(above + place)", "metrics"),
+  Bug("rankings/exact.py", "ahead = ahead - (1 - chance) * self.progress",
+      "ahead = ahead - chance * self.progress", "metrics"),
+  Bug("rankings/exact.py", "outside = (total + worth(last + 1)) / (members + 1)",
+      "outside = total / (members + 1)", "metrics"),
+  Bug("ranks/target.py", "0.5 * (best + worst)", "0.5 * (best + worst + 1)", "ranks"),
+  Bug("losses/likelihood.py", "left = whole + jnp.log1p(placed * jnp.expm1(below - whole))",
+      "left = whole", "losses"),
+  # Normalisers.
+  Bug("metrics/graded.py", "at_ranks(ranked.best(gain, weights, k=k), discount))",
+      "at_ranks(ranked.best(gain, None, k=k), discount))", "metrics"),
+  Bug("metrics/counts.py", "(1 + square) * hits", "(2 + square) * hits", "metrics"),
+  Bug("metrics/counts.py", 'if divisor == "retrieved":', 'if divisor != "retrieved":', "metrics"),
+  Bug("metrics/counts.py", "found = jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))",
+      "found = ranked.cutoff(k)", "metrics"),
+  Bug("losses/listwise.py", "share = jnp.where(some, safe_divide(softened, jnp.sum(softened)), 0)",
+      "share = jnp.where(some, softened, 0)", "losses"),
+  Bug("aggregation.py", "return safe_divide(total, jnp.sum(jnp.where(kept, weights, 0)))",
+      "return safe_divide(total, jnp.sum(kept, dtype=total.dtype))", "measures"),
+  # Merges of states, and their statistics.
+  Bug("streaming/moments.py", "share = safe_divide(b.weight.high, weight.high)",
+      "share = safe_divide(a.weight.high, weight.high)", "streaming"),
+  Bug("streaming/moments.py", "between = jnp.square(gap + rest) * share * a.weight.high",
+      "between = jnp.square(gap + rest) * share * b.weight.high", "streaming"),
+  Bug("streaming/summary.py", "    a.count + b.count,\n", "    a.count,\n", "streaming"),
+  Bug("streaming/summary.py", "total - _divided(square, total), np.nan)", "total, np.nan)",
+      "streaming"),
+  Bug("streaming/reservoir.py", "return merge(new, sample)",
+      "return merge(new, sample)._replace(seed=sample.seed)", "streaming"),
+  # Gradients: the values stay right.
+  Bug("_core/ties.py", "return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)",
+      "return mean(*primals), sum_", "metrics"),
+  Bug("_core/pair_sums.py", "math.sqrt(2 * math.pi) * dv", "math.sqrt(math.pi) * dv", "rankings"),
+  Bug("_core/pair_sums.py", "return normal_tail(v), -jnp.exp", "return normal_tail(v), jnp.exp",
+      "rankings"),
+  Bug("rankings/perturbed.py", "return (self.score - head) / self.temperature - base",
+      "return lax.stop_gradient((self.score - head) / self.temperature) - base", "rankings"),
+  Bug("rankings/expected_rank.py",
+      "gap = distance(self.score[:-1], self.score[1:], self.temperature)",
+      "gap = lax.stop_gradient(distance(self.score[:-1], self.score[1:], self.temperature))",
+      "metrics"),
+  Bug("losses/likelihood.py", "z = jnp.where(live, take(z, item), nothing)",
+      "z = jnp.where(live, lax.stop_gradient(take(z, item)), nothing)", "losses"),
+  Bug("losses/lambdas.py", "*lax.stop_gradient(features)", "*features", "losses"),
+  # Chance, sampling, files and adapters.
+  Bug("chance/shuffled.py", "passed = jnp.cumprod(jnp.where(self.taken, jnp.maximum(1 - relevant",
+      "passed = jnp.cumprod(jnp.where(self.taken, jnp.maximum(1 - 0.9 * relevant", "chance"),
+  Bug("chance/shuffled.py", "squares = (size + 1) * jnp.sum(jnp.square(v))",
+      "squares = size * jnp.sum(jnp.square(v))", "chance"),
+  Bug("ranks/medians.py", "return 0.5 * (low + high)", "return low", "ranks"),
+  Bug("corpus/sampled.py", "1 + (items - 1) * (ranks - 1) / sampled",
+      "1 + items * (ranks - 1) / sampled", "corpus"),
+)  # fmt: skip
+
+
+def tests_of(folder: Path, *tests: str) -> tuple[bool, str]:
+  """Whether quick tests of a copy pass, and the first that does not."""
+  environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+  done = subprocess.run(
+    [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests],
+    cwd=folder,
+    env=environment,
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  if done.returncode not in (0, 1):
+    raise RuntimeError(f"pytest ended with status {done.returncode}:\n{done.stdout[-2000:]}")
+  failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("FAILED")]
+  return done.returncode == 0, next(iter(failed), "")
+
+
+def find(bug: Bug, folder: Path) -> str:
+  """The quick test that finds a bug planted in a copy of the clone; empty if none does."""
+  path = folder / "jaxrank" / bug.path
+  text = path.read_text(encoding="utf-8")
+  path.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
+  try:
+    passes, test = tests_of(folder, f"tests/{bug.subject}")
+    return test if not passes else tests_of(folder)[1]
+  finally:
+    path.write_text(text, encoding="utf-8")
+
+
+def check(bug: Bug) -> None:
+  """Raises an error for a bug whose text is not in its file exactly once."""
+  count = (ROOT / "jaxrank" / bug.path).read_text(encoding="utf-8").count(bug.right)
+  if count != 1:
+    raise ValueError(f"{bug.path} has {bug.right!r} {count} times; expected once.")
+
+
+def main() -> int:
+  """Plants all bugs, or those of some files."""
+  parser = argparse.ArgumentParser(description=main.__doc__)
+  parser.add_argument("--only", default="", help="plant in files whose path has this text only")
+  parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="bugs at a time")
+  options = parser.parse_args()
+  bugs = [bug for bug in BUGS if options.only in bug.path]
+  for bug in bugs:
+    check(bug)
+  copies: queue.Queue[Path] = queue.Queue()
+
+  def timed(bug: Bug) -> tuple[str, float]:
+    folder, start = copies.get(), time.monotonic()
+    try:
+      return find(bug, folder), time.monotonic() - start
+    finally:
+      copies.put(folder)
+
+  with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
+    for job in range(options.jobs):
+      folder = Path(scratch, str(job))
+      for name in ("jaxrank", "tests", "docs", "examples"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+      for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, folder / name)
+      copies.put(folder)
+    missed = 0
+    for number, (bug, (test, seconds)) in enumerate(
+      zip(bugs, pool.map(timed, bugs), strict=True), 1
+    ):
+      missed += not test
+      print(f"{number:3} of {len(bugs)}  {seconds:4.0f} s  {bug.path}: {bug.wrong.strip()}")
+      print(f"          {test or 'NOT FOUND'}", flush=True)
+  print(f"{len(bugs) - missed} of {len(bugs)} bugs found.")
+  return bool(missed)
+
+
+if __name__ == "__main__":
+  sys.exit(main())
