@@ -1,0 +1,99 @@
+"""Every described metric as a row: how to call it, and what is true of it.
+
+The columns are derived from the description and the signature of the metric. Two cannot be: the
+value of a perfect ranking, and whether a cut-off past the end of the list changes the value.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+import jaxrank as jr
+from jaxrank._core import description
+from jaxrank._core.description import Description
+from jaxrank.metrics import described
+
+# Metrics of pairs: no rule breaks their ties.
+CONCORDANCE = ("auc", "kendall_tau", "ordered_pair_accuracy", "spearman")
+# Metrics over the value of a greedy order, which another order now and then beats.
+GREEDY = ("alpha_ndcg", "nerr_ia")
+# Metrics that are not the same number for a perfect ranking of every query.
+BY_QUERY = ("dcg", "err", "f_measure", "fall_out", "precision", "rbp")
+# Metrics that a cut-off divides, however long the list.
+DIVIDED = ("f_measure", "precision")
+
+
+class Row(NamedTuple):
+  """A public metric with parameters, and what is true of it."""
+
+  public: Callable[..., Any]
+  own: dict[str, Any]
+  perfect: float | None
+  saturates: bool
+
+  @property
+  def about(self) -> Description:
+    """What the library says of the metric; of a function of the tests, the defaults."""
+    name = getattr(self.public, "__name__", "")
+    return description.of_metric(self.public) or Description(name, self.public)
+
+  @property
+  def low(self) -> float:
+    """The least value."""
+    return self.about.range[0]
+
+  @property
+  def high(self) -> float:
+    """The largest value, of all but a few queries if it is relative to a greedy order."""
+    return self.about.range[1] * (2 if self.about.name in GREEDY else 1)
+
+  @property
+  def tied(self) -> bool:
+    """Whether a ranking says how ties are broken."""
+    return self.takes("ranking") and self.about.name not in CONCORDANCE
+
+  def __call__(self, scores, labels, **given):
+    """The value, `[...]`, of labels `[..., n]`."""
+    labels = subtopics(labels) if self.about.subtopics else labels
+    return self.public(scores, labels, **{**self.own, **given})
+
+  def takes(self, parameter: str) -> bool:
+    """Whether the public signature has a parameter."""
+    return parameter in inspect.signature(self.public).parameters
+
+
+def subtopics(labels):
+  """Labels of three subtopics, `[..., n, 3]`, that grow with the labels of the items."""
+  labels = jnp.asarray(labels)
+  zero = jnp.zeros((), labels.dtype)
+  above = [jnp.where(labels > i, labels - jnp.asarray(i, labels.dtype), zero) for i in (1, 2)]
+  return jnp.stack([labels, *(x + labels * zero for x in above)], axis=-1)
+
+
+def row(public, *, perfect: float | None = 1.0, saturates: bool = True, **own) -> Row:
+  """A row by hand, of a metric with parameters."""
+  return Row(public, own, perfect, saturates)
+
+
+def rows() -> dict[str, Row]:
+  """A row for every described metric, by its name; a best grade is 4."""
+  table = {}
+  for metric, about in described():
+    by_query = about.subtopics or about.name in BY_QUERY
+    own = {"max_label": 4} if "max_label" in about.signature.parameters else {}
+    table[about.name] = row(
+      metric, perfect=None if by_query else 1.0, saturates=about.name not in DIVIDED, **own
+    )
+  return table
+
+
+def curve_precision(scores, labels, *, where=None):
+  """The mean of the precision curve: one value per query, as the laws want it."""
+  return jnp.mean(jr.precision_recall_curve(scores, labels, where=where, max_k=4)[0], axis=-1)
+
+
+def curve_recall(scores, labels, *, where=None):
+  """The mean of the recall curve."""
+  return jnp.mean(jr.precision_recall_curve(scores, labels, where=where, max_k=4)[1], axis=-1)
