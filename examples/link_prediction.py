@@ -1,10 +1,10 @@
-"""Trains ComplEx on a knowledge graph and ranks the entities of every held-out triple, filtered.
+"""Trains ComplEx on a knowledge graph and computes filtered ranks of held-out triples.
 
-The graph is made here: entities have hidden factors, and a relation leads from each to the few that
-fit best. A triple asks two questions, for its tail and for its head. Other answers that are known
-to be right are filtered: they are no candidates. The ranks are counted by `jr.corpus.target_ranks`,
-which never holds `[triples, entities]`; `jr.ranks.evaluate` measures them, each side and both,
-realistic and at the ends of ties, and against chance.
+The graph is synthetic: entities have hidden factors, and a relation links each entity to the few
+that fit best. Each held-out triple gives two queries, one for its tail and one for its head. In
+filtered ranks, other known answers are not candidates. `jr.corpus.target_ranks` computes the ranks
+and never stores `[triples, entities]`. `jr.ranks.evaluate` computes metrics of the ranks, for
+heads, tails and both, with optimistic, realistic and pessimistic ties, and adjusted for chance.
 
 Run `python examples/link_prediction.py`.
 """
@@ -44,10 +44,10 @@ class Graph(NamedTuple):
 
 
 def compose(entities: Any, relations: Any, side: int) -> Any:
-  """The query that asks for the tail (`side = 2`) or, turned around, for the head (`side = 0`).
+  """The vector of a query for the tail (`side = 2`) or for the head (`side = 0`).
 
-  Real and imaginary parts are the halves of a vector: `Re(sum e r conj(x))` is a dot product with
-  the real parts of the entities.
+  The halves of a vector are its real and imaginary parts. The score of ComplEx,
+  `Re(sum e r conj(x))`, is then the dot product of this vector and that of the entity `x`.
   """
   a, b = jnp.split(entities, 2, axis=-1)
   c, d = jnp.split(relations, 2, axis=-1)
@@ -56,7 +56,7 @@ def compose(entities: Any, relations: Any, side: int) -> Any:
 
 
 def load(entities: int, relations: int, seed: int) -> Graph:
-  """Every entity with the best few of each relation; a tenth is held out."""
+  """Triples of every entity with its best few tails of each relation; a tenth is held out."""
   rng = np.random.default_rng(seed)
   factors = rng.standard_normal((entities, 12)).astype(np.float32)
   turns = rng.standard_normal((relations, 12)).astype(np.float32)
@@ -72,7 +72,7 @@ def load(entities: int, relations: int, seed: int) -> Graph:
 
 
 def answers(asked: np.ndarray, known: np.ndarray, side: int) -> np.ndarray:
-  """`[asked, most]`, the entities known to answer each question, padded with -1."""
+  """The known answers to each query, `[asked, most]`, padded with -1."""
   question = [column for column in (0, 1, 2) if column != side]
   _, group = np.unique(np.concatenate([known, asked])[:, question], axis=0, return_inverse=True)
   padded = jr.pad(group[: len(known)], known[:, side], known[:, side])
@@ -81,7 +81,7 @@ def answers(asked: np.ndarray, known: np.ndarray, side: int) -> np.ndarray:
 
 
 def loss(params: Params, triples: Array) -> Array:
-  """The cross entropy of both questions, each among all entities."""
+  """The cross entropy of both queries, each over all entities."""
   total = jnp.zeros(())
   for side in (0, 2):
     queries = compose(
@@ -118,13 +118,13 @@ def train(graph: Graph, epochs: int, seed: int) -> Params:
 
 
 def rank(params: Params, graph: Graph, side: int, filtered: bool) -> jr.ranks.TargetRanks:
-  """The rank of what a side of each held-out triple is, among all entities or the candidates."""
+  """The rank of the head or tail of each held-out triple, among all entities or filtered."""
   targets = graph.test[:, side]
   queries = compose(
     params["entities"][graph.test[:, 2 - side]], params["relations"][graph.test[:, 1]], side
   )
   known = answers(graph.test, graph.known, side)
-  # The target is known too, and stays.
+  # The known answers include the target, which must stay a candidate.
   others = np.where(known == targets[:, None], -1, known)
   exclude = others if filtered else None
   return jr.corpus.target_ranks(queries, params["entities"], targets, exclude=exclude)

@@ -1,13 +1,13 @@
 """Trains a recommender on implicit feedback and ranks the whole catalogue for every user.
 
-The data are made here: users and items have hidden tastes, and a few items are liked by most. Of
-each user one interaction is held out. A matrix factorisation trains on `sampled_softmax`, whose
-candidates are the other items of the batch; popular items are drawn more often, which its `log_q`
-corrects. The evaluation ranks the held-out item among all items that the user has not seen, chunk
-by chunk with `jr.corpus.target_ranks`.
+The data are synthetic: users and items have hidden factors, and a few items are popular with most
+users. One interaction of each user is held out. A matrix factorisation trains on `sampled_softmax`,
+whose candidates are the other items of the batch. Batches contain popular items more often, which
+`log_q` corrects. The evaluation ranks the held-out item among all items that the user has not seen,
+chunk by chunk with `jr.corpus.target_ranks`.
 
-Run `python examples/recommend.py`: it prints a table of models, and what their hits would have
-seemed to be among 100 sampled items. `--items 1000000` is a catalogue whose scores would not fit.
+Run `python examples/recommend.py`. It prints metrics of each model, and hits@10 as measured among
+100 sampled items. With `--items 1000000` the scores of all users and items would not fit in memory.
 """
 
 import argparse
@@ -29,7 +29,7 @@ Params = dict[str, Array]
 
 
 class Feedback(NamedTuple):
-  """The items `[users, seen]` that trained on each user, and the held-out one `[users]`."""
+  """The training items of each user, `[users, seen]`, and the held-out item, `[users]`."""
 
   seen: np.ndarray
   held_out: np.ndarray
@@ -41,7 +41,7 @@ class Feedback(NamedTuple):
 
 
 def load(users: int, items: int, each: int, seed: int) -> Feedback:
-  """Draws what each user interacts with: by taste times popularity, nothing twice."""
+  """Draws the interactions of each user, by hidden factors and popularity, without repeats."""
   rng = np.random.default_rng(seed)
   tastes, kinds = rng.standard_normal((users, 8)), rng.standard_normal((items, 8))
   popularity = 0.8 * np.log(rng.permutation(items) + 5.0)
@@ -61,7 +61,7 @@ def init(key: Array, users: int, items: int) -> Params:
 
 
 def loss(params: Params, users: Array, items: Array, log_q: Array | None) -> Array:
-  """Each user must find the own item among those of the batch."""
+  """The softmax loss of each user's item among the items of the batch."""
   scores = params["users"][users] @ params["items"][items].T
   same = items[:, None] == items[None, :]
   own = jnp.eye(len(items))
@@ -98,7 +98,7 @@ def train(feedback: Feedback, steps: int, corrected: bool, seed: int) -> Params:
 
 
 def rank(queries: Array, items: Array, feedback: Feedback) -> jr.ranks.TargetRanks:
-  """The rank of each held-out item among all that its user has not seen."""
+  """The rank of each held-out item among all items that its user has not seen."""
   with tqdm(desc="ranking", unit="item", unit_scale=True) as bar:
 
     def progress(done: int, total: int) -> None:
@@ -111,7 +111,7 @@ def rank(queries: Array, items: Array, feedback: Feedback) -> jr.ranks.TargetRan
 
 
 def measure(ranks: jr.ranks.TargetRanks) -> dict[str, Array]:
-  """Metrics of the whole catalogue: with one relevant item they are means over its rank."""
+  """Metrics of the whole catalogue, which depend on the rank of the one relevant item."""
   ndcg = jnp.where(ranks.realistic <= 10, 1 / jnp.log2(1 + ranks.realistic), 0)
   values = jr.ranks.evaluate("hits@10 mrr mr", ranks)
   return {"hits@10": values["hits@10"], "nDCG@10": ndcg.mean(), "MRR": values["mrr"]} | {
@@ -120,7 +120,7 @@ def measure(ranks: jr.ranks.TargetRanks) -> dict[str, Array]:
 
 
 def sample(ranks: jr.ranks.TargetRanks, seed: int) -> dict[str, Array | float]:
-  """What hits at 10 seem to be among a sample of items, and what they are corrected to."""
+  """Hits@10 as measured among a sample of items, and corrected for the sampling."""
   rank, candidates = np.asarray(ranks.realistic), int(ranks.candidates[0])
   drawn = np.random.default_rng(seed).binomial(SAMPLED, (rank - 1) / (candidates - 1))
   table = jr.corpus.unsampled_metric(lambda r: r <= 10, SAMPLED, candidates)
@@ -148,7 +148,7 @@ def main() -> None:
   for name, (queries, items) in models.items():
     ranks = rank(jnp.asarray(queries), jnp.asarray(items), feedback)
     rows[name] = measure(ranks) | sample(ranks, args.seed)
-  print(f"{args.users} users, {args.items} items; the last two columns are hits@10, too")
+  print(f"{args.users} users, {args.items} items; right: hits@10 from {SAMPLED} sampled items")
   print(f"{'':16}" + "".join(f"{name:>11}" for name in rows["popularity"]))
   for name, values in rows.items():
     print(f"{name:16}" + "".join(f"{value:11.4g}" for value in values.values()))

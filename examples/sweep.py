@@ -1,13 +1,12 @@
-"""Trains 64 rankers at once, each with its own temperature and learning rate, and draws the best.
+"""Trains 64 rankers at once, each with its own temperature, learning rate and seed.
 
 The data are the handwritten digits of scikit-learn, as image retrieval: every image is a query,
 every other image is a candidate, and it is relevant if it shows the same digit. A ranker is a
 linear embedding that trains on a softmax over the candidates or, with `--loss ndcg`, on one minus a
-smooth nDCG. Temperature, learning rate and seed are traced numbers, so all rankers are one `vmap`
-of one training step, compiled once. What is compared is the exact nDCG@10 of images that no ranker
-has seen.
+smooth nDCG. Temperature, learning rate and seed are traced numbers, so one `vmap` of the training
+step, compiled once, trains all rankers. The script compares their exact nDCG@10 on held-out images.
 
-Run `python examples/sweep.py`: it prints the best settings and draws `sweep.png`. With
+Run `python examples/sweep.py`. It prints the best settings and draws `sweep.png`. With
 `--sequential` it trains the same rankers once more, one after another, and compares the times.
 """
 
@@ -37,7 +36,7 @@ class Images(NamedTuple):
 
 
 class Settings(NamedTuple):
-  """What a ranker is told; an array of each, for many of them."""
+  """The settings of a ranker, or arrays of the settings of many."""
 
   temperature: Array
   rate: Array
@@ -50,7 +49,7 @@ class Ranker(NamedTuple):
 
 
 def load() -> tuple[Images, Images]:
-  """Images to train on and held-out ones."""
+  """Images to train on, and held-out images."""
   pixels, digits = load_digits(return_X_y=True)
   rows = np.random.default_rng(0).permutation(len(digits))
   parts = rows[:400], rows[400:800]
@@ -60,14 +59,14 @@ def load() -> tuple[Images, Images]:
 
 
 def grid(temperatures: int, rates: int, seeds: int) -> Settings:
-  """Every combination, `[temperatures * rates * seeds]` each."""
+  """Every combination of settings, arrays `[temperatures * rates * seeds]`."""
   axes = np.geomspace(3e-3, 1, temperatures), np.geomspace(1e-3, 1, rates), np.arange(seeds)
   temperature, rate, seed = (x.ravel() for x in np.meshgrid(*axes, indexing="ij"))
   return Settings(jnp.float32(temperature), jnp.float32(rate), jnp.int32(seed))
 
 
 def retrieval(embedding: Array, images: Images) -> tuple[Array, Array, Array]:
-  """Scores, labels and mask, `[images, images]`: each image asks for its like among the others."""
+  """Scores, labels and mask, `[images, images]`, with each image as a query for the others."""
   vectors = images.pixels @ embedding
   vectors = vectors / jnp.linalg.norm(vectors, axis=-1, keepdims=True)
   own = jnp.eye(len(vectors), dtype=bool)
@@ -91,14 +90,14 @@ def init(settings: Settings) -> Ranker:
   return Ranker(embedding, optax.adam(settings.rate).init(embedding))
 
 
-# Made once: `jit` knows a program again by its function, and a new `vmap` is a new function.
+# Defined once, because `jit` caches programs by function and each `vmap` call makes a new function.
 init_all = jax.jit(jax.vmap(init))
 
 
 def step(
   name: str, ranker: Ranker, settings: Settings, images: Images, i: Array
 ) -> tuple[Ranker, Array]:
-  """The next ranker and its loss on batch `i`, which its seed draws."""
+  """The ranker after one step, and its loss on batch `i`, which depends on its seed."""
 
   def loss(embedding, batch):
     return LOSSES[name](*retrieval(embedding, batch), settings.temperature).mean()
@@ -115,7 +114,7 @@ def step(
 def advance(
   name: str, rankers: Ranker, settings: Settings, images: Images, start: Array
 ) -> tuple[Ranker, Array]:
-  """All rankers, some steps later, and their losses."""
+  """All rankers after `CHUNK` steps, and their losses."""
 
   def next_step(rankers, i):
     one = functools.partial(step, name)
@@ -126,7 +125,7 @@ def advance(
 
 @jax.jit
 def evaluate(embeddings: Array, images: Images) -> Array:
-  """The exact nDCG@10 of each ranker, one after another to spare the memory."""
+  """The exact nDCG@10 of each ranker, one after another to save memory."""
 
   def measure(embedding):
     scores, labels, where = retrieval(embedding, images)
@@ -136,7 +135,7 @@ def evaluate(embeddings: Array, images: Images) -> Array:
 
 
 def train(name: str, settings: Settings, images: Images, steps: int) -> Array:
-  """The embedding of every ranker."""
+  """The embeddings of all rankers, trained at once."""
   rankers = init_all(settings)
   progress = tqdm(total=steps, desc=f"training {len(settings.seed)} rankers", unit="step")
   for start in range(0, steps, CHUNK):
@@ -148,7 +147,7 @@ def train(name: str, settings: Settings, images: Images, steps: int) -> Array:
 
 
 def train_sequentially(name: str, settings: Settings, images: Images, steps: int) -> Array:
-  """The same, one ranker after another with a jitted step."""
+  """The embeddings of all rankers, trained one after another with a jitted step."""
   jitted = jax.jit(step, static_argnums=0)
   embeddings = []
   for i in tqdm(range(len(settings.seed)), desc="one after another", unit="ranker"):
@@ -161,7 +160,7 @@ def train_sequentially(name: str, settings: Settings, images: Images, steps: int
 
 
 def table(settings: Settings, values: np.ndarray, seeds: int, rows: int = 5) -> str:
-  """The best pairs of temperature and learning rate, by the mean over seeds."""
+  """A table of the best pairs of temperature and learning rate, by the mean over seeds."""
   by_pair = values.reshape(-1, seeds)
   lines = [f"{'temperature':>12}{'rate':>10}{'nDCG@10':>10}{'worst seed':>12}"]
   for pair in np.argsort(-by_pair.mean(axis=1))[:rows]:
@@ -184,7 +183,7 @@ def plot(path: Path, settings: Settings, surface: np.ndarray) -> None:
     colour = "black" if bright else "white"
     axes.text(j, i, f"{value:.3f}", ha="center", va="center", fontsize=9, color=colour)
   axes.set(xlabel="learning rate", ylabel="temperature of the loss")
-  axes.set_title("Exact nDCG@10 of unseen images, mean over seeds")
+  axes.set_title("Exact nDCG@10 of held-out images, mean over seeds")
   figure.colorbar(image)
   figure.savefig(path, dpi=110)
 
@@ -196,7 +195,7 @@ def main() -> None:
   parser.add_argument("--rates", type=int, default=4)
   parser.add_argument("--seeds", type=int, default=2)
   parser.add_argument("--steps", type=int, default=200)
-  parser.add_argument("--sequential", action="store_true", help="train them one by one, too")
+  parser.add_argument("--sequential", action="store_true", help="also train them one by one")
   parser.add_argument("--out", type=Path, default=Path("sweep.png"), help="the plot")
   args = parser.parse_args()
 
@@ -207,7 +206,7 @@ def main() -> None:
   )
   seconds = {}
   for name, way in ways.items():
-    way(args.loss, settings, images, CHUNK)  # Compiles.
+    way(args.loss, settings, images, CHUNK)  # compiles before the timing
     start = time.perf_counter()
     embeddings = jax.block_until_ready(way(args.loss, settings, images, args.steps))
     seconds[name] = time.perf_counter() - start

@@ -1,6 +1,6 @@
 """Trains a neural ranker on LETOR files with a smooth nDCG and evaluates it exactly.
 
-The files are svmlight with `qid:`, or svmlight with the sizes of the queries in `FILE.query`:
+The files are in svmlight format with `qid:`, or with the sizes of the queries in `FILE.query`:
 
   python examples/train_letor.py --train rank.train --test rank.test
 """
@@ -30,14 +30,14 @@ def init(key: Array, sizes: list[int]) -> Params:
 
 
 def score(params: Params, features: Array) -> Array:
-  """`[..., items, features]` to `[..., items]`."""
+  """Scores `[..., items]` of features `[..., items, features]`."""
   for layer in params[:-1]:
     features = jax.nn.relu(features @ layer["w"] + layer["b"])
   return (features @ params[-1]["w"] + params[-1]["b"])[..., 0]
 
 
 def load(path: str, n_features: int | None = None) -> tuple[jr.Batch, np.ndarray]:
-  """Queries padded to one length, and the rows of features."""
+  """The queries of a file, padded to one length, and the features of its rows."""
   data = jr.letor.read(path, n_features=n_features)
   rows = np.sign(data.features) * np.log1p(np.abs(data.features))
   return jr.pad(data.query_ids, np.zeros_like(data.labels), data.labels), rows

@@ -2,9 +2,9 @@
 
 The data are the handwritten digits of scikit-learn, as image retrieval: every image is a query,
 every other image is a candidate, and it is relevant if it shows the same digit. The embedding
-trains on half of the images of the digits 0 to 6. Its loss is one minus the average precision that
-the evaluation uses too: `ranking=jr.Laplace(t)` is all that makes it smooth. The tests are the
-other half of these images, and the digits 7 to 9, of which the training shows none.
+trains on half of the images of the digits 0 to 6. Its loss is one minus the average precision of
+the evaluation, made smooth by the argument `ranking=jr.Laplace(t)`. The evaluation uses the other
+half of these images, and all images of the digits 7 to 9, which are not in the training data.
 
 Run `python examples/train_ranker.py`: it prints a table and draws `train_ranker.png`.
 """
@@ -41,11 +41,11 @@ class Images(NamedTuple):
 
 
 class Curve(NamedTuple):
-  """Average precision by step: smooth and exact on the batch, exact on held-out images."""
+  """Average precision by training step."""
 
-  smooth: list[float]
-  exact: list[float]
-  held_out: dict[int, float]
+  smooth: list[float]  # of the batch
+  exact: list[float]  # of the batch
+  held_out: dict[int, float]  # exact, of held-out images, by step
 
 
 def load(seed: int) -> dict[str, Images]:
@@ -72,7 +72,7 @@ def embed(params: Params, pixels: Array | np.ndarray) -> Array:
 
 
 def retrieval(vectors: Array, digits: Array) -> tuple[Array, Array, Array]:
-  """Scores, labels and mask, `[images, images]`: each image asks for its like among the others."""
+  """Scores, labels and mask, `[images, images]`, with each image as a query for the others."""
   vectors = vectors / jnp.linalg.norm(vectors, axis=-1, keepdims=True)
   own = jnp.eye(len(digits), dtype=bool)
   return vectors @ vectors.T, digits[:, None] == digits[None, :], ~own
@@ -86,7 +86,7 @@ def evaluate(vectors: Array, digits: Array) -> dict[str, Array]:
 
 
 def loss(params: Params, pixels: Array, digits: Array, temperature: float) -> tuple[Array, Array]:
-  """One minus the smooth average precision of a batch, and the exact one to compare."""
+  """One minus the smooth average precision of a batch, and its exact average precision."""
   scores, labels, where = retrieval(embed(params, pixels), digits)
   smooth = jr.average_precision(scores, labels, where=where, ranking=jr.Laplace(temperature))
   exact = jr.average_precision(scores, labels, where=where)
@@ -126,7 +126,7 @@ def train(
 
 
 def table(rows: dict[str, list[dict[str, Array]]], groups: list[str]) -> str:
-  """One line per embedding: the means of its metrics, one group of queries beside the other."""
+  """A line for each embedding, with the means of its metrics for each group of queries."""
   cells = "".join(f"{name:>{len(name) + 4}}" for name in HEADINGS.values())
   lines = ["".join(f"{name:^{len(cells) + 3}}" for name in groups), f"   {cells}" * len(groups)]
   for results in rows.values():
@@ -148,13 +148,13 @@ def plot_curve(axes: Axes, curve: Curve, temperature: float) -> None:
   axes.plot(steps, curve.smooth, color=BLUE, lw=1, label=f"smooth, batch (t = {temperature:g})")
   axes.plot(steps, curve.exact, color=GREY, lw=1, label="exact, batch")
   axes.plot(*zip(*curve.held_out.items(), strict=True), color=GREEN, lw=2, label="exact, held out")
-  axes.set(title="The loss and the metric are one function", xlabel="step", ylim=(None, 1.01))
+  axes.set(title="The loss and the metric in training", xlabel="step", ylim=(None, 1.01))
   axes.set_ylabel("average precision")
   axes.legend(frameon=False, loc="lower right")
 
 
 def plot_relevance(axes: Axes, order: np.ndarray, digits: np.ndarray, title: str) -> None:
-  """One row of pixels per query, sorted by digit: green where the image at a rank is relevant."""
+  """Draws a row of pixels per query, by digit: green if the image at a rank is relevant."""
   rows = np.argsort(digits, kind="stable")
   relevant = digits[order] == digits[:, None]
   axes.imshow(
@@ -176,6 +176,7 @@ def tile(pixels: np.ndarray, colour: str) -> np.ndarray:
 def plot_strips(
   axes: Axes, images: Images, orders: tuple[np.ndarray, np.ndarray], hardest: list[int]
 ) -> None:
+  """Draws some queries, each with its first images in both orders."""
   gap = np.ones((40, 20, 3))
   strips = []
   for query in hardest:
@@ -187,13 +188,13 @@ def plot_strips(
     strips.append(np.concatenate(strip, axis=1))
   axes.imshow(np.concatenate(strips), interpolation="nearest")
   axes.set_axis_off()
-  axes.set_title("The hardest query of each digit (blue) and its first 12 images, before and after")
+  axes.set_title("The hardest query of each digit (blue) and its top 12 images, before and after")
 
 
 def plot(
   path: Path, images: Images, before: Array, after: Array, curve: Curve, temperature: float
 ) -> None:
-  """Draws the training curve, what stands at which rank, and some queries with their results."""
+  """Draws the training curve, the relevance at each rank, and some queries with their results."""
   figure = Figure(figsize=(13, 9.5), layout="constrained")
   panels = figure.subplot_mosaic(
     [["curve", "before", "after"], ["strips"] * 3], height_ratios=[1, 1.15]
@@ -232,7 +233,7 @@ def main() -> None:
     name: [evaluate(embedding(pixels), digits) for pixels, digits in tests]
     for name, embedding in embeddings.items()
   }
-  print(table(rows, ["new images of digits 0-6", "digits 7-9, never seen"]))
+  print(table(rows, ["new images of digits 0-6", "digits 7-9, not in training"]))
   held_out = images["held out"]
   before, after = embed(start, held_out.pixels), embed(end, held_out.pixels)
   plot(args.out, held_out, before, after, curve, args.temperature)

@@ -195,19 +195,20 @@ def _laplace_cdf(z: Array) -> Array:
   return jnp.where(z < 0, tail, 1 - tail)
 
 
-_RANKING_NOTES = f"""`[1000, 1000]` float32 scores as above, and the same rounded to one decimal,
-where tie groups hold dozens of items. The twenty measures, seven over the whole list and thirteen
-with a cut-off, are `{peers.TWENTY}`.
+_RANKING_NOTES = f"""`[1000, 1000]` float32 scores as above ("few ties"), and the same rounded to
+one decimal, where dozens of items tie with each other ("many ties"). The twenty measures, seven
+over the whole list and thirteen with a cut-off, are `{peers.TWENTY}`.
 """
 
 _SMOOTH_NOTES = """`1 - jr.ndcg(..., gain=jr.gains.exponential, ranking=jr.Laplace(0.1))` on
-normal scores, averaged over queries, value and gradient together. The pairwise losses are plain
-JAX, written out in this benchmark: ranks from an n x n matrix of sigmoids, as in the paper and in
-other libraries, and the same with the Laplace distribution, whose value must be ours. The
-approximate losses of the released rax 0.4.0 fail on current JAX; their line shows what they do
-here. `Logistic` must equal the sigmoids to 1e-5, value and gradient. `Gumbel` is at temperature 1;
-errors are those of the gradient, relative in norm to ours in float64. PL-Rank-3 (Oosterhuis, 2022)
-is written out in this benchmark, without a baseline or cut-off, its sampling included; it is
-unbiased, but its noise falls only with the root of the number of samples. The last row adds the
-temporary memory that the compiled program asks for.
+normal scores, averaged over queries, value and gradient together. The pairwise losses are plain JAX
+in this benchmark: they compute ranks from an n x n matrix of sigmoids, as the paper and other
+libraries do, or from one of Laplace distribution functions, whose loss must equal that of
+`Laplace`. The approximate losses of the released rax 0.4.0 fail on current JAX, and their row shows
+the error. `Logistic` must equal the sigmoids to 1e-5, in value and gradient. `Gumbel` is
+at temperature 1. Its errors are those of the gradient, in norm, relative to the gradient of
+`Gumbel` in float64. PL-Rank-3 (Oosterhuis, 2022) is implemented in this benchmark, without a
+baseline or cut-off, and its sampling is timed. It is unbiased, and its noise decreases with the
+square root of the number of samples. The last row adds the temporary memory of the compiled
+program.
 """

@@ -1,11 +1,12 @@
-"""`python -m tests.benchmarks.losses --data DIR`: trains every loss, writes its table.
+"""`python -m tests.benchmarks.losses --data DIR`: trains with every loss and writes the table.
 
 `DIR` holds `rank.train`, `rank.test` and their `.query` files, the learning-to-rank example of
-LightGBM. The table replaces what stands between two comments of `docs/losses.md`.
+LightGBM. The table replaces the text between two marker comments in `docs/losses.md`.
 
-Five folds over all queries. One network is trained without each pair of folds, and some, by seed,
-without each fold. A fold is tested on the latter, after as many steps as were best on the other
-folds for the networks that knew neither them nor it. LightGBM chooses its trees in the same way.
+This is a nested cross-validation with five folds over all queries. One network is trained without
+each pair of folds, and one network per seed without each fold. The latter are tested on that fold,
+after the number of steps that is best for the networks of its pairs on the other fold of the pair.
+The number of LightGBM's trees is chosen in the same way.
 """
 
 import argparse
@@ -34,11 +35,11 @@ HEADINGS = ("nDCG@5", "nDCG@10", "ERR", "AP")
 CHOSEN_BY = HEADINGS.index("nDCG@10")
 FOLDS = 5
 
-# The network and its optimiser, the same for every loss.
+# The settings of the network and its optimiser, the same for every loss.
 HIDDEN, RATE, DECAY, DROPPED = 16, 3e-3, 3.0, 0.5
 QUERIES, EVERY, CHECKPOINTS = 64, 25, 12
 
-# The example of LightGBM, but for what is chosen here.
+# The parameters of LightGBM's example, except those that are chosen here.
 FOREST = {
   "objective": "lambdarank",
   "learning_rate": 0.1,
@@ -76,9 +77,9 @@ class Plan(NamedTuple):
   """Which queries train which network.
 
   Attributes:
-    fold: `[queries]`.
-    left_out: `[networks, 2]`, two folds, or one twice.
-    trains: `[networks, queries]`.
+    fold: `[queries]`, the fold of each query.
+    left_out: `[networks, 2]`, the two folds that a network is not trained on, or one fold twice.
+    trains: `[networks, queries]`, whether a network is trained on a query.
   """
 
   fold: np.ndarray
@@ -87,14 +88,14 @@ class Plan(NamedTuple):
 
 
 class Row(NamedTuple):
-  """Test values `[measures, queries]` of a side and the seconds that it took."""
+  """Test values `[measures, queries]` of a loss or LightGBM, and the seconds of training."""
 
   values: np.ndarray
   seconds: float
 
 
 def load(folder: pathlib.Path) -> Data:
-  """The queries of both files, their features beside their ranks among the items of a query."""
+  """The queries of both files, with the features and the ranks of the features within a query."""
   parts = [jr.letor.read(folder / name, n_features=301) for name in ("rank.train", "rank.test")]
   ids = np.concatenate([parts[0].query_ids, parts[1].query_ids + len(parts[0].labels)])
   labels, features = (
@@ -112,7 +113,7 @@ def load(folder: pathlib.Path) -> Data:
 
 
 def plan(data: Data, seeds: int) -> Plan:
-  """Folds of equal size, a network for every pair of them, and `seeds` for every one."""
+  """Folds of equal size, one network for every pair of folds and `seeds` for every fold."""
   fold = np.random.default_rng(0).permutation(len(data.labels)) % FOLDS
   pairs = list(itertools.combinations(range(FOLDS), 2))
   left_out = np.array(pairs + [(i, i) for i in range(FOLDS)] * seeds)
@@ -149,7 +150,7 @@ def evaluate(scores: Array, data: Data) -> Array:
 
 
 def init(key: Array, width: int) -> Params:
-  """A network of one hidden layer."""
+  """The parameters of a network with one hidden layer."""
   first, second = jax.random.split(key)
   return {
     "hidden": jax.random.normal(first, (width, HIDDEN)) * (2 / width) ** 0.5,
@@ -159,7 +160,7 @@ def init(key: Array, width: int) -> Params:
 
 
 def network(params: Params, features: Array, mean: Array, scale: Array) -> Array:
-  """Scores `[rows]`. Standardising the weights lets all networks share one matrix product."""
+  """Scores `[rows]`; standardising the weights lets all networks share one matrix product."""
   weights = params["hidden"] * scale[:, None]
   hidden = jax.nn.relu(features @ weights + (params["bias"] - mean @ weights))
   return jnp.sum(hidden * params["out"], axis=-1)
@@ -210,14 +211,14 @@ def train(loss: Loss, data: Data, plan: Plan) -> np.ndarray:
 
 def forests(data: Data, plan: Plan, width: int) -> np.ndarray:
   """Values `[measures, settings, networks, queries]` of LightGBM on the first features."""
-  # Here, so that the tests, which import every module, do not need it.
+  # Imported here because the tests import every module and do not need LightGBM.
   import lightgbm
 
   features = data.features[:, :width]
   values = jax.jit(lambda scores: evaluate(padded(scores, data), data))
 
   def grow(seed, trains, leaves):
-    # Rows of a query must be next to each other, as they are in `data.rows`.
+    # LightGBM needs the rows of a query next to each other, as they are in `data.rows`.
     rows = data.rows[trains][data.where[trains]]
     labels, sizes = data.labels[trains][data.where[trains]], data.where[trains].sum(axis=1)
     table = lightgbm.Dataset(features[rows], labels, group=sizes)
@@ -283,10 +284,10 @@ LOSSES: dict[str, Loss] = {
 
 
 def of_forests(data: Data, plan: Plan) -> dict[str, Row]:
-  """LightGBM with the parameters of its example, and with leaves and trees chosen."""
+  """Rows of LightGBM with the parameters of its example, and with leaves and trees chosen."""
   rows = {}
   width = data.features.shape[1] // 2
-  for name, used in {"": width, ", ranks too": 2 * width}.items():
+  for name, used in {"": width, ", with rank features": 2 * width}.items():
     start = time.perf_counter()
     values = forests(data, plan, used)
     seconds = time.perf_counter() - start
@@ -298,7 +299,7 @@ def of_forests(data: Data, plan: Plan) -> dict[str, Row]:
 
 
 def of_loss(loss: Loss, data: Data, plan: Plan) -> Row:
-  """A loss after training."""
+  """The row of a loss, after training with it."""
   start = time.perf_counter()
   values = train(loss, data, plan)
   return Row(chosen(values, plan), time.perf_counter() - start)
@@ -310,7 +311,7 @@ def error(values: np.ndarray) -> np.ndarray:
 
 
 def line(name: str, row: Row, reference: Row) -> str:
-  """A row of the table; the last difference is of the same queries."""
+  """A row of the table, with the mean difference to the reference, query by query."""
   cells = [name if name.startswith("LightGBM") else f"`{name}`"]
   cells += [
     f"{m:.4f} ± {e:.4f}" for m, e in zip(row.values.mean(1), error(row.values), strict=True)
@@ -321,10 +322,10 @@ def line(name: str, row: Row, reference: Row) -> str:
 
 
 def table(rows: dict[str, Row]) -> str:
-  """All rows, the best nDCG@10 first; they are compared with the best LightGBM."""
+  """All rows, best nDCG@10 first, compared with the best LightGBM."""
   ordered = sorted(rows.items(), key=lambda item: -item[1].values[CHOSEN_BY].mean())
   reference = next(row for name, row in ordered if name.startswith("LightGBM"))
-  header = ["trained on", *HEADINGS, "nDCG@10 less the best LightGBM", "seconds"]
+  header = ["trained on", *HEADINGS, "nDCG@10 minus the best LightGBM", "seconds"]
   rule = ["---"] * len(header)
   lines = ["| " + " | ".join(cells) + " |" for cells in (header, rule)]
   return "\n".join([*lines, *(line(name, row, reference) for name, row in ordered)])
@@ -357,17 +358,18 @@ def main() -> None:
   print(f"wrote {arguments.output}")
 
 
-_SET_UP = """`python -m tests.benchmarks.losses --data DIR` trains every loss on the
-learning-to-rank example of LightGBM: 251 queries of at most 27 documents, labels 0 to 4, some 300
-sparse features and their ranks within the query. A network of one hidden layer, AdamW and its
-numbers are the same for all losses. Five folds over all queries, two seeds a fold; the step to
-stop at is chosen for each fold on the other four, and so are leaves and trees of LightGBM's
-lambdarank. Standard errors are over queries; the difference is of the same queries. AP counts
-every label above 0, which is three documents of four. Seconds are rough.
+_SET_UP = """`python -m tests.benchmarks.losses --data DIR` trains a network with each loss on the
+learning-to-rank example of LightGBM: 251 queries of at most 27 documents, labels 0 to 4, about 300
+sparse features and their ranks within the query. The network has one hidden layer. Its size, AdamW
+and the settings of AdamW are the same for all losses. There are five folds over all queries and two
+seeds per fold. The number of training steps is chosen for each fold on the other four, and so are
+the numbers of leaves and trees of LightGBM's lambdarank. Standard errors are over queries, and the
+difference to LightGBM is taken query by query. AP counts every label above 0 as relevant, which is
+three quarters of the documents. Seconds are approximate.
 
-The features, the width, the dropout, the rates and the batch were found by hand, in some 18
-trials, by the nDCG@10 of `lambda_rank` on the same test folds (LightGBM had four trials): that
-favours the network over LightGBM, and `lambda_rank` and its like over the other losses.
+The features, width, dropout, rates and batch size were tuned by hand in about 18 trials, by the
+nDCG@10 of `lambda_rank` on the same test folds; LightGBM had four trials. This favours the network
+over LightGBM, and `lambda_rank` and similar losses over the other losses.
 
 {facts}
 

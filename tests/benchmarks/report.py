@@ -1,4 +1,4 @@
-"""Rows, their targets, and the tables that `docs/benchmarks.md` shows."""
+"""Rows of measurements, their targets, and the Markdown tables of `docs/benchmarks.md`."""
 
 import datetime
 import importlib.metadata
@@ -20,7 +20,7 @@ PACKAGES = (
 
 
 class Target(NamedTuple):
-  """What the project promises; `None` as a bound is only reported."""
+  """A bound that a measurement should keep, and its text in the table."""
 
   text: str
   least: float = float("-inf")
@@ -42,9 +42,9 @@ def at_most(value: float, unit: str = "times") -> Target:
 
 
 class Row(NamedTuple):
-  """One line of a table: what was measured, both sides, and what was promised.
+  """One row of a table: what was measured, both sides, and the target.
 
-  `judged` is the number the target speaks about; `ratio` is printed as it is.
+  `judged` is the number to which the target applies; `ratio` is printed as it is.
   """
 
   measured: str
@@ -75,17 +75,17 @@ class Section(NamedTuple):
 def ratio_row(
   measured: str, ours: str, against: str, takes: str, ratio: float, target: Target | None = None
 ) -> Row:
-  """A row whose target speaks about the ratio."""
+  """A row whose target applies to the ratio."""
   return Row(measured, ours, against, takes, ratio, f"{ratio:.3g}", target)
 
 
 def milliseconds(seconds: float) -> str:
-  """A time, readable from microseconds to minutes."""
+  """A time as text, in milliseconds or seconds."""
   return f"{1e3 * seconds:,.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def megabytes(size: float) -> str:
-  """A number of bytes in units of 1e6."""
+  """A number of bytes as text, in units of 1e6."""
   return f"{size / 1e6:,.1f} MB"
 
 
@@ -99,7 +99,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def machine() -> str:
-  """What the numbers depend on besides the code."""
+  """The date, the machine and the versions of the packages, as a list."""
   load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
   facts = {
     "date": datetime.date.today().isoformat(),
@@ -112,7 +112,7 @@ def machine() -> str:
 
 
 def versions() -> Mapping[str, str]:
-  """The version of every package that takes part, or "not installed"."""
+  """The version of every package of the comparison, or "not installed"."""
   found = {"jaxrank": jr.__version__}
   for name in PACKAGES:
     try:
@@ -123,7 +123,7 @@ def versions() -> Mapping[str, str]:
 
 
 def write(name: str, text: str) -> None:
-  """Puts what was measured between the two comments of that name of `docs/scale.md`."""
+  """Replaces the text between the two marker comments of that name in `docs/scale.md`."""
   path = pathlib.Path(__file__).parents[2] / "docs" / "scale.md"
   begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
   before, rest = path.read_text(encoding="utf-8").split(begin)
@@ -151,7 +151,7 @@ def _processor() -> str:
 
 _INTRODUCTION = """# Benchmarks
 
-This page is written by one command, run from a clone with the `peers` extra installed:
+One command writes this page, run from a clone with the `peers` extra installed:
 
 ```sh
 {command}
@@ -159,11 +159,11 @@ This page is written by one command, run from a clone with the `peers` extra ins
 
 {facts}
 
-All sides run in one process on the same arrays. Each side gets them in its own type (JAX arrays,
-NumPy arrays, torch tensors, `Qrels` and `Run`, dictionaries), converted beforehand and not counted.
-Compiled functions are compiled and run once before. Times are medians of repetitions in which all
-sides take turns; slow peers take fewer turns. Every library uses the threads that it takes by
-default. Where two sides measure the same thing, the run stops if their mean values differ by more
-than 1e-4. Targets are the project's own, stated for two CPU cores. A peer that is not installed is
-named as such in its row.
+All libraries run in one process on the same arrays. Each library gets them in its own type (JAX
+arrays, NumPy arrays, torch tensors, `Qrels` and `Run`, dictionaries); the conversion is not timed.
+Compiled functions are compiled and run once before the timing. Times are medians of repetitions in
+which all libraries take turns; slow libraries take fewer turns. Every library uses its default
+number of threads. If two sides of a row compute the same quantity, the run stops when their mean
+values differ by more than 1e-4. The targets are set by this project for two CPU cores. The row of a
+library that is not installed says so.
 """

@@ -127,11 +127,11 @@ print(middle - start, time.process_time() - middle)
 """
 
 _MEMORY_NOTES = """`temp_size_in_bytes` of the compiled program for `[1000, 1000]` float32 scores
-and labels, ties averaged. Metrics that take k are planned with and without `k=10`; the line shows
-the larger. Gradients are of `1 - metric` on Laplace ranks: memory is linear in n when the bytes per
-candidate do not grow.
+and labels, ties averaged. Metrics that take `k` are compiled with and without `k=10`, and the row
+shows the larger size. Gradients are of `1 - metric` under `Laplace`; memory is linear in n if the
+bytes per candidate do not grow.
 """
 
 _START_NOTES = """Medians over fresh processes, without a persistent compilation cache. Compiling
-includes tracing and lowering. Byte code is written before, as pip writes it.
+includes tracing and lowering. Byte code exists before the timing, as after an installation by pip.
 """

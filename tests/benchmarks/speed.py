@@ -143,19 +143,20 @@ def _long_lists() -> Row:
   )
 
 
-_NOTES = """Scores are lognormal, labels 0 to 4 with a tenth of the items relevant; the gain is
-linear on every side. The ratio is the peer's time over ours, except in the lines marked
-"ours / theirs".
+_NOTES = """Scores are `[1000, 1000]`, float32 and lognormal, labels are 0 to 4 with a tenth of the
+items relevant, and the gain is linear in every library. The ratio is the time of the other side
+over that of jaxrank; it is the inverse in rows marked "ours / theirs", "ours / this" or similar.
 
-* "ties averaged" is our default. Rax and trec_eval put tied items in a fixed order and ranx in any,
-  which is less work; scikit-learn and torchmetrics average in nDCG.
-* ranx sorts a `Run` when it is built, so "ranx, sorted before" leaves all ranking out of its time;
-  "ranx" sorts it again inside the call, as every other side must. Its walk over its own typed
-  dictionaries, and that of pytrec_eval over Python dictionaries, is part of every call that their
-  users make.
-* torchmetrics is timed as its users evaluate many queries: a class with `indexes`, one `update` and
-  one `compute`; and as a loop of the function, one query a call.
-* "twenty measures" are those of the next table. ranx has 18 of them and pytrec_eval 14; they are
-  timed on those.
-* rax runs AP twice only. For the long lists its memory is what its compiled program plans.
+* "ties averaged" is the default of jaxrank. rax and trec_eval put tied items in a fixed order, and
+  ranx in any order, which is less work. scikit-learn and torchmetrics average over ties in nDCG.
+* ranx sorts a `Run` when it is built, so the time of "ranx, sorted before" includes no sorting;
+  "ranx" sorts it again inside the call, as all other libraries do. The loops of ranx over its typed
+  dictionaries, and of pytrec_eval over Python dictionaries, are timed because they are part of
+  every call of their users.
+* torchmetrics is timed in two ways: as a class with `indexes`, one `update` and one `compute`,
+  which is how its users evaluate many queries; and as a loop over the function, one query per call.
+* The "twenty measures" are those of the next table. ranx has 18 of them and pytrec_eval 14, and
+  each is timed on those.
+* rax runs AP only twice. For the long lists, its row has the memory that the compiled program
+  plans.
 """

@@ -22,18 +22,18 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
 DIALECTS = ("ir_measures", "trec_eval", "ndeval", "ranx")
 MODULES = ("counts", "binary", "graded", "diversity", "intents", "concordance", "curves")
 
-# Values of the parameters that have no default.
+# Values for the parameters that have no default.
 REQUIRED = {"max_label": 2}
 
 
 def described() -> list[tuple[Callable, metrics.Description]]:
-  """The metrics by subject, those of a file in its order."""
+  """All metrics with their descriptions, ordered by module and then as in the file."""
   found = list(metrics.described())
   return sorted(found, key=lambda pair: MODULES.index(pair[0].__module__.rpartition(".")[2]))
 
 
 def formula(metric: Callable) -> str:
-  """The code that starts a paragraph of the docstring after the first line."""
+  """The formula of a docstring: the first code span that starts a paragraph."""
   found = re.search(r"\n\n`([^`]+)`", inspect.getdoc(metric) or "")
   if not found:
     raise ValueError(f"the docstring of {metric.__name__} has no formula after its first line.")
@@ -47,7 +47,7 @@ def query(about: metrics.Description) -> tuple[jax.Array, jax.Array]:
 
 
 def questions(about: metrics.Description) -> list[str]:
-  """What the kernel asks the ranking, each kind once."""
+  """The kinds of questions that the kernel asks the ranking, without repeats."""
   scores, labels = query(about)
   asked = recorder.Recorder(scores, labels, jnp.ones_like(scores, bool), None)
   about.kernel(asked, **about.bind(required(about)))
@@ -55,13 +55,13 @@ def questions(about: metrics.Description) -> list[str]:
 
 
 def required(about: metrics.Description) -> dict[str, Any]:
-  """The parameters without a default."""
+  """Values for the parameters of a metric that have no default."""
   parameters = about.signature.parameters
   return {name: REQUIRED[name] for name, p in parameters.items() if p.default is p.empty}
 
 
 def answered(function: Callable, *arguments: Any) -> bool:
-  """Whether a function takes its arguments: nothing is compiled or run."""
+  """Whether a call raises no `UnansweredError`; the call is traced, not run."""
   try:
     jax.eval_shape(lambda: function(*arguments))
   except jaxrank.UnansweredError:
@@ -70,7 +70,7 @@ def answered(function: Callable, *arguments: Any) -> bool:
 
 
 def row(metric: Callable, about: metrics.Description) -> list[str]:
-  """What is known of one metric."""
+  """The row of one metric in the table of metrics."""
   low, high = (f"{x:g}" for x in about.range)
   seeks = about.seeks if isinstance(about.seeks, str) else inspect.getdoc(about.seeks)
   scores, labels = query(about)
@@ -86,12 +86,12 @@ def row(metric: Callable, about: metrics.Description) -> list[str]:
     seeks,
     ", ".join(f"`{kind}`" for kind in questions(about)),
     "yes" if swaps else "no",
-    ", ".join(known) or "by samples",
+    ", ".join(known) or "by sampling",
   ]
 
 
 def spelling(name: Name) -> str:
-  """How a dialect writes a metric, with what it fixes."""
+  """The spellings of a name in its dialect, with the parameters that it implies."""
   form = name.form.replace(" ", "")
   written = [f"`{form.replace('NAME', said)}`" for said in name.spellings]
   fixed = [f"{key}={getattr(value, '__name__', repr(value))}" for key, value in name.fixed.items()]
@@ -99,7 +99,7 @@ def spelling(name: Name) -> str:
 
 
 def names(about: metrics.Description) -> list[str]:
-  """What each dialect calls one metric."""
+  """The row of one metric in the table of names."""
   said = {
     dialect: [spelling(name) for name in about.names if name.dialect == dialect]
     for dialect in DIALECTS
@@ -114,7 +114,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def sections() -> dict[str, str]:
-  """The tables by the names of their markers."""
+  """The tables, by the names of their markers in the page."""
   head = ["metric", "formula", "range", "better", "seeks", "asks", "LambdaRank", "by chance"]
   pairs = described()
   return {
@@ -124,7 +124,7 @@ def sections() -> dict[str, str]:
 
 
 def page() -> str:
-  """The page with new tables."""
+  """The text of the page with regenerated tables."""
   text = PAGE.read_text(encoding="utf-8")
   for name, content in sections().items():
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
