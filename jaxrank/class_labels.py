@@ -109,7 +109,7 @@ def mean(
   0.75000
 
   Args:
-    metric: A metric, a `jaxrank.Measure` or a name such as "AP", ours or a user's; or any function
+    metric: A metric, a `jaxrank.Measure` or a name such as "AP"; or any other function
       of `(scores, labels, *, where)` that returns one value per query.
     scores: `[..., n]`; None if candidates are in ranked order, best first.
     query_labels: `[...]`, classes; or `[..., classes]`, rows.
@@ -153,7 +153,7 @@ def macro_mean(
   0.75000
 
   Args:
-    metric: A metric, a `jaxrank.Measure` or a name such as "AP", ours or a user's; or any function
+    metric: A metric, a `jaxrank.Measure` or a name such as "AP"; or any other function
       of `(scores, labels, *, where)` that returns one value per query.
     scores: `[..., n]`; None if candidates are in ranked order, best first.
     query_labels: `[...]`, classes; or `[..., classes]`, rows.

@@ -202,7 +202,7 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
 
 
 def positive(name: str, value: ArrayLike) -> None:
-  """Raises `ValueError` if a number that is known at trace time is not positive."""
+  """Raises `ValueError` if a Python or numpy number is not positive; arrays are not checked."""
   if isinstance(value, jax.core.Tracer) or not isinstance(value, int | float | np.number):
     return
   if not value > 0:
@@ -222,14 +222,14 @@ def threshold(name: str, value: Any) -> None:
 
 
 def nonnegative(name: str, value: Any) -> None:
-  """Raises unless `value` is a number, and at least 0 if it is known at trace time."""
+  """Raises unless `value` is a number of at least 0, or an array."""
   number(name, value)
   if isinstance(value, int | float | np.number) and not value >= 0:
     raise ValueError(f"{name} must be at least 0, got {value}.")
 
 
 def best_grade(name: str, value: Any) -> None:
-  """Raises unless `value` can be the best grade of labels: a number, and at least 0."""
+  """Raises unless `value` can be the best grade of labels: a number of at least 0, or an array."""
   if value is None:
     raise TypeError(
       f"{name} must be the best grade that labels can have, such as 4, got None: with the best "
@@ -239,7 +239,7 @@ def best_grade(name: str, value: Any) -> None:
 
 
 def unit_interval(name: str, value: ArrayLike) -> None:
-  """Raises unless `value` is a number, and in [0, 1] if it is known at trace time."""
+  """Raises unless `value` is a number in [0, 1], or an array."""
   number(name, value)
   if isinstance(value, int | float | np.number) and not 0 <= value <= 1:
     raise ValueError(f"{name} must be in [0, 1], got {value}.")

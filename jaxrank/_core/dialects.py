@@ -36,7 +36,7 @@ class Name(NamedTuple):
     dialect: The dialect.
     spellings: The spellings of the name; the first is the canonical one.
     form: Keys of `PIECES`, separated by spaces.
-    arguments: The arguments that may stand in parentheses, by their names in the dialect.
+    arguments: The arguments that may be given in parentheses, by their names in the dialect.
     fixed: Values of parameters that the dialect implies, unless a name sets them.
   """
 

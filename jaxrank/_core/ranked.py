@@ -114,7 +114,7 @@ class Ranked(abc.ABC):
       0 under the mask.
     where: `[n]`, False on padding.
     judged: Valid items with a label that is not negative, of the shape of the labels.
-    retrieved: `[n]`, valid items with a score above -inf; the others stand at no rank.
+    retrieved: `[n]`, valid items with a score above -inf; the others have no rank.
     dtype: The dtype of the result, float32 or float64.
     name: The name of the ranking, for messages.
     scores: `[n]`, in the dtype of the caller.

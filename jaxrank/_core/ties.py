@@ -1,6 +1,6 @@
 """Averages over the orders of tied items: runs of equal keys, means and cascades.
 
-Items stand in rank order, `[n]`, so that a tie is a run of equal keys. Ties of two take one pass
+Items are in rank order, `[n]`, so that a tie is a run of equal keys. Ties of two take one pass
 over the data; the loops for longer ones end with the longest tie of the batch. `rankings.exact`
 uses this module. docs/mathematics.md, "Averages over tied orders", derives the formulas.
 """

@@ -1,4 +1,4 @@
-"""Switches 64-bit arithmetic on inside a context; no other module does."""
+"""Switches 64-bit arithmetic on in a context; no other module calls `jax.enable_x64`."""
 
 import contextlib
 

@@ -59,7 +59,7 @@ def evaluate_calls(
   *,
   with_found: bool = False,
 ) -> list[Evaluated]:
-  """The values of measures and, `with_found`, whether each query holds what they seek."""
+  """The values of measures; with `with_found`, also whether each query holds what they seek."""
   if not measures:
     return []
   calls = [measure.call() for measure in measures]

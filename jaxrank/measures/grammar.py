@@ -41,7 +41,7 @@ class _Entry(NamedTuple):
 
 
 def parse(measures: Measures, dialect: Dialect | None = None) -> tuple[Measure, ...]:
-  """Parses names of measures; metrics and measures may stand among them.
+  """Parses names of measures; metrics and `Measure`s are accepted too.
 
   A name of jaxrank, such as `ndcg`, `recall@10` or `err(max_label=4)`, is that function with its
   defaults. Names of ir_measures, trec_eval, ndeval and ranx have their meaning there: for `AP`,

@@ -68,7 +68,7 @@ def precision(
 
   Args:
     divisor: `"k"`, or `"retrieved"` to divide by `min(k, items retrieved)`.
-    weights: `[..., n]`, what each relevant item counts; None is 1. `k` still divides.
+    weights: `[..., n]`, the weights of relevant items; None is 1. `k` still divides.
 
   Returns:
     `[...]`, in [0, 1] without weights.
@@ -122,7 +122,7 @@ def recall(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    weights: `[..., n]`, what each relevant item counts; None is 1. The sum of the weights of all
+    weights: `[..., n]`, the weights of relevant items; None is 1. The sum of the weights of all
       relevant items divides.
 
   Returns:

@@ -183,7 +183,7 @@ class ExactQuery(Ranked):
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items.
 
-    Given that an item is relevant, fewer of the items ahead of it in its tie are:
+    Given that the item at a rank is relevant, fewer of the tied items ahead of it are:
     docs/mathematics.md, "Averages over tied orders".
     """
     mean = self.mean(b)
