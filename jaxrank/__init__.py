@@ -1,21 +1,24 @@
-"""Ranking metrics, exact inside `jit`, and smooth losses by changing one argument.
+"""Ranking metrics in JAX: exact inside `jit`, and smooth losses by changing one argument.
 
-`metric(scores, labels, *, where=None, k=None, ...)` takes arrays `[..., n]` and returns `[...]`:
-one value per query, never reduced. What holds for every metric is said here once.
+`metric(scores, labels, *, where=None, k=None, ...)` takes arrays of shape `[..., n]` and returns an
+array of shape `[...]`: one value per query, never reduced. All metrics share these conventions:
 
-* `where` is boolean, False on padding. What stands under the mask never matters, and has
-  gradient exactly 0.
-* A label is relevant if positive, or from `rel` on. A negative label is unjudged: gain 0, not
-  relevant.
-* A score of -inf under `where=True` is known but not retrieved: it counts as relevant and in the
-  ideal, and stands at no rank. It is not padding.
-* A NaN score, or label, of a valid item makes the value of its query NaN.
-* Tied scores are averaged over all their orders, unless `ranking=Exact(ties=...)` says otherwise.
-* `k=None` is the whole list: the number of valid items wherever `k` divides. `k` may exceed it.
-* A query with nothing relevant, or with every item masked, scores 0.
-* Every number may be traced: `k`, `rel`, a persistence, a temperature.
+* `where` is boolean, and False on padding. Values under the mask do not affect the result, and
+  their gradient is exactly 0.
+* An item is relevant if its label is positive, or at least `rel` if that is given. A negative label
+  means unjudged: gain 0, not relevant.
+* A score of -inf under `where=True` marks an item that is known but was not retrieved. It has no
+  rank, but its label counts among the relevant items and in the ideal. It is not padding.
+* A NaN score or label of a valid item makes the value of its query NaN.
+* The value under tied scores is the mean over all orders of the tied items, unless
+  `ranking=Exact(ties=...)` selects another rule.
+* `k=None` means the whole list; where a metric divides by `k`, it is the number of valid items. `k`
+  may exceed the length of the list.
+* A query without the items that a metric looks for, mostly relevant ones, has the value 0; so has
+  a query with every item masked.
+* Numbers such as `k`, `rel`, a persistence or a temperature may be traced.
 
-`docs/conventions.md` works through them.
+`docs/conventions.md` explains each with examples.
 """
 
 import importlib
@@ -145,8 +148,8 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# What loads on first use, so that `import jaxrank` takes little time: public modules, and the names
-# of others by the module that defines them.
+# Modules that are imported on first use, which keeps `import jaxrank` fast; and the names of other
+# modules, by the module that defines them.
 _MODULES = ("chance", "class_labels", "corpus", "letor", "losses", "plot", "ranks", "sharded")
 _NAMES = {
   "interop.plain_names": ("resolve_metrics",),

@@ -1,4 +1,4 @@
-"""Reduction of values over queries: `aggregate`, and `has_relevant` to choose the queries."""
+"""Reduction of values over queries: `aggregate`, and `has_relevant` to select queries."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -24,7 +24,7 @@ Reduction = Literal["mean", "median", "min", "max"]
 def has_relevant(
   labels: ArrayLike, *, where: ArrayLike | None = None, rel: ArrayLike | None = None
 ) -> Array:
-  """Whether a query has a relevant item at all.
+  """Whether each query has a relevant item.
 
   >>> print(has_relevant(jnp.array([[0, 1], [0, -1]])))
   [ True False]
@@ -32,7 +32,7 @@ def has_relevant(
   Args:
     labels: `[..., n]`.
     where: `[..., n]`, False on padding.
-    rel: Labels from here on are relevant; None is any positive label.
+    rel: Labels of at least `rel` are relevant; None is any positive label.
 
   Returns:
     `[...]`, bool.
@@ -56,10 +56,10 @@ def aggregate(
   query_weights: ArrayLike | None = None,
   how: Reduction | Callable[..., Array] = "mean",
 ) -> Array:
-  """One number from the values of many queries.
+  """Reduces the values of many queries to one number, by default their mean.
 
-  Metrics never reduce, so that this is the place to leave queries out and to weigh them. A NaN
-  that is not left out makes the result NaN; a weight of 0 leaves out.
+  Metrics never reduce over queries. Queries can be left out or weighted here; a query of weight 0
+  is left out. A NaN that is not left out makes the result NaN.
 
   >>> values = jnp.array([1.0, 0.5, 0.0])
   >>> found = jnp.array([True, True, False])
@@ -70,15 +70,16 @@ def aggregate(
     values: `[...]`, one per query.
     where: `[...]`, False for queries to leave out.
     query_weights: `[...]`, for the mean only.
-    how: "mean", "median" (of an even count, halfway between the middle two), "min", "max", or a
-      function of all values, such as `jnp.std`; a mask is passed on to it as `where=`.
+    how: "mean", "median" (halfway between the middle two of an even number), "min", "max", or a
+      function of all values, such as `jnp.std`; with a mask, it is called with `where=`.
 
   Returns:
     A scalar, at least float32; 0.0 if nothing is left.
 
   Raises:
     TypeError: if `where` is not boolean.
-    ValueError: if shapes differ, `how` is unknown, or `query_weights` do not go with it.
+    ValueError: if shapes differ, `how` is unknown, or `query_weights` are given and `how` is not
+      "mean".
   """
   with checks.named("aggregate"):
     if not callable(how):
@@ -110,7 +111,7 @@ def _median(values: Array, kept: Array) -> Array:
   if not values.size:
     return jnp.sum(values)
   values, kept = replicated(values, kept)
-  # Never all NaN: that has no median, and no gradient to multiply by 0.
+  # If no query is kept, the values are 0: the gradient of a median of NaN would be NaN, not 0.
   shown = jnp.where(kept, values, jnp.where(jnp.any(kept), jnp.nan, 0))
   median = jnp.nanquantile(shown, 0.5, method="midpoint")
   return jnp.where(jnp.any(kept & jnp.isnan(values)), jnp.nan, median)

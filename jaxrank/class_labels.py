@@ -1,12 +1,13 @@
 """Class-labelled retrieval: a candidate is relevant if it shares a class with the query.
 
-Labels come in two forms. Classes are numbers: `query_labels` `[queries]` with `candidate_labels`
-`[n]`, shared by all queries, or `[queries, n]`. Rows have a column for each class, positive where
-an item has it: `[queries, classes]` with `[n, classes]` or `[queries, n, classes]`. Query labels
-of two axes, and boolean ones, are rows.
+Labels have one of two forms. Classes are numbers: `query_labels` `[queries]` with
+`candidate_labels` `[n]`, shared by all queries, or `[queries, n]`. Rows have a column for each
+class, positive if the item has the class: `[queries, classes]` with `[n, classes]` or
+`[queries, n, classes]`. Query labels with two or more axes, and boolean ones, are rows.
 
-A query without a label, with a negative class or an empty row, has nothing relevant and is left
-out of every mean; so is one with every candidate masked, which is padding.
+A query without a label, which is one with a negative class or an empty row, has no relevant
+candidates. The means leave such queries out, and also queries with every candidate masked, which
+are padding.
 """
 
 import functools
@@ -34,7 +35,7 @@ __all__ = [
 
 
 def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
-  """Which candidates share a class with the query: the labels of every metric.
+  """Which candidates share a class with the query, as labels for metrics.
 
   >>> print(relevance(jnp.array([2, 0]), jnp.array([0, 2, 2])))
   [[False  True  True]
@@ -47,14 +48,20 @@ def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
     candidate_labels: `[n]` or `[..., n]`, classes; or `[n, classes]` or `[..., n, classes]`, rows.
 
   Returns:
-    `[..., n]`, bool: equal classes, or rows that meet.
+    `[..., n]`, bool: whether classes are equal, or rows have a class in common.
 
   Raises:
     ValueError: if shapes do not go together.
+    TypeError: if labels are not numeric.
   """
-  # In 64 bits for the sake of classes that are large numbers, such as hashes.
+  return _relevance("relevance", query_labels, candidate_labels)
+
+
+def _relevance(function: str, query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
+  """`relevance`, with the name of a public function in messages."""
+  # In 64 bits, for classes that are large numbers, such as hashes.
   with enable_x64():
-    query, candidates = _pair(query_labels, candidate_labels)
+    query, candidates = _pair(function, query_labels, candidate_labels)
     if not _are_rows(query):
       candidates = jnp.broadcast_to(candidates, (*query.shape, candidates.shape[-1]))
       with jax.numpy_dtype_promotion("standard"):
@@ -66,7 +73,7 @@ def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
 
 
 def has_label(query_labels: ArrayLike) -> Array:
-  """Whether a query has a label at all.
+  """Whether each query has a label.
 
   >>> print(has_label(jnp.array([3, -1, 0])), has_label(jnp.array([[0, 1], [0, 0]])))
   [ True False  True] [ True False]
@@ -76,8 +83,11 @@ def has_label(query_labels: ArrayLike) -> Array:
 
   Returns:
     `[...]`, bool.
+
+  Raises:
+    TypeError: if labels are not numeric.
   """
-  with enable_x64():
+  with checks.named("class_labels.has_label"), enable_x64():
     query = checks.array("query_labels", query_labels)
     return jnp.any(_positive(query), axis=-1) if _are_rows(query) else query >= 0
 
@@ -99,9 +109,9 @@ def mean(
   0.75000
 
   Args:
-    metric: A metric, a `jaxrank.Measure` or a name such as "AP", ours or a user's; or any function
-      of `(scores, labels, *, where)` that gives one value a query.
-    scores: `[..., n]`; None if candidates stand in ranked order, best first.
+    metric: A metric, a `jaxrank.Measure` or a name such as "AP"; or any other function
+      of `(scores, labels, *, where)` that returns one value per query.
+    scores: `[..., n]`; None if candidates are in ranked order, best first.
     query_labels: `[...]`, classes; or `[..., classes]`, rows.
     candidate_labels: `[n]` or `[..., n]`, classes; or `[n, classes]` or `[..., n, classes]`, rows.
     where: `[..., n]`, False on padding, and for the query itself if it is among the candidates.
@@ -111,14 +121,14 @@ def mean(
     A scalar; 0.0 if no query has a label.
 
   Raises:
-    ValueError: if shapes do not go together.
+    ValueError: if shapes do not go together, or `metric` is an unknown name.
+    TypeError: if `metric` is no metric and no function.
   """
   values_of = _function("mean", metric, parameters)
-  shared = relevance(query_labels, candidate_labels)
+  shared = _relevance("mean", query_labels, candidate_labels)
+  countable = _has_candidates("mean", shared, where)
   values = values_of(_scores(scores, shared), shared, where=where)
-  return aggregation.aggregate(
-    values, where=has_label(query_labels) & _has_candidates(shared, where)
-  )
+  return aggregation.aggregate(values, where=has_label(query_labels) & countable)
 
 
 def macro_mean(
@@ -133,8 +143,9 @@ def macro_mean(
 ) -> Array:
   """The mean over classes of the mean of a metric over the queries that have the class.
 
-  Classes count alike, however many queries they have; one that no query has does not count. Of
-  rows, each class is a retrieval of its own, whose relevant candidates are those that have it.
+  All classes have the same weight, however many queries they have; classes without a query are left
+  out. With rows, each class is a retrieval task of its own, whose relevant candidates are those of
+  the class.
 
   >>> from jaxrank import metrics
   >>> queries, candidates = jnp.array([0, 0, 0, 1]), jnp.array([0, 1])
@@ -142,31 +153,31 @@ def macro_mean(
   0.75000
 
   Args:
-    metric: A metric, a `jaxrank.Measure` or a name such as "AP", ours or a user's; or any function
-      of `(scores, labels, *, where)` that gives one value a query.
-    scores: `[..., n]`; None if candidates stand in ranked order, best first.
+    metric: A metric, a `jaxrank.Measure` or a name such as "AP"; or any other function
+      of `(scores, labels, *, where)` that returns one value per query.
+    scores: `[..., n]`; None if candidates are in ranked order, best first.
     query_labels: `[...]`, classes; or `[..., classes]`, rows.
     candidate_labels: `[n]` or `[..., n]`, classes; or `[n, classes]` or `[..., n, classes]`, rows.
     where: `[..., n]`, False on padding, and for the query itself if it is among the candidates.
-    joint_absence: Whether a query without a class counts for it too, with the candidates without
-      it as relevant, so that every query and every class counts; for rows only.
+    joint_absence: Whether queries without a class count for it as well, with the candidates without
+      it as the relevant ones, so that every query counts for every class; for rows only.
     **parameters: Arguments of the metric, such as `k`.
 
   Returns:
     A scalar; 0.0 if no query has a label.
 
   Raises:
-    ValueError: if shapes do not go together, or `joint_absence` is asked for of classes.
+    ValueError: if shapes do not go together, or `joint_absence` is True and labels are classes.
   """
   values_of = _function("macro_mean", metric, parameters)
-  query, candidates = _pair(query_labels, candidate_labels)
-  shared = relevance(query_labels, candidate_labels)
-  scores, countable = _scores(scores, shared), _has_candidates(shared, where)
+  query, candidates = _pair("macro_mean", query_labels, candidate_labels)
+  shared = _relevance("macro_mean", query_labels, candidate_labels)
+  scores, countable = _scores(scores, shared), _has_candidates("macro_mean", shared, where)
   if not _are_rows(query):
     if joint_absence:
       raise ValueError(
-        "joint_absence needs rows of shape [queries, classes], got classes of shape "
-        f"{list(query.shape)}; pass jax.nn.one_hot of them."
+        "class_labels.macro_mean: joint_absence needs rows of shape [queries, classes], got "
+        f"classes of shape {list(query.shape)}; pass jax.nn.one_hot of them."
       )
     values = values_of(scores, shared, where=where)
     return _mean_of_classes(values, query_labels, has_label(query_labels) & countable)
@@ -186,7 +197,7 @@ def macro_mean(
 
 
 def _mean_of_classes(values: Array, query_labels: Any, counted: Array) -> Array:
-  """Each value weighs the inverse of how many there are of its class."""
+  """The mean of values with the inverse number of values of their class as weights."""
   with enable_x64():
     classes = checks.array("query_labels", query_labels)
     arrays = batching.replicated(*map(jnp.atleast_1d, (values, classes, counted)))
@@ -203,9 +214,9 @@ def _weighed(values: Array, classes: Array, counted: Array) -> Array:
   return aggregation.aggregate(values, where=key > sorting.MASKED, query_weights=weights)
 
 
-def _function(name: str, metric: str | One, parameters: dict[str, Any]) -> Callable[..., Array]:
+def _function(function: str, metric: str | One, parameters: dict[str, Any]) -> Callable[..., Array]:
   """The metric as a function of scores, labels and mask."""
-  with checks.named(f"class_labels.{name}"):
+  with checks.named(f"class_labels.{function}"):
     if isinstance(metric, str | Measure) or description.of_metric(metric) is not None:
       return one_measure(metric, parameters)
     checks.function("metric", metric, "a metric such as jaxrank.ndcg, or a name such as 'AP'")
@@ -217,13 +228,15 @@ def _positive(x: Array) -> Array:
 
 
 def _are_rows(query: Array) -> bool:
+  """Whether query labels are rows of classes."""
   return query.ndim > 1 or (query.ndim == 1 and query.dtype == jnp.bool_)
 
 
-def _pair(query_labels: Any, candidate_labels: Any) -> tuple[Array, Array]:
-  """Both as arrays that go together."""
-  query = checks.array("query_labels", query_labels)
-  candidates = checks.array("candidate_labels", candidate_labels)
+def _pair(function: str, query_labels: Any, candidate_labels: Any) -> tuple[Array, Array]:
+  """Both labels as arrays whose shapes go together; errors name `function`."""
+  with checks.named(f"class_labels.{function}"):
+    query = checks.array("query_labels", query_labels)
+    candidates = checks.array("candidate_labels", candidate_labels)
   rows = _are_rows(query)
   lead = query.shape[:-1] if rows else query.shape
   last = query.shape[-1:] if rows else ()
@@ -234,19 +247,21 @@ def _pair(query_labels: Any, candidate_labels: Any) -> tuple[Array, Array]:
     shapes = [[*names, *map(str, last)] for names in (["n"], axes)]
     wanted = " or ".join(dict.fromkeys(f"[{', '.join(names)}]" for names in shapes))
     raise ValueError(
-      f"candidate_labels of query_labels {list(query.shape)}, "
-      f"{'rows of classes' if rows else 'classes'}, must have shape {wanted}, got "
+      f"class_labels.{function}: for query_labels of shape {list(query.shape)}, which are "
+      f"{'rows of classes' if rows else 'classes'}, candidate_labels must have shape {wanted}, got "
       f"{list(candidates.shape)}; a single row is [1, classes]."
     )
   return query, candidates
 
 
 def _scores(scores: Any, like: Array) -> Any:
-  """The scores given, or those of a ranked order."""
+  """The scores; if None, those of candidates in ranked order."""
   if scores is not None:
     return scores
   return jnp.broadcast_to(-jnp.arange(like.shape[-1], dtype=jnp.float32), like.shape)
 
 
-def _has_candidates(like: Array, where: Any) -> Array:
-  return jnp.any(checks.mask(where, like), axis=-1)
+def _has_candidates(function: str, like: Array, where: Any) -> Array:
+  """Whether each query has a valid candidate; errors name `function`."""
+  with checks.named(f"class_labels.{function}"):
+    return jnp.any(checks.mask(where, like), axis=-1)

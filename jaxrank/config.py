@@ -1,11 +1,12 @@
-"""Settings that compiled programs depend on, beside their arguments.
+"""Settings on which compiled programs depend, in addition to their arguments.
 
-A program depends on nothing else: one that is compiled here for another device is the program of
-that device.
+Otherwise programs depend on the configuration of JAX alone, and not on the machine that compiles
+them: one that is compiled for another device is the program of that device.
 
-`items_per_block`, by default `2 ** 18`: on CPU, exact metrics of larger batches run on blocks of
-queries with about so many items in all, whose temporaries stay in the caches. None does not split,
-for batches that CPU devices share under a mesh with automatic axes. Other devices never split.
+`items_per_block`, `2 ** 18` by default: on CPU, exact metrics of larger batches run on blocks of
+queries with about this many items in all, so that temporaries stay in the caches. None does not
+split a batch, for batches that CPU devices share under a mesh with automatic axes. Other devices
+never split.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ __all__ = ["items_per_block", "update"]
 
 @dataclasses.dataclass
 class _Settings:
-  # Enough to keep two to eight cores busy, few enough for the temporaries of a sort to stay in
+  # Enough items to keep two to eight cores busy, few enough for the temporaries of a sort to fit in
   # their caches.
   items_per_block: int | None = 1 << 18
 
@@ -26,7 +27,7 @@ _settings = _Settings()
 
 
 def update(*, items_per_block: int | None) -> None:
-  """Changes the settings, of programs that are compiled from here on.
+  """Changes the settings for programs that are compiled afterwards.
 
   >>> update(items_per_block=2**20)
   >>> print(items_per_block())
@@ -37,7 +38,7 @@ def update(*, items_per_block: int | None) -> None:
     items_per_block: The number of items in a block of queries; None does not split.
 
   Raises:
-    TypeError: if it is no int.
+    TypeError: if `items_per_block` is neither an int nor None.
     ValueError: if it is not positive.
   """
   if items_per_block is not None:

@@ -1,11 +1,12 @@
-"""Discounts: functions from ranks to weights.
+"""Discounts: functions from ranks to weights, for `jaxrank.dcg` and other metrics.
 
-A discount is a callable on 1-based ranks, which may be real numbers (a smooth ranking asks for
-them). Cut-offs are the argument `k` of the metrics, never part of a discount.
+A discount is a function of ranks, which start from 1 and are real numbers under `Laplace` and
+`Logistic`. Cut-offs are the argument `k` of the metrics, never part of a discount.
 
-`Gumbel` and `Gaussian` take a discount as a sum of exponentials: its `terms(n)` are weights `w`
-and bases `t` with `discount(r) = sum_m w_m t_m ** (r - 1)` for r = 1 ... n. A discount may have a
-`depth` instead, past which it is 0.
+`Gumbel` and `Gaussian` are faster for a discount that is a sum of exponentials: its attribute
+`terms(n, digits)` returns weights `w` and bases `t` such that, to about this many digits,
+`discount(r) = sum_m w_m t_m ** (r - 1)` for the ranks 1 ... n. A discount may have a `depth`
+instead, the last rank at which it is not 0.
 """
 
 import dataclasses
@@ -54,10 +55,10 @@ def _with_terms(terms: Callable[..., Terms]) -> Callable[[_Discount], _Discount]
 
 
 def _fitted(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[_Discount], _Discount]:
-  """Gives a discount the terms of its least squares fit.
+  """Gives a discount the terms of a least squares fit to `function`, which is the same discount.
 
-  Rates run from 0 and geometrically from 0.8 / n to 4.5, `(digits - 1) (1 + log10 n)` of them,
-  and their weights fit `function` in relative error at up to 464 ranks spread from 1 to n:
+  The rates are 0 and a geometric sequence from 0.8 / n to 4.5, `(digits - 1) (1 + log10 n)` in all.
+  The weights minimise the sum of squared relative errors at up to 464 ranks from 1 to n:
   docs/mathematics.md, "Discounts as sums of exponentials".
   """
 
@@ -112,7 +113,7 @@ def geometric(persistence: ArrayLike) -> Discount:
   [1.   0.5  0.25]
 
   Args:
-    persistence: The chance to go on to the next rank, in [0, 1]; may be traced.
+    persistence: The probability of going on to the next rank, in [0, 1]; may be traced.
 
   Returns:
     A discount, itself a pytree whose leaf is `persistence`.
@@ -137,13 +138,13 @@ def affine(first: ArrayLike, step: ArrayLike) -> Discount:
 
 
 def table(values: ArrayLike) -> Discount:
-  """`values[r - 1]`, linear between whole ranks, 0 past the end.
+  """`values[r - 1]`, interpolated linearly between whole ranks, and 0 past the last value.
 
   >>> print(table([1.0, 0.5])(jnp.array([1.0, 1.5, 2.0, 3.0])))
   [1.   0.75 0.5  0.  ]
 
   Args:
-    values: `[depth]`, the discount of ranks 1, 2, ...
+    values: `[depth]`, the discounts of the ranks 1, 2, ...; may be traced.
 
   Returns:
     A discount, itself a pytree whose leaf is `values`.
@@ -153,14 +154,16 @@ def table(values: ArrayLike) -> Discount:
   """
   values = jnp.asarray(values)
   if values.ndim != 1 or values.size == 0:
-    raise ValueError(f"discounts.table expects a vector of discounts, got shape {values.shape}.")
+    raise ValueError(
+      f"discounts.table: values must be a vector, those of ranks 1, 2, ..., got {values.shape}."
+    )
   return Table(values)
 
 
 @pytree("persistence")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Geometric:
-  """What `geometric` returns."""
+  """The discount that `geometric` returns."""
 
   persistence: ArrayLike
 
@@ -176,7 +179,7 @@ class Geometric:
 @pytree("first", "step")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Affine:
-  """What `affine` returns."""
+  """The discount that `affine` returns."""
 
   first: ArrayLike
   step: ArrayLike
@@ -190,7 +193,7 @@ class Affine:
 @pytree("values")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Table:
-  """What `table` returns."""
+  """The discount that `table` returns."""
 
   values: Array
 
@@ -200,7 +203,7 @@ class Table:
     return self.values.shape[0]
 
   def __call__(self, rank: Array) -> Array:
-    """`values[r - 1]`."""
+    """`values[r - 1]`, interpolated between whole ranks."""
     values = jnp.concatenate([self.values.astype(rank.dtype), jnp.zeros(1, rank.dtype)])
     ranks = jnp.arange(1, values.shape[0] + 1, dtype=rank.dtype)
     return jnp.interp(rank, ranks, values)

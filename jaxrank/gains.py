@@ -1,11 +1,11 @@
-"""Gains: functions from labels to gains.
+"""Gains: functions from labels to gains, for `jaxrank.dcg` and other graded metrics.
 
-Every gain clips negative labels (unjudged items) to 0.
+Each of these functions clips negative labels, which mean unjudged, to 0.
 
-Programs are compiled for the identity of the function that is passed as a gain. Name a gain of your
-own once, at the top of a module: a lambda that is written in the call, as in
-`ndcg(scores, labels, gain=lambda y: y**2)`, is another function at every call, and compiles anew
-each time. `table` and `by_label` are for gains that are data.
+Programs are compiled for the identity of the function that is passed as a gain. Define a gain of
+your own once, at the top of a module: a lambda that is written in the call, as in
+`ndcg(scores, labels, gain=lambda y: y**2)`, is a new function at every call, and compiles every
+time. `table` and `by_label` are for gains that are data.
 """
 
 import functools
@@ -28,7 +28,7 @@ __all__ = [
   "table",
 ]
 
-# 2 ** 100 times any list length is still a float32.
+# 2 ** 100 times the length of any list is a finite float32.
 _MAX_LABEL = 100
 
 
@@ -51,7 +51,7 @@ def linear(labels: Array) -> Array:
 
 
 def binary(labels: Array) -> Array:
-  """1 for a positive label, else 0.
+  """1 for a positive label, 0 otherwise.
 
   >>> print(binary(jnp.array([0.0, 1.0, 3.0, -1.0])))
   [0. 1. 1. 0.]
@@ -60,13 +60,14 @@ def binary(labels: Array) -> Array:
 
 
 def table(values: ArrayLike) -> Gain:
-  """A gain looked up by integer label: `values[y]`.
+  """A gain by table: `values[y]`, for integer labels `y`.
 
   >>> print(table([0.0, 1.0, 5.0])(jnp.array([0.0, 2.0, -1.0, 9.0])))
   [0. 5. 0. 5.]
 
   Args:
-    values: `[grades]`, the gain of labels 0, 1, 2, ...; larger labels take the last.
+    values: `[grades]`, the gains of the labels 0, 1, 2, ...; larger labels have the last gain. They
+      may be traced.
 
   Returns:
     A gain, itself a pytree whose leaf is `values`.
@@ -76,7 +77,9 @@ def table(values: ArrayLike) -> Gain:
   """
   values = jnp.asarray(values)
   if values.ndim != 1 or values.size == 0:
-    raise ValueError(f"gains.table expects a vector of gains, got shape {values.shape}.")
+    raise ValueError(
+      f"gains.table: values must be a vector, the gains of labels 0, 1, ..., got {values.shape}."
+    )
   return jax.tree_util.Partial(_lookup, values)
 
 
@@ -86,26 +89,27 @@ def _lookup(values: Array, labels: Array) -> Array:
 
 
 def by_label(table: Mapping[float, float]) -> Gain:
-  """A gain by label; a label that is not in the table keeps its own, as under `linear`.
+  """A gain by dictionary; the gain of a label that is not in it is the label itself.
 
-  Equal tables give one function, because programs are compiled for a gain by its identity.
+  Equal dictionaries give the same function, because programs are compiled for its identity.
 
   >>> print(by_label({1: 0, 3: 10})(jnp.array([1.0, 2.0, 3.0])))
   [ 0.  2. 10.]
 
   Args:
-    table: Labels with their gains, numbers from 0 on.
+    table: Gains by label, all finite Python numbers of at least 0.
 
   Returns:
     A gain.
 
   Raises:
-    ValueError: if these are not such numbers.
+    ValueError: if `table` is no such dictionary.
   """
   numbers = (*table, *table.values()) if isinstance(table, Mapping) else (math.nan,)
   if not all(type(x) in (int, float) and 0 <= x < math.inf for x in numbers):
     raise ValueError(
-      f"gains.by_label expects labels with gains from 0, like {{0: 0, 2: 5}}, got {table!r}."
+      "gains.by_label: table must have labels and gains that are numbers of at least 0, like "
+      f"{{0: 0, 2: 5}}, got {table!r}."
     )
   pairs = tuple(sorted((label, gain) for label, gain in table.items() if label != gain))
   return _by_label(pairs) if pairs else linear
@@ -123,7 +127,9 @@ def _by_label(table: tuple[tuple[float, float], ...]) -> Gain:
 
 
 def stop_probability(labels: Array, max_label: ArrayLike) -> Array:
-  """`(2 ** y - 1) / 2 ** max_label`: the chance that an item satisfies (Chapelle et al., 2009).
+  """`(2 ** y - 1) / 2 ** max_label`: the probability of stopping at an item, as in ERR.
+
+  Labels are clipped to the range from 0 to `max_label` (Chapelle et al., 2009).
 
   >>> print(stop_probability(jnp.array([0.0, 1.0, 2.0]), 2.0))
   [0.   0.25 0.75]

@@ -1,7 +1,8 @@
-"""Candidates of one query spread over devices: exact metrics, and no score is gathered.
+"""Candidates spread over devices: the best `k` of all devices, and ranks of targets.
 
-All of it runs inside `shard_map`. Each device has the scores, labels and mask of its own part of
-the candidates; results are the same on every device.
+The functions work inside `shard_map`. Each device has the scores and the mask of its own
+candidates, and all devices get the same results. `jaxrank.Sharded` ranks such candidates for
+metrics.
 """
 
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ __all__ = [
 def top(
   scores: ArrayLike, k: int, axis_name: Axis, *, where: ArrayLike | None = None
 ) -> tuple[Array, Array]:
-  """The best `k` candidates of each query, of all devices.
+  """The best `k` candidates of each query among those of all devices.
 
   Args:
     scores: `[..., n]` on each device.
@@ -31,20 +32,23 @@ def top(
     where: `[..., n]`, False on padding.
 
   Returns:
-    Scores and indices `[..., k]`, best first, ties by index. Devices have `n` indices each. Where
-    too few are retrieved: -inf and -1.
+    Scores and indices `[..., k]`, best first, ties by index. Indices count the candidates of all
+    devices, `n` for each device. Past the last retrieved candidate they are -inf and -1.
 
   Raises:
-    ValueError: if `k` is not from 1 to the number of candidates, padding included.
-    TypeError: for scores of 64 bits or integers of 32, or a `k` that is none.
+    ValueError: if `k` is not from 1 to the number of candidates, padding included, or there is no
+      such mesh axis.
+    TypeError: if scores have 64 bits or are integers of 32, or `k` is not a Python int.
   """
-  checks.axis(axis_name)
+  with checks.named("sharded.top"):
+    checks.axis(axis_name)
   scores = checked_scores("sharded.top", scores)
-  where = checks.mask(where, scores)
-  check_dtype(scores)
   n = scores.shape[-1]
-  if checks.count("k", k) > n * lax.axis_size(axis_name):
-    raise ValueError(f"k must be from 1 to {n * lax.axis_size(axis_name)} candidates, got {k}.")
+  with checks.named("sharded.top"):
+    where = checks.mask(where, scores)
+    check_dtype(scores)
+    if checks.count("k", k) > n * lax.axis_size(axis_name):
+      raise ValueError(f"k must be from 1 to {n * lax.axis_size(axis_name)} candidates, got {k}.")
 
   def query(scores: Array, where: Array) -> tuple[Array, Array]:
     valid = where & (scores == scores)
@@ -62,9 +66,9 @@ def top(
 def target_ranks(
   scores: ArrayLike, targets: ArrayLike, axis_name: Axis, *, where: ArrayLike | None = None
 ) -> TargetRanks:
-  """Ranks one target a query among its candidates on all devices, as `ranks.from_scores`.
+  """Ranks one target per query among its candidates on all devices, as `ranks.from_scores` does.
 
-  Only counts are exchanged, and the score of the target.
+  Devices exchange counts and the score of the target only.
 
   Args:
     scores: `[..., n]` on each device; NaN leaves a candidate out.
@@ -77,11 +81,14 @@ def target_ranks(
     Ranks `[...]`, int32.
 
   Raises:
-    ValueError: if shapes do not go together, or targets differ between devices.
+    ValueError: if shapes do not go together, targets may differ between devices, or there is no
+      such mesh axis.
     TypeError: if `where` is not boolean, or `targets` are not integers.
   """
-  checks.axis(axis_name)
+  with checks.named("sharded.target_ranks"):
+    checks.axis(axis_name)
   scores, targets, where = checked_tasks("sharded.target_ranks", scores, targets, where)
-  checks.same_on_devices("targets", targets, axis_name)
+  with checks.named("sharded.target_ranks"):
+    checks.same_on_devices("targets", targets, axis_name)
   targets -= lax.axis_index(axis_name) * scores.shape[-1]
   return counted(scores, targets, where, lambda x: lax.psum(x, axis_name))

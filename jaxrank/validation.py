@@ -1,8 +1,10 @@
-"""Checks of values on the host, for what a jitted metric cannot raise."""
+"""Checks of values on the host: under `jit`, a metric cannot raise an error for a bad value."""
 
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
+
+from jaxrank._core import checks
 
 __all__ = [
   "check_values",
@@ -10,54 +12,56 @@ __all__ = [
 
 
 def check_values(scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> None:
-  """Raises if a metric could make no sense of the values.
+  """Raises an error if scores or labels have values that metrics cannot use.
 
-  Under `jit` values cannot raise, so metrics turn a NaN into a NaN. Call this on concrete arrays,
-  before a step or after one that went wrong. What stands under the mask is not looked at, a score
-  may be infinite (-inf: known but not retrieved), and a label may be negative (unjudged).
+  Metrics are NaN for a query with a NaN, because values cannot raise errors under `jit`. Call this
+  function on concrete arrays, before a step or after one that went wrong. Values under the mask are
+  ignored, a score may be infinite (-inf: known but not retrieved), and a label may be negative
+  (unjudged).
 
   >>> check_values([[0.3, -np.inf]], [[1, 0]])
   >>> check_values([[0.3, 0.2], [0.1, np.nan]], [[1, 0], [0, 1]])
   Traceback (most recent call last):
     ...
-  ValueError: score of query 1, item 1 is nan (1 such cell): fix the model, or mask the item
+  ValueError: check_values: score of query 1, item 1 is nan (1 such cell): fix the model or mask it.
 
   Args:
     scores: `[..., n]`.
     labels: `[..., n]`.
-    where: `[..., n]`, bool, False on padding; None takes every cell as valid.
+    where: `[..., n]`, bool, False on padding; None is all True.
 
   Raises:
-    ValueError: shapes differ, `where` is not boolean, scores or labels are not real numbers, or a
-      valid item has a NaN score, or a label that is NaN or infinite: the message names the first.
+    ValueError: if shapes differ, `where` is not boolean, scores or labels are not real numbers, or
+      a valid item has a NaN score, or a label that is NaN or infinite: the message names the first.
   """
   scores, labels = np.asarray(scores), np.asarray(labels)
   valid = np.ones(scores.shape, bool) if where is None else np.asarray(where)
-  _check_arrays(scores, labels, valid)
-  _check_cells("score", scores, valid & np.isnan(scores), "fix the model, or mask the item")
-  _check_cells(
-    "label",
-    labels,
-    valid & ~np.isfinite(labels),
-    "set where=False on padding, and give an unjudged item a negative label",
-  )
+  with checks.named("check_values"):
+    _check_arrays(scores, labels, valid)
+    _check_cells("score", scores, valid & np.isnan(scores), "fix the model or mask it")
+    _check_cells(
+      "label",
+      labels,
+      valid & ~np.isfinite(labels),
+      "set where=False on padding, and give an unjudged item a negative label",
+    )
 
 
 def _check_arrays(scores: np.ndarray, labels: np.ndarray, where: np.ndarray) -> None:
   for name, array in (("scores", scores), ("labels", labels)):
     if not _is_real(array.dtype):
-      raise ValueError(f"{name} must be real numbers, got {array.dtype}")
+      raise ValueError(f"{name} must be real numbers, got {array.dtype}.")
   if where.dtype != np.bool_:
-    raise ValueError(f"where must be boolean, False on padding, got {where.dtype}: pass where > 0")
+    raise ValueError(f"where must be boolean, False on padding, got {where.dtype}: pass where > 0.")
   if not scores.ndim or not scores.shape == labels.shape == where.shape:
     raise ValueError(
       "scores, labels and where must have one shape [..., n], "
-      f"got {scores.shape}, {labels.shape} and {where.shape}"
+      f"got {scores.shape}, {labels.shape} and {where.shape}."
     )
 
 
 def _is_real(dtype: np.dtype) -> bool:
-  # Asked of JAX because numpy does not count bfloat16 among the numbers.
+  # By JAX, because bfloat16 is not a number to numpy.
   is_complex = jnp.issubdtype(dtype, jnp.complexfloating)
   return dtype == np.bool_ or (jnp.issubdtype(dtype, jnp.number) and not is_complex)
 
@@ -72,4 +76,4 @@ def _check_cells(name: str, values: np.ndarray, bad: np.ndarray, advice: str) ->
     cell = f"query {query[0] if len(query) == 1 else tuple(query)}, {cell}"
   value = values[(*query, item)]
   such = f"{count} such {'cell' if count == 1 else 'cells'}"
-  raise ValueError(f"{name} of {cell} is {value} ({such}): {advice}")
+  raise ValueError(f"{name} of {cell} is {value} ({such}): {advice}.")

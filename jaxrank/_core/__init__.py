@@ -1,1 +1,1 @@
-"""Internals: may import `gains` and `discounts`, and nothing else from outside."""
+"""Internal modules: they may import `gains`, `discounts` and `config`, and no other module."""

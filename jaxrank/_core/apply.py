@@ -1,7 +1,8 @@
-"""From kernels of one ranked query to functions of arrays `[..., n]`: check, rank, ask.
+"""Applies kernels of one ranked query to arrays `[..., n]`: checks, ranking, batching.
 
-Every metric and loss comes through here. A query with a NaN among the scores or labels of its
-valid items gets the value NaN, whatever the kernel does.
+Metrics, measures, and the losses that are kernels of a ranked query, call `apply` or `apply_calls`.
+A query with a NaN among the scores or labels of its valid items gets the value NaN, whatever the
+kernel returns.
 """
 
 import contextlib
@@ -30,9 +31,10 @@ class Call(NamedTuple):
   """A kernel with its parameters.
 
   Attributes:
-    description: Of the kernel.
-    parameters: By name, checked.
-    depth: How deep the kernel looks, if that is known beforehand; "asked" otherwise.
+    description: The description of the kernel.
+    parameters: The parameters by name, checked.
+    depth: The largest rank that the kernel asks for, None for the whole list; "asked" if its
+      description or its questions determine it.
   """
 
   description: Description
@@ -41,11 +43,12 @@ class Call(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-  """What one call gives.
+  """The result of one call.
 
   Attributes:
-    value: `[...]`, one value a query; any pytree of such arrays from a lone call.
-    found: `[...]`, whether the query holds what the metric seeks, if that was asked for.
+    value: `[...]`, one value per query. A call that is not evaluated with others may have any
+      pytree of such arrays.
+    found: `[...]`, whether the query holds what the metric seeks; None unless `with_found`.
   """
 
   value: Any
@@ -61,23 +64,23 @@ def apply(
   ranking: Ranking,
   **parameters: Any,
 ) -> _Value:
-  """`kernel(ranked, **parameters)` of every query, after the checks of its description.
+  """Calls `kernel(ranked, **parameters)` for every query, after the checks of its description.
 
   Args:
-    kernel: Of one ranked query.
+    kernel: A function of one ranked query.
     scores: `[..., n]`.
     labels: `[..., n]`, or `[..., n, subtopics]` if the description says so.
     where: `[..., n]`, False on padding.
     ranking: How items are ordered.
-    **parameters: Of the kernel.
+    **parameters: The parameters of the kernel.
 
   Returns:
-    What the kernel returns, with the leading axes of the scores.
+    The result of the kernel, with the leading axes of the scores.
 
   Raises:
     ValueError: if shapes differ, a parameter is out of its range, or the ranking cannot answer
-      what the kernel asks; the message starts with the name of the function.
-    TypeError: if a dtype cannot be ranked, or a parameter is of another kind.
+      a question of the kernel; the message starts with the name of the function.
+    TypeError: if a dtype cannot be ranked, or a parameter has the wrong type.
   """
   about = description.of_kernel(kernel)
   with checks.named(about.name):
@@ -96,15 +99,23 @@ def apply_calls(
   *,
   with_found: bool = False,
 ) -> list[Evaluated]:
-  """Ranks every query once and answers all calls.
+  """Ranks every query once and evaluates all calls on it.
 
   Args:
-    calls: Whose labels have the same rank.
+    calls: Kernels with their parameters, all for labels of the same number of axes.
     scores: `[..., n]`.
     labels: `[..., n]`, or `[..., n, subtopics]`.
     where: `[..., n]`, False on padding, or None.
     ranking: How items are ordered.
-    with_found: Whether to tell which queries hold what a metric seeks.
+    with_found: Whether to find out which queries hold what each metric seeks.
+
+  Returns:
+    One result per call.
+
+  Raises:
+    ValueError: if shapes differ, calls take labels of different numbers of axes, or the ranking
+      cannot answer a question of a kernel.
+    TypeError: if `ranking` is no ranking, or a dtype cannot be ranked.
   """
   if not isinstance(ranking, Ranking):
     raise TypeError(
@@ -113,59 +124,60 @@ def apply_calls(
   subtopics = _subtopics(calls)
   with _exact_width(scores) as narrow:
     scores, labels, where = checks.lists(scores, labels, where, subtopics)
-    own = [_of_each_query(call, scores, labels) for call in calls]
-    scores, labels, where, own = _never_empty(scores.ndim - 1, (scores, labels, where, own))
+    extras = [_of_each_query(call, scores, labels) for call in calls]
+    scores, labels, where, extras = _never_empty(scores.ndim - 1, (scores, labels, where, extras))
     if subtopics:
       labels = _never_empty(scores.ndim, labels)
     arrays, plain, tree = _split(calls)
     known = tuple((call.description, call.depth) for call in calls)
     program = _Program(known, plain, tree, with_found, config.items_per_block())
-    found: list[Evaluated] = _answer(program, arrays, own, ranking, scores, labels, where)
+    found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, where)
     return narrow(found)
 
 
 def _subtopics(calls: Sequence[Call]) -> bool:
-  wants = {call.description.subtopics: call.description.name for call in reversed(calls)}
-  if len(wants) > 1:
+  """Whether labels have an axis of subtopics."""
+  names = {call.description.subtopics: call.description.name for call in reversed(calls)}
+  if len(names) > 1:
     raise ValueError(
-      f"{wants[True]} takes labels [..., n, subtopics] and {wants[False]} takes labels [..., n]: "
+      f"{names[True]} takes labels [..., n, subtopics] and {names[False]} takes labels [..., n]: "
       "evaluate them in separate calls."
     )
-  return True in wants
+  return True in names
 
 
 def _of_each_query(call: Call, scores: Array, labels: Array) -> dict[str, Array]:
   """The parameters that have a value for each item or subtopic of each query."""
-  own = {}
+  extra = {}
   for name, value in call.parameters.items():
     axis = call.description.kind(name).axis
     if axis is None or value is None:
       continue
     if axis == "items":
       checks.same_shape(name, value, "scores", scores)
-      own[name] = value
+      extra[name] = value
     else:
-      own[name] = _for_each_query(name, value, labels)
-  return own
+      extra[name] = _for_each_query(name, value, labels)
+  return extra
 
 
 def _for_each_query(name: str, x: Array, labels: Array) -> Array:
-  """One number a subtopic of labels `[..., n, s]`, as `[..., s]`."""
+  """Numbers `[s]` or `[..., s]`, one per subtopic of labels `[..., n, s]`, as `[..., s]`."""
   x = floating(x)
   shape = (*labels.shape[:-2], labels.shape[-1])
   if x.shape == shape:
     return x
   if x.shape != shape[-1:]:
     raise ValueError(
-      f"{name} must have one number a subtopic, shape {shape[-1:]} or {shape}, got {x.shape}."
+      f"{name} must have one number per subtopic, shape {shape[-1:]} or {shape}, got {x.shape}."
     )
-  # Laid out over devices as the queries are.
+  # Zeros that are laid out over devices as the queries are.
   nothing = jnp.sum(jnp.zeros_like(labels[..., :1, :], x.dtype), axis=-2)
   return nothing + x.reshape((1,) * (nothing.ndim - 1) + shape[-1:])
 
 
 def _never_empty(axis: int, arrays: Any) -> Any:
-  """The same arrays with one element along an axis of none."""
+  """Pads an axis of length 0 to length 1, with zeros; the mask is False there."""
 
   def padded(x: Array) -> Array:
     return jnp.pad(x, [(0, i == axis) for i in range(x.ndim)]) if x.shape[axis] == 0 else x
@@ -174,7 +186,7 @@ def _never_empty(axis: int, arrays: Any) -> Any:
 
 
 def _split(calls: Sequence[Call]) -> tuple[list[Any], tuple[Any, ...], Any]:
-  """Separates numbers and arrays, which may be traced, from what must be known now."""
+  """Separates numbers and arrays, which may be traced, from static parameters."""
   shared = [
     {k: v for k, v in call.parameters.items() if v is None or not call.description.kind(k).axis}
     for call in calls
@@ -187,11 +199,11 @@ def _split(calls: Sequence[Call]) -> tuple[list[Any], tuple[Any, ...], Any]:
 
 
 class _Traced:
-  """Stands for an array among the static parameters."""
+  """Marks the place of an array among the static parameters."""
 
 
 class _Program(NamedTuple):
-  """All that a program is compiled for, beside shapes and dtypes."""
+  """The static arguments of a compiled program; it also depends on shapes and dtypes."""
 
   calls: tuple[tuple[Description, int | None | Literal["asked"]], ...]
   plain: tuple[Any, ...]
@@ -204,7 +216,7 @@ class _Program(NamedTuple):
 def _answer(
   program: _Program,
   arrays: list[Any],
-  own: list[dict[str, Array]],
+  extras: list[dict[str, Array]],
   ranking: Ranking,
   scores: Array,
   labels: Array,
@@ -213,39 +225,39 @@ def _answer(
   rest = iter(arrays)
   leaves = [next(rest) if x is _Traced else x for x in program.plain]
   shared: list[dict[str, Any]] = jax.tree.unflatten(program.tree, leaves)
-  # The values of several calls are scalars, and one array of them is laid out at once.
+  # The scalars of several calls are stacked, so that all queries have one array of values.
   together = len(program.calls) > 1
 
   def query(
-    scores: Array, labels: Array, where: Array, own: list[dict[str, Array]], key: Array | None
+    scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]], key: Array | None
   ) -> tuple[Any, Any]:
-    spoiled = where & (_isnan(scores) | _isnan(_worth(labels)))
-    kept = where & ~spoiled
+    has_nan = where & (_isnan(scores) | _isnan(_worth(labels)))
+    kept = where & ~has_nan
     scores = jnp.where(kept, scores, jnp.zeros_like(scores))
     labels = jnp.where(_column(kept, labels), labels, jnp.zeros_like(labels))
-    depth = _depth(program, shared, own, scores, labels, where)
+    depth = _depth(program, shared, extras, scores, labels, where)
     if depth != 0:
       checks.not_split(batch)
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=depth)
     values, found = [], []
-    for (about, _), parameters, extra in zip(program.calls, shared, own, strict=True):
+    for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
       with _naming(about.name):
         values.append(about.kernel(ranked, **parameters))
       if program.with_found:
         found.append(about.finds(ranked, parameters))
-    nan = functools.partial(_nan_where, ranking.anywhere(spoiled))
+    nan = functools.partial(_nan_where, ranking.anywhere(has_nan))
     answers = jnp.stack(_scalars(program, values)) if together else values[0]
     return jax.tree.map(nan, answers), jnp.stack(found) if found else None
 
   batch = scores
   keys = key_of_each_query(ranking.key, where)
-  # Traced once, whether the platform splits the batch or not.
+  # Under `jit` it is traced once, although `in_blocks_on_cpu` calls it in two branches.
   queries = over_queries(jax.jit(query, inline=True), scores.ndim - 1)
   if scores.ndim > 1 and ranking.in_blocks and not any(jax.typeof(scores).sharding.spec):
     queries = batching.in_blocks_on_cpu(queries, scores.shape, program.items_per_block)
-  values, found = queries(scores, labels, where, own, keys)
+  values, found = queries(scores, labels, where, extras, keys)
   return [
     Evaluated(values[..., i] if together else values, None if found is None else found[..., i])
     for i in range(len(program.calls))
@@ -255,14 +267,14 @@ def _answer(
 def _depth(
   program: _Program,
   shared: list[dict[str, Any]],
-  own: list[dict[str, Array]],
+  extras: list[dict[str, Array]],
   scores: Array,
   labels: Array,
   where: Array,
 ) -> int | None:
-  """The largest rank that any kernel asks for; None for all, 0 if none needs an order."""
+  """The largest rank that any kernel asks for; None for the whole list, 0 for no order."""
   depths: list[int | None] = []
-  for (about, depth), parameters, extra in zip(program.calls, shared, own, strict=True):
+  for (about, depth), parameters, extra in zip(program.calls, shared, extras, strict=True):
     if depth != "asked":
       depths.append(depth)
     elif about.depth is not None:
@@ -273,18 +285,19 @@ def _depth(
   return recorder.deepest(depths)
 
 
-def _in_order(about: Description, own: Mapping[str, Array], ranked: Ranked) -> dict[str, Array]:
-  """The arrays of items in the order of the ranked query; those of subtopics as they are."""
+def _in_order(about: Description, extra: Mapping[str, Array], ranked: Ranked) -> dict[str, Array]:
+  """Puts arrays of items in the order of the ranked query; those of subtopics stay as they are."""
   return {
-    name: ranked.in_order(x) if about.kind(name).axis == "items" else x for name, x in own.items()
+    name: ranked.in_order(x) if about.kind(name).axis == "items" else x for name, x in extra.items()
   }
 
 
 def _scalars(program: _Program, values: list[Any]) -> list[Array]:
+  """Raises `ValueError` unless each value is a scalar."""
   for (about, _), value in zip(program.calls, values, strict=True):
     if not isinstance(value, Array) or value.ndim:
       raise ValueError(
-        f"{about.name} must have one value a query to be evaluated with others, got "
+        f"{about.name} must have one value per query to be evaluated with others, got "
         f"{jax.tree.map(jnp.shape, value)}; call it alone."
       )
   return values
@@ -292,7 +305,7 @@ def _scalars(program: _Program, values: list[Any]) -> list[Array]:
 
 @contextlib.contextmanager
 def _naming(metric: str) -> Iterator[None]:
-  """Says which metric asked what its ranking cannot answer."""
+  """Puts the name of the metric in front of the message of an `UnansweredError`."""
   try:
     yield
   except UnansweredError as error:
@@ -300,7 +313,7 @@ def _naming(metric: str) -> Iterator[None]:
 
 
 def _worth(labels: Array) -> Array:
-  """One number for each item: its label, or the sum over its subtopics, NaN if one is."""
+  """One number per item: its label, or the sum over its subtopics, NaN if one of them is."""
   return jnp.sum(gains.linear(floating(labels)), axis=-1) if labels.ndim > 1 else labels
 
 
@@ -308,8 +321,8 @@ def _column(mask: Array, like: Array) -> Array:
   return mask[:, None] if like.ndim > mask.ndim else mask
 
 
-def _nan_where(spoiled: Array, x: Array) -> Array:
-  return jnp.where(spoiled, jnp.nan, x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+def _nan_where(has_nan: Array, x: Array) -> Array:
+  return jnp.where(has_nan, jnp.nan, x) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
 
 def _isnan(x: Array) -> Array:
@@ -318,7 +331,7 @@ def _isnan(x: Array) -> Array:
 
 @contextlib.contextmanager
 def _exact_width(scores: Any) -> Iterator[Callable[[_Value], _Value]]:
-  """Keeps numpy scores of 64 bits exact where JAX would make them 32; values stay float32."""
+  """Keeps 64-bit numpy scores exact where JAX would convert them to 32; values stay float32."""
   wide = isinstance(scores, np.ndarray) and scores.dtype in (np.float64, np.int64, np.uint64)
   if not wide or jax.dtypes.canonicalize_dtype(np.float64) == np.float64:
     yield lambda values: values

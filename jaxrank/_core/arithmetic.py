@@ -1,4 +1,4 @@
-"""Arithmetic that is safe to differentiate: quotients, roots, floats of 32 bits at least."""
+"""Quotients and roots that are safe to differentiate, and conversion to float32 or wider."""
 
 import jax.numpy as jnp
 from jax import Array
@@ -15,12 +15,12 @@ def safe_divide(x: Array, y: Array) -> Array:
 
 
 def safe_sqrt(x: Array) -> Array:
-  """A square root, and 0 with gradient 0 where `x` is not positive."""
+  """`sqrt(x)`, and 0 with gradient 0 where `x` is not positive."""
   positive = x > 0
   return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
 
 
 def floating(x: Array) -> Array:
-  """`x` as floats of 32 bits at least."""
+  """`x` as floats of at least 32 bits."""
   wide = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
   return x if wide else x.astype(jnp.float32)

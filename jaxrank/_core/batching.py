@@ -1,4 +1,7 @@
-"""From one query to a batch of queries: leading axes, blocks, replicas."""
+"""Maps functions of one query over a batch: leading axes, blocks of queries, keys, replicas.
+
+`apply` uses it for metrics, and other modules for their own functions of one query.
+"""
 
 import functools
 import math
@@ -18,14 +21,14 @@ def over_queries(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]
 
 
 def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
-  """The same function of arrays `[q, ...]`, with about `rows` of the first axis at a time."""
+  """Applies a function of arrays `[q, ...]` to blocks of about `rows` rows, one after another."""
 
   def blocked(*args: Any) -> Any:
     size = jax.tree.leaves(args)[0].shape[0]
     least = -(-size // max(rows, 1))
     if least <= 1:
       return function(*args)
-    # Blocks that leave nothing over need no copy of the arguments.
+    # If the number of blocks divides `size`, the arguments need not be padded, which copies them.
     blocks = next((b for b in range(least, 2 * least) if size % b == 0), least)
     length = -(-size // blocks)
 
@@ -43,9 +46,10 @@ def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
 def in_blocks_on_cpu(
   function: Callable[..., Any], shape: tuple[int, ...], items: int | None
 ) -> Callable[..., Any]:
-  """The same function of arrays `[q, ...]`, in blocks of about `items` items where that is faster.
+  """Applies a function of arrays `[q, ...]` in blocks of about `items` items on CPU.
 
-  A CPU keeps the temporaries of a block in its caches. Other devices take the whole batch at once.
+  The temporaries of a block fit in the caches of a CPU. Other devices take the whole batch at once,
+  as does a CPU if `items` is None.
   """
   rows = shape[0] if items is None else max(1, items * shape[0] // max(1, math.prod(shape)))
   if rows >= shape[0]:
@@ -55,7 +59,7 @@ def in_blocks_on_cpu(
 
 
 def replicated(*arrays: Array) -> tuple[Array, ...]:
-  """Arrays made whole on every device of their mesh, to be sorted along an axis that was spread."""
+  """Replicates arrays over their mesh, to be sorted along an axis that may be sharded."""
   mesh = jax.typeof(arrays[0]).sharding.mesh
   if mesh.empty:
     return arrays
@@ -64,7 +68,7 @@ def replicated(*arrays: Array) -> tuple[Array, ...]:
 
 
 def key_of_each_query(key: Array | None, where: Array) -> Array | None:
-  """One PRNG key for each query, by its place in the batch; `where` is `[..., n]`."""
+  """One PRNG key per query, derived from its index in the batch; `where` is `[..., n]`."""
   if key is None or where.ndim == 1:
     return key
   query = jnp.zeros_like(where[..., 0], jnp.uint32)

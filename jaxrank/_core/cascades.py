@@ -1,4 +1,4 @@
-"""What the metrics of diversity share: a cascade of users for each subtopic, on one ranking."""
+"""Cascades of users, one for each subtopic, on one ranking: for `diversity` and `intents`."""
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -10,21 +10,22 @@ from jaxrank._core.sorting import slots, take
 from jaxrank._core.ties import survival
 from jaxrank._core.types import Cutoff, Discount
 
-# Worth of items and probabilities to stop at them, `[n, s]`.
+# The worth of items and the probabilities of stopping at them, `[n, s]`.
 Cascades = tuple[Array, Array]
 
-# The items so far and their number, who reaches the next rank, what is left, and its gains.
+# The chosen items, their number, the probability of reaching the next rank by subtopic, the items
+# that are left, and their gains.
 _State = tuple[Array, Array, Array, Array, Array]
 
 
 def even(ranked: Ranked, b: Array) -> Array:
-  """The same weight for each subtopic that some item covers, of sum 1."""
+  """Equal weights, of sum 1, for the subtopics that some item covers."""
   covered = (ranked.count(b) > 0).astype(ranked.dtype)
   return safe_divide(covered, jnp.sum(covered))
 
 
 def expected(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
-  """What the users find, in expectation over the ranking."""
+  """The value of the cascades under the ranking, summed over subtopics."""
   worth, stop = cascades
   return jnp.sum(ranked.cascade(stop, discount, k=k, worth=worth))
 
@@ -32,9 +33,9 @@ def expected(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) 
 def perfect(
   ranked: Ranked, subtopic_weights: Array, stop: ArrayLike, discount: Discount, k: Cutoff
 ) -> Array:
-  """What they find where every item down to rank `k` is worth 1 and stops a share `stop` of them.
+  """The value of `k` items that are worth 1 to all users and stop them with probability `stop`.
 
-  The list may be shorter than `k`. Only the weights of subtopics that some item covers count.
+  The list may be shorter than `k`. Weights should be 0 for subtopics that no item covers.
   """
   last, going = ranked.cutoff(k), 1 - jnp.asarray(stop).astype(ranked.dtype)
   one = jnp.ones_like(last)
@@ -52,17 +53,20 @@ def perfect(
 
 
 def greedy(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
-  """What they find in the greedy order."""
+  """The value of the cascades in the greedy order, summed over subtopics."""
   worth, stop = (x.T for x in map(ranked.in_input_order, cascades))
   depth = min(k, worth.shape[1]) if isinstance(k, int) else worth.shape[1]
-  # The order is that of one point; gradients are those of its value.
+  # The order is constant near almost every point, so that gradients are those of its value.
   item, count = greedy_order(lax.stop_gradient(worth), lax.stop_gradient(stop), depth)
   gained = jnp.sum(take(worth, item) * survival(take(stop, item)), axis=0)
   return at_ranks(jnp.where(slots(item) < count, gained, 0), discount, k)
 
 
 def greedy_order(worth: Array, stop: Array, depth: int) -> tuple[Array, Array]:
-  """The items at the first `depth` ranks, and at how many of them there is something to gain."""
+  """The items at the first `depth` ranks, and the number of ranks at which there is a gain.
+
+  At each rank the greedy order has the item that gains most there, the first of equal ones.
+  """
   column = slots(worth[0])
 
   def gain(reached: Array, left: Array) -> Array:

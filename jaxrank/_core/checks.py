@@ -1,4 +1,7 @@
-"""Static checks: what shapes, dtypes and Python values can tell before anything runs."""
+"""Checks of arguments at trace time, by their shapes, dtypes and static values.
+
+Messages start with the name of an argument; `named` puts the name of the function in front.
+"""
 
 import contextlib
 import operator
@@ -14,7 +17,10 @@ from jax.typing import ArrayLike
 
 @contextlib.contextmanager
 def named(function: str) -> Iterator[None]:
-  """Puts the name of a function in front of the messages of checks inside."""
+  """Puts the name of a function in front of the messages of checks inside.
+
+  Subclasses such as `UnansweredError`, which name the metric themselves, pass unchanged.
+  """
   try:
     yield
   except (TypeError, ValueError) as error:
@@ -26,11 +32,12 @@ def named(function: str) -> Iterator[None]:
 def lists(
   scores: Any, labels: Any, where: Any, subtopics: bool = False
 ) -> tuple[Array, Array, Array]:
-  """Scores, labels and mask as arrays of one shape `[..., n]`; labels `[..., n, s]` of subtopics.
+  """Scores, labels and mask as arrays `[..., n]`; labels are `[..., n, s]` with `subtopics`.
 
   Raises:
-    TypeError: if a dtype cannot be ranked, or the mask is not boolean.
-    ValueError: if shapes differ or are scalars.
+    TypeError: if a dtype cannot be ranked, the mask is not boolean, or scores and labels look
+      swapped.
+    ValueError: if shapes differ, or the scores are a scalar.
   """
   scores, labels = array("scores", scores), array("labels", labels)
   if scores.ndim == 0:
@@ -46,17 +53,17 @@ def lists(
   if discrete and jnp.issubdtype(labels.dtype, jnp.floating):
     raise TypeError(
       f"scores are {scores.dtype} and labels are {labels.dtype}: these look swapped. The order is "
-      "(scores, labels); if it is meant, convert the scores to float."
+      "(scores, labels); if that is intended, convert the scores to float."
     )
   return scores, labels, mask(where, scores)
 
 
 def not_split(scores: Array) -> None:
-  """Raises `ValueError` for lists that an Explicit mesh splits, which cannot be sorted."""
+  """Raises `ValueError` if an Explicit mesh splits the lists, which then cannot be sorted."""
   spec = jax.typeof(scores).sharding.spec
   if len(spec) == scores.ndim and spec[-1] is not None:
     raise ValueError(
-      f"The candidates of a query are split over {spec[-1]!r}: rank them with "
+      f"the candidates of a query are split over {spec[-1]!r}: rank them with "
       f"jaxrank.Sharded({spec[-1]!r}) inside shard_map, or split over queries alone, with "
       "jax.sharding.reshard(scores, jax.P(axis))."
     )
@@ -70,7 +77,7 @@ def mask(where: Any, like: Array) -> Array:
 
 
 def boolean(name: str, x: Any, like: Array, meaning: str) -> Array:
-  """`x` as a boolean array of the shape of `like`."""
+  """`x` as a boolean array of the shape of `like`; `meaning` explains it in messages."""
   chosen = array(name, x)
   if chosen.dtype != jnp.bool_:
     raise TypeError(
@@ -82,7 +89,7 @@ def boolean(name: str, x: Any, like: Array, meaning: str) -> Array:
 
 
 def array(name: str, x: Any) -> Array:
-  """`x` as a real, boolean or integer array."""
+  """`x` as an array of real numbers, integers or booleans."""
   try:
     numbers = jnp.asarray(x)
   except (TypeError, ValueError) as error:
@@ -94,20 +101,20 @@ def array(name: str, x: Any) -> Array:
 
 
 def real(name: str, dtype: Any) -> None:
-  """Raises `TypeError` for a dtype that is not of real numbers or booleans."""
+  """Raises `TypeError` unless a dtype is real, integer or boolean."""
   kinds = (jnp.floating, jnp.integer, jnp.bool_)
   if not any(jnp.issubdtype(dtype, kind) for kind in kinds):
     raise TypeError(f"{name} must be real, integer or boolean, got {dtype}.")
 
 
 def same_shape(name: str, x: Array, other: str, y: Array) -> None:
-  """Raises `ValueError` naming both shapes if they differ."""
+  """Raises `ValueError` if the shapes differ; the message has both."""
   if x.shape != y.shape:
     raise ValueError(f"{name} and {other} must have one shape, got {x.shape} and {y.shape}.")
 
 
 def cutoff(k: Any, name: str = "k") -> int | Array | None:
-  """A rank cut-off: a positive int, an integer scalar array, or None."""
+  """Checks a rank cut-off, and returns it as a positive int, a traced integer scalar, or None."""
   if k is None:
     return None
   if isinstance(k, bool | np.bool_ | float | str):
@@ -125,20 +132,20 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
 
 
 def count(name: str, x: Any, least: int = 1) -> int:
-  """A number of things, known now."""
+  """Checks a static number of things, `least` or more, and returns it as an int."""
   try:
     n = None if isinstance(x, bool | np.bool_) else operator.index(x)
   except TypeError:
     n = None
   if n is None:
-    raise TypeError(f"{name} must be an int, known before anything runs, got {x!r}.")
+    raise TypeError(f"{name} must be an int, known at trace time, got {x!r}.")
   if n < least:
     raise ValueError(f"{name} must be at least {least}, got {n}.")
   return n
 
 
 def prng_key(key: Any) -> Array:
-  """A key, of which JAX tells the rest."""
+  """Checks that a key is an array; JAX checks its dtype when it is used."""
   if not isinstance(key, Array):
     raise TypeError(f"key must be a PRNG key such as jax.random.key(0), got {key!r}.")
   return key
@@ -151,18 +158,18 @@ def true_or_false(name: str, value: Any) -> None:
 
 
 def function(name: str, x: Any, meaning: str) -> None:
-  """Raises `TypeError` for what cannot be called, or is a class."""
+  """Raises `TypeError` unless `x` is callable and no class."""
   if not callable(x) or isinstance(x, type):
     raise TypeError(f"{name} must be {meaning}, got {x!r}.")
 
 
 def axis(name: Any) -> None:
-  """Raises `ValueError` outside of a `shard_map` over the mesh axis, or the axes."""
+  """Raises `ValueError` outside of a `shard_map` over a mesh axis, or several."""
   try:
     lax.axis_size(name)
   except NameError:
     raise ValueError(
-      f"{name!r} is no mesh axis here, and is one inside shard_map only: call this from a function "
+      f"{name!r} is no mesh axis here; it is one inside shard_map only: call this from a function "
       "that shard_map maps over it."
     ) from None
 
@@ -173,17 +180,17 @@ def axes_of(axis: str | tuple[str, ...]) -> set[str]:
 
 
 def varying(x: Any) -> frozenset[str]:
-  """The mesh axes along which an array is known to differ between devices."""
+  """The mesh axes along which an array may differ between devices, by its type."""
   axes: frozenset[str] = jax.typeof(x).manual_axis_type.varying
   return axes
 
 
 def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:
-  """Raises `ValueError` for arrays that differ along the mesh axes."""
+  """Raises `ValueError` if an array may differ along the mesh axes."""
   if any(axes_of(axis) & varying(leaf) for leaf in jax.tree.leaves(x)):
     raise ValueError(
       f"{name} must be the same on all devices along {axis!r}, which candidates are spread over: "
-      "give it a spec of shard_map without that axis."
+      "leave that axis out of its entry in the in_specs of shard_map."
     )
 
 
@@ -195,7 +202,7 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
 
 
 def positive(name: str, value: ArrayLike) -> None:
-  """Raises `ValueError` for a number known now that is not positive."""
+  """Raises `ValueError` if a Python or numpy number is not positive; arrays are not checked."""
   if isinstance(value, jax.core.Tracer) or not isinstance(value, int | float | np.number):
     return
   if not value > 0:
@@ -203,36 +210,36 @@ def positive(name: str, value: ArrayLike) -> None:
 
 
 def number(name: str, value: Any) -> None:
-  """Raises `TypeError` for what is no number, nor an array."""
+  """Raises `TypeError` unless `value` is a number or an array."""
   if not isinstance(value, int | float | np.ndarray | np.generic | Array):
     raise TypeError(f"{name} must be a number, got {value!r}.")
 
 
 def threshold(name: str, value: Any) -> None:
-  """Raises `TypeError` for what is neither a number nor None."""
+  """Raises `TypeError` unless `value` is a number, an array or None."""
   if value is not None:
     number(name, value)
 
 
 def nonnegative(name: str, value: Any) -> None:
-  """Raises for what is no number, and for one known now that is negative."""
+  """Raises unless `value` is a number of at least 0, or an array."""
   number(name, value)
   if isinstance(value, int | float | np.number) and not value >= 0:
     raise ValueError(f"{name} must be at least 0, got {value}.")
 
 
 def best_grade(name: str, value: Any) -> None:
-  """Raises unless `value` is the best grade that labels can have: a number from 0 on."""
+  """Raises unless `value` can be the best grade of labels: a number of at least 0, or an array."""
   if value is None:
     raise TypeError(
-      f"{name} must be the best grade that labels can have, such as 4, got None: the best grade of "
-      "each query would give values that cannot be compared."
+      f"{name} must be the best grade that labels can have, such as 4, got None: with the best "
+      "grade of each query instead, values of different queries could not be compared."
     )
   nonnegative(name, value)
 
 
 def unit_interval(name: str, value: ArrayLike) -> None:
-  """Raises for what is no number, and for one known now that is not from 0 to 1."""
+  """Raises unless `value` is a number in [0, 1], or an array."""
   number(name, value)
   if isinstance(value, int | float | np.number) and not 0 <= value <= 1:
     raise ValueError(f"{name} must be in [0, 1], got {value}.")

@@ -1,4 +1,8 @@
-"""What is said of a metric once, beside its kernel, and read by all that treats metrics alike."""
+"""Descriptions of metrics: their parameters, range, direction, and names in other libraries.
+
+A metric is described once, beside its kernel. `evaluate`, the grammar of names, `Evaluator`,
+`chance`, `lambda_rank` and the tables of the documentation read descriptions; none lists metrics.
+"""
 
 import copy
 import dataclasses
@@ -20,7 +24,7 @@ from jaxrank._core.ranked import Ranked
 Kernel = Callable[..., Any]
 Seeks = Callable[..., Array]
 
-# What a kernel may not call its own parameters: the arguments of every metric and measure.
+# Names that parameters of a kernel may not have: the arguments of every metric and measure.
 RESERVED = ("scores", "labels", "where", "ranking", "name")
 
 _Public = TypeVar("_Public", bound=Callable[..., Any])
@@ -37,19 +41,19 @@ def other_items(ranked: Ranked, *, rel: ArrayLike | None = None, **_: Any) -> Ar
 
 
 def relevant_and_other_items(ranked: Ranked, *, rel: ArrayLike | None = None, **_: Any) -> Array:
-  """Whether the query has items of both kinds."""
+  """Whether the query has both relevant items and others."""
   return relevant_items(ranked, rel=rel) & other_items(ranked, rel=rel)
 
 
 def different_labels(ranked: Ranked, **_: Any) -> Array:
-  """Whether the query has two labels that differ."""
+  """Whether the query has two different labels."""
   labels, where = ranked.labels, ranked.where
   highest = ranked.largest(jnp.where(where, labels, -jnp.inf))
   return highest > -ranked.largest(jnp.where(where, -labels, -jnp.inf))
 
 
 def any_items(ranked: Ranked, **_: Any) -> Array:
-  """Whether the query has an item at all."""
+  """Whether the query has a valid item."""
   return ranked.count(ranked.where) > 0
 
 
@@ -67,20 +71,20 @@ Sought = Literal[
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Description:
-  """What is said of a metric.
+  """The description of a metric.
 
   Attributes:
-    name: What it is called in our own spelling.
+    name: Its name in jaxrank.
     kernel: `kernel(ranked, **parameters)` of one query.
-    parameters: The kind of each parameter that is not one of the contract, `k` and `weights`.
-    seeks: What a query must hold to count as not empty: a word, or a function of the ranked query
-      and the parameters that returns a boolean.
+    parameters: The kinds of its parameters by name; `k` and `weights` have fixed kinds.
+    seeks: What a query must hold to count as not empty: a key of `SEEKS`, or a function of the
+      ranked query and the parameters that returns a boolean.
     higher_is_better: Whether larger values are better.
-    range: The least and the largest value, of unweighted items; infinite if there is none.
-    names: What the dialects call it.
+    range: The least and the largest value for unweighted items; infinite where there is no bound.
+    names: Its names in other libraries.
     subtopics: Whether labels are `[..., n, subtopics]`.
-    depth: "all" or "none" where the kernel's questions do not tell how deep it looks.
-    public: The function that hands the kernel to `apply`; None if the kernel has the defaults.
+    depth: "all" or "none" if the questions of the kernel do not determine how deep it looks.
+    public: The function that passes the kernel to `apply`; None if the signature is the kernel's.
   """
 
   name: str
@@ -102,38 +106,38 @@ class Description:
     unknown = [name for name in self.parameters if name not in self.signature.parameters]
     if unknown:
       raise TypeError(
-        f"The description of {self.name} names {unknown[0]!r}, which its kernel does not take; it "
+        f"the description of {self.name} names {unknown[0]!r}, which its kernel does not take; it "
         f"takes {', '.join(self.signature.parameters) or 'no parameters'}."
       )
 
   @functools.cached_property
   def signature(self) -> inspect.Signature:
-    """The parameters of the metric's own, with their defaults."""
+    """The parameters of the kernel, keyword-only, with their defaults."""
     if self.public is None:
-      own = list(inspect.signature(self.kernel).parameters.values())[1:]
+      taken = list(inspect.signature(self.kernel).parameters.values())[1:]
     else:
       given = inspect.signature(self.public).parameters
-      own = [p for name, p in given.items() if name not in RESERVED]
-    return inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own])
+      taken = [p for name, p in given.items() if name not in RESERVED]
+    return inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in taken])
 
   def __getstate__(self) -> dict[str, Any]:
-    # The signature follows from the function, and may hold annotations that do not pickle.
+    # The signature can be computed again, and may hold annotations that do not pickle.
     return {name: value for name, value in vars(self).items() if name != "signature"}
 
   def bind(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters after their checks, with defaults for those that are not given.
+    """Adds the defaults of the parameters that are not given, and checks all values.
 
     Raises:
-      TypeError: for a parameter that the metric does not take, or one that it needs, by name.
+      TypeError: if a parameter is unknown, missing or of the wrong type; the message names it.
       ValueError: for a value that is not allowed.
     """
     return self.checked(self.completed(parameters))
 
   def completed(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters with defaults for those that are not given, before the checks of values.
+    """Adds the defaults of the parameters that are not given; values are not checked.
 
     Raises:
-      TypeError: for a parameter that the metric does not take, or one that it needs, by name.
+      TypeError: if a parameter is unknown or missing; the message names it.
     """
     takes = self.signature.parameters
     allowed = f"it takes {', '.join(takes) or 'no parameters of its own'}"
@@ -159,15 +163,15 @@ class Description:
     return seeks(ranked, **parameters)
 
   def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters after their checks; raises `TypeError` or `ValueError` that names one."""
+    """Checks all values; raises `TypeError` or `ValueError` with the name of the parameter."""
     return {name: self.kind(name).check(name, value) for name, value in parameters.items()}
 
 
 @functools.lru_cache(maxsize=1024)
 def with_kernel(about: Description, kernel: Kernel) -> Description:
-  """The same description of another kernel, which is called with the same parameters.
+  """A copy of a description with another kernel, which takes the same parameters.
 
-  Programs are compiled for the identity of a description, so that equal kernels get the same one.
+  Programs are compiled for the identity of a description, so equal kernels get the same copy.
   """
   other = copy.copy(about)
   vars(other).update(kernel=kernel, signature=about.signature)
@@ -189,10 +193,10 @@ def describe(
   depth: Literal["all", "none"] | None = None,
   **parameters: Kind,
 ) -> Callable[[_Public], _Public]:
-  """Says what is true of a public metric of ours, which hands `kernel` to `apply`.
+  """A decorator that registers the description of a public metric, which applies `kernel`.
 
-  The function itself stays as it is written. See `Description` for the arguments; `parameters`
-  are the kinds of the metric's own.
+  It returns the function unchanged. See `Description` for the arguments; `parameters` are the kinds
+  of the parameters by name.
   """
 
   def attach(metric: _Public) -> _Public:
@@ -215,12 +219,12 @@ def describe(
 
 
 def described() -> Iterator[tuple[Callable[..., Any], Description]]:
-  """Every public metric of ours that has one value a query, with its description."""
+  """Yields every metric of the library with one value per query, and its description."""
   yield from _BY_METRIC.items()
 
 
 def of_kernel(kernel: Kernel) -> Description:
-  """The description of the metric that has this kernel, or a bare one with its name."""
+  """The description that was registered for a kernel, or a default one with its name."""
   if kernel not in _BY_KERNEL:
     return _bare(kernel)
   return _BY_KERNEL[kernel]
@@ -232,14 +236,14 @@ def _bare(kernel: Kernel) -> Description:
 
 
 def name_of(kernel: Kernel) -> str:
-  """The name of the function whose kernel this is: the same without an underscore in front."""
+  """The name of the metric of a kernel: that of the kernel without leading underscores."""
   if isinstance(kernel, functools.partial):
     return name_of(kernel.func)
   return getattr(kernel, "__name__", type(kernel).__name__).lstrip("_")
 
 
 def of_metric(metric: Any) -> Description | None:
-  """The description of a metric, ours or a user's; None for what is no metric."""
+  """The description of a metric, of the library or of a user; None for any other object."""
   own = getattr(metric, "description", None)
   if isinstance(own, Description):
     return own

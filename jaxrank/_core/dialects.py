@@ -1,11 +1,11 @@
-"""How other libraries write the names of metrics: one `Name` a spelling, beside each metric."""
+"""Names of metrics in other libraries, as data beside each metric, for `measures.grammar`."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jaxrank._core.parameters import Kind
 
-# What stands in the form of a name, as regular expressions.
+# The pieces of the form of a name, with the regular expressions that they match.
 PIECES = {
   "NAME": r"(?P<name>[A-Za-z][\w-]*?)",
   "[(...)]": r"(?:\((?P<arguments>[^()]*)\))?",
@@ -18,11 +18,11 @@ PIECES = {
 
 
 class Argument(NamedTuple):
-  """What a dialect writes in parentheses.
+  """An argument that a dialect writes in parentheses.
 
   Attributes:
-    parameter: The parameter of the metric that it gives.
-    kind: How it is read, if not as the metric's own parameter.
+    parameter: The parameter of the metric that it sets.
+    kind: The kind of its value; None for the kind of that parameter.
   """
 
   parameter: str
@@ -30,14 +30,14 @@ class Argument(NamedTuple):
 
 
 class Name(NamedTuple):
-  """A metric as a dialect calls it.
+  """A name of a metric in a dialect.
 
   Attributes:
     dialect: The dialect.
-    spellings: What it is called; the first is how the dialect prints it.
-    form: Pieces of `PIECES`, with spaces between.
-    arguments: What may stand in parentheses, by the dialect's name for it.
-    fixed: Parameters that the dialect sets where a name says nothing.
+    spellings: The spellings of the name; the first is the canonical one.
+    form: Keys of `PIECES`, separated by spaces.
+    arguments: The arguments that may be given in parentheses, by their names in the dialect.
+    fixed: Values of parameters that the dialect implies, unless a name sets them.
   """
 
   dialect: str
@@ -48,7 +48,7 @@ class Name(NamedTuple):
 
 
 def _arguments(words: str, given: Mapping[str, Argument]) -> dict[str, Argument]:
-  """Arguments such as "rel p=persistence": by the same name as the parameter, or by another."""
+  """Reads "rel p=persistence": `rel` has the name of its parameter, `p` sets `persistence`."""
   pairs = (word.partition("=") for word in words.split())
   return {name: Argument(parameter or name) for name, _, parameter in pairs} | dict(given)
 
@@ -60,19 +60,19 @@ def ir_measures(
   reads: Mapping[str, Argument] | None = None,
   **fixed: Any,
 ) -> Name:
-  """A name of ir_measures, such as `nDCG(dcg='exp-log2')@10`."""
+  """A name in ir_measures, such as `nDCG(dcg='exp-log2')@10`."""
   taken = _arguments(arguments, reads or {})
   names = tuple(spellings.split())
   return Name("ir_measures", names, f"NAME [(...)] {form}".rstrip(), taken, fixed)
 
 
 def trec_eval(spellings: str, form: str = "", **fixed: Any) -> Name:
-  """A name of trec_eval, such as `ndcg_cut_10`."""
+  """A name in trec_eval, such as `ndcg_cut_10`."""
   return Name("trec_eval", tuple(spellings.split()), f"NAME {form}".rstrip(), {}, fixed)
 
 
 def ndeval(spellings: str, form: str = "@10", **fixed: Any) -> Name:
-  """A name of ndeval, TREC's program for diversity, such as `ERR-IA@20`."""
+  """A name in ndeval, the program of TREC for diversity, such as `ERR-IA@20`."""
   return Name("ndeval", tuple(spellings.split()), f"NAME {form}".rstrip(), {}, fixed)
 
 
@@ -83,6 +83,6 @@ def ranx(
   reads: Mapping[str, Argument] | None = None,
   **fixed: Any,
 ) -> Name:
-  """A name of ranx, such as `map@100-l2`."""
+  """A name in ranx, such as `map@100-l2`."""
   taken = _arguments(arguments, reads or {})
   return Name("ranx", tuple(spellings.split()), f"NAME {form}".rstrip(), taken, fixed)

@@ -1,8 +1,9 @@
-"""Distribution functions as polynomials in a decaying exponential, and their sums over pairs.
+"""Sums over pairs of functions of score differences, in O(n) time and memory for sorted scores.
 
-Sorted scores make `sum_j w_j sum_p c_p x_ij ** p`, with `x = exp(-|s_j - s_i| / t)`, a matter of
-the pairs within short blocks, taken one by one, and of whole blocks, whose power sums decay from
-block to block: O(n) time and memory. docs/mathematics.md, "Sums over pairs", derives the blocks and
+The functions are polynomials in `x = exp(-|s_i - s_j| / t)`, or series of such powers: the Laplace
+and logistic distribution functions and their logarithms. Pairs within short blocks are summed one
+by one; other blocks enter by power sums, which decay from block to block. The rankings of
+`rankings.expected_rank` use both. docs/mathematics.md, "Sums over pairs", derives the blocks and
 the error of the series.
 """
 
@@ -16,32 +17,32 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-# How many powers of x a kernel that is no polynomial takes; each divides the error by
-# 3 + sqrt(8): docs/mathematics.md, "Sums over pairs".
+# The number of powers of x in a series; each divides the error by 3 + sqrt(8):
+# docs/mathematics.md, "Sums over pairs".
 _POWERS = {"float32": 12, "float64": 20}
 
-# How many items form a block, by whether the kernel is one power of x or many.
+# The number of items in a block, for polynomials of at most two powers of x and for others.
 _FEW, _MANY = 2, 8
 
-# Beyond this many temperatures exp(-z) is 0 in float64.
+# At this many temperatures exp(-z) is 0 in float64.
 _FAR = 1000.0
 
-
-# Scores, and the numbers of their groups if there are any.
+# Scores, and the numbers of their groups if there are groups.
 Place = Sequence[Array]
 
 
 class Kernel(NamedTuple):
   """A symmetric distribution function `F` as polynomials in `x = exp(-z)`, `z >= 0`.
 
-  Coefficients are of `x, x ** 2, ...`: there is no constant.
+  Coefficients are those of `x, x ** 2, ...`; there is no constant term. docs/mathematics.md, "The
+  cascade under expected ranks" and "The smooth cut-off", explains what each is used for.
 
   Attributes:
     tail: `F(-z)`.
     variance: `F(z) F(-z)`.
     log_ahead: `log F(-z) + z - log_scale`.
     log_behind: `log F(z)`.
-    log_scale: `log F(-z) + z` far out.
+    log_scale: The limit of `log F(-z) + z` for large `z`.
   """
 
   tail: np.ndarray
@@ -53,9 +54,9 @@ class Kernel(NamedTuple):
 
 @jax.custom_jvp
 def normal_tail(v: Array) -> Array:
-  """The chance that a standard normal number exceeds `v`.
+  """The probability that a standard normal number exceeds `v`.
 
-  With a slope of its own: that of `erfc` in jax 0.12 fails under `shard_map`.
+  It has a derivative of its own, because that of `erfc` fails under `shard_map` in jax 0.12.
   """
   return lax.erfc(v * math.sqrt(0.5)) / 2
 
@@ -67,14 +68,17 @@ def _normal_tail_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Arr
 
 
 def _series(function: Callable[..., Any], powers: int) -> np.ndarray:
-  """Coefficients of `x function(x)` on [0, 1]."""
+  """Coefficients of `x p(x)`, where `p` interpolates `function` at Chebyshev nodes of [0, 1].
+
+  docs/mathematics.md, "Sums over pairs", bounds the error.
+  """
   chebyshev = np.polynomial.Chebyshev.interpolate(function, powers - 1, domain=[0, 1])
   return chebyshev.convert(kind=np.polynomial.Polynomial).coef
 
 
 @functools.cache
 def laplace(dtype: str) -> Kernel:
-  """`F(-z) = x / 2`."""
+  """The Laplace distribution function, `F(-z) = x / 2`."""
   log_behind = _series(lambda x: np.log1p(-x / 2) / x, _POWERS[dtype])
   tail, variance = np.array([0.5]), np.array([0.5, -0.25])
   return Kernel(tail, variance, np.zeros(1), log_behind, -math.log(2))
@@ -82,20 +86,20 @@ def laplace(dtype: str) -> Kernel:
 
 @functools.cache
 def logistic(dtype: str) -> Kernel:
-  """`F(-z) = x / (1 + x)`."""
+  """The logistic distribution function, `F(-z) = x / (1 + x)`."""
   powers = _POWERS[dtype]
   log = _series(lambda x: -np.log1p(x) / x, powers)
   tail = _series(lambda x: 1 / (1 + x), powers)
   return Kernel(tail, _series(lambda x: (1 + x) ** -2, powers), log, log, 0.0)
 
 
-def distance(upper: Array, lower: Array, temperature: Array, most: float = _FAR) -> Array:
-  """`(upper - lower) / temperature`, at most `most`, and then with gradient 0."""
-  return jnp.minimum(upper - lower, most * temperature) / temperature
+def distance(upper: Array, lower: Array, temperature: Array, limit: float = _FAR) -> Array:
+  """`(upper - lower) / temperature`, at most `limit`; the gradient at the limit is 0."""
+  return jnp.minimum(upper - lower, limit * temperature) / temperature
 
 
 def _near(upper: Place, lower: Place, temperature: Array) -> Array:
-  """`exp(-|z|)` of the distance of two scores; 0 between groups."""
+  """`exp(-z)` for scores at a distance of `z` temperatures; 0 if their groups differ."""
   (upper_score, *group), (lower_score, *other) = upper, lower
   if not group:
     return jnp.exp(-distance(upper_score, lower_score, temperature))
@@ -117,12 +121,15 @@ def polynomial_sums(
 ) -> Array:
   """`sum_j w_j sum_p c_p exp(-p |score_i - score_j| / temperature)` for every `i`.
 
+  docs/mathematics.md, "Sums over pairs".
+
   Args:
-    score: `[n]`, descending, within each group if there are any.
+    score: `[n]`, descending, within each group if there are groups.
     temperature: A positive scalar.
-    w: `[n]`.
-    pair: `[2, powers]`, the coefficients `c` for `j < i`, and for `j > i`.
-    group: `[n]`, numbers in runs: items of different groups do not meet. None if all do.
+    w: `[n]`, weights.
+    pair: `[2, powers]`, the coefficients `c` for `j < i` and for `j > i`.
+    group: `[n]`, group numbers, equal ones side by side; pairs of different groups are left out.
+      None is one group.
 
   Returns:
     `[n]`.
@@ -141,7 +148,7 @@ def polynomial_sums(
   far = jax.checkpoint(_across_blocks)
   ahead, behind = jnp.asarray(pair, w.dtype)
   ahead = far(ahead, place, temperature, w)
-  # Seen from the other end, what is behind is ahead.
+  # The items behind are those ahead in the reversed list.
   mirrored = [-x[::-1, ::-1] for x in place]
   behind = far(behind, mirrored, temperature, w[::-1, ::-1])
   out = near(place, temperature, w) + ahead + behind[::-1, ::-1]
@@ -150,11 +157,11 @@ def polynomial_sums(
 
 
 def _within_blocks(pair: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
-  """The sums over the pairs of every block; a block is a column of `[width, blocks]`."""
+  """The sums over the pairs within each block; a block is a column of `[width, blocks]`."""
   score, *group = place
   index = np.arange(len(score))[:, None]
   total = jnp.zeros_like(w)
-  # Not all pairs in one array: jax 0.10 crashes on CPU where it sums an axis of seven.
+  # Not all pairs in one array: jax 0.10 crashes on CPU when it sums an axis of length seven.
   for j in range(len(score)):
     rise = score[j : j + 1] - score
     ahead = [jnp.where(j < index, rise, -rise), *(x[j : j + 1] for x in group)]
@@ -165,8 +172,11 @@ def _within_blocks(pair: np.ndarray, place: Place, temperature: Array, w: Array)
 
 
 def _across_blocks(coefficients: Array, place: Place, temperature: Array, w: Array) -> Array:
-  """The sums over the blocks ahead of every item's own."""
-  # No sum depends on where a block is said to end: a gradient by it would be noise around 0.
+  """The sums over all blocks ahead of the block of each item.
+
+  docs/mathematics.md, "Sums over pairs", defines the moments and their recurrence.
+  """
+  # The sums do not depend on the end of a block, so its gradient would be rounding noise around 0.
   last = [lax.stop_gradient(x[-1:]) for x in place]
   first = [lax.stop_gradient(x[:1, :1]) for x in place]
   before = [jnp.concatenate([x, y[:, :-1]], axis=1) for x, y in zip(first, last, strict=True)]
@@ -185,7 +195,8 @@ def _across_blocks(coefficients: Array, place: Place, temperature: Array, w: Arr
 def decayed_sums(decay: Array, new: Array) -> Array:
   """`out_i = out_{i - 1} decay_i + new_i` along the last axis, `[powers, n]`.
 
-  The recurrence runs in blocks side by side, then over the blocks: about 2 sqrt(n) steps.
+  The recurrence runs in all of about sqrt(n) blocks at once, then over the blocks: about 2 sqrt(n)
+  steps. docs/mathematics.md, "Sums over pairs".
   """
   powers, n = new.shape
   width = max(1, math.isqrt(n))

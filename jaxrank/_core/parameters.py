@@ -1,4 +1,4 @@
-"""Kinds of parameters: what a metric accepts, as its description states it."""
+"""Kinds of parameters: the checks that descriptions of metrics refer to, and values in names."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -10,16 +10,16 @@ from jaxrank._core import checks
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-  """What values a parameter takes.
+  """The values that a parameter takes.
 
   Attributes:
-    meaning: What is allowed, for messages.
-    check: Of the name and the value: returns the value, or raises `TypeError` or `ValueError`.
-    spelled: What a name of a measure may say for it: True for the value itself, a mapping from
-      words to values, or False.
-    literals: The Python types of the values that a name may say.
+    meaning: The allowed values in words, for messages.
+    check: `check(name, value)` returns the value, or raises `TypeError` or `ValueError`.
+    spelled: How a name of a measure may give the value: True as a literal, a mapping from words to
+      values, or False if it may not.
+    literals: The Python types of the literals that a name may contain.
     axis: "items" for an array with a value for each item, `[..., n]`; "subtopics" for one with a
-      value for each subtopic, `[s]` or `[..., s]`; None for what all queries share.
+      value for each subtopic, `[s]` or `[..., s]`; None for a value that all queries share.
   """
 
   meaning: str
@@ -35,7 +35,7 @@ def _checked(check: Callable[..., None]) -> Callable[[str, Any], Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Checked:
-  """Returns what a check lets pass."""
+  """Applies a check that returns nothing, and returns the value."""
 
   check: Callable[..., None]
 
@@ -46,7 +46,7 @@ class _Checked:
 
 @dataclasses.dataclass(frozen=True)
 class _OneOf:
-  """Returns one of some words."""
+  """Checks that a value is one of some words, and returns it."""
 
   choices: tuple[str, ...]
 
@@ -59,7 +59,7 @@ def _cutoff(name: str, value: Any) -> Any:
   return checks.cutoff(value, name)
 
 
-def _whole(name: str, value: Any) -> int:
+def _count(name: str, value: Any) -> int:
   return checks.count(name, value)
 
 
@@ -88,7 +88,7 @@ def _discount(name: str, value: Any) -> Any:
 
 
 def one_of(*choices: str) -> Kind:
-  """One of some words."""
+  """The kind of a parameter that is one of some words."""
   return Kind(
     " or ".join(map(repr, choices)), _OneOf(choices), spelled={word: word for word in choices}
   )
@@ -96,7 +96,7 @@ def one_of(*choices: str) -> Kind:
 
 ANYTHING = Kind("a number, a string or a truth value", _anything, literals=(int, float, str, bool))
 CUTOFF = Kind("a whole number from 1", _cutoff)
-COUNT = Kind("a whole number from 1, known before anything runs", _whole)
+COUNT = Kind("a whole number from 1, known at trace time", _count)
 DISCOUNT = Kind("a discount", _discount, spelled=False)
 GAIN = Kind(
   "a gain",
@@ -114,5 +114,5 @@ ITEM_WEIGHTS = Kind("an array [..., n]", _optional_array, spelled=False, axis="i
 SUBTOPIC_WEIGHTS = Kind("an array [..., s]", _optional_array, spelled=False, axis="subtopics")
 CHANCES = Kind("an array of probabilities", _optional_array, spelled=False)
 
-# What two names mean in every kernel, a user's too: `k` is the cut-off, `weights` are of items.
+# Names with one meaning in every kernel, also in those of users: the cut-off and item weights.
 CONTRACT: Mapping[str, Kind] = {"k": CUTOFF, "weights": ITEM_WEIGHTS}

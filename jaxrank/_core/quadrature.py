@@ -1,10 +1,11 @@
-"""Integrals over the noisy score of one item, of products over all the others.
+"""Expectations under noise: integrals over the noisy score of one item of products over the others.
 
 Given that the noisy score of an item is `u`, every other item `j` is independently above it, with
-chance `p_j(u)`, or below. The integral over `u` is a sum over evenly spaced nodes, which
-converges exponentially. Blocks of nodes go through a `while_loop`, and again for the gradient, so
-that memory does not grow with their number. docs/mathematics.md, "Quadrature over noise", derives
-the integrands, the distance of the nodes and how far they go.
+probability `p_j(u)`, or below it. The integral over `u` is a sum over evenly spaced nodes, which
+converges exponentially. A `while_loop` takes the nodes in blocks, and a second one does so for the
+gradient, so that memory does not grow with their number. `rankings.perturbed` uses this module.
+docs/mathematics.md, "Quadrature over noise", derives the integrands, and the spacing and the reach
+of the nodes.
 """
 
 import functools
@@ -19,7 +20,7 @@ from jax import Array, lax
 from jaxrank._core import sorting
 from jaxrank._core.pair_sums import normal_tail
 
-# Floats of the largest array of a block of nodes, and the most nodes in a block.
+# The number of floats in the largest array of a block of nodes, and the most nodes in a block.
 _BLOCK_SIZE = 2**21
 _MOST_NODES = 64
 
@@ -28,13 +29,14 @@ class Noise(NamedTuple):
   """A distribution of noise around a score, in units of the temperature.
 
   Attributes:
-    chances: Of `u - z` to the chances to be above and below `u`, and the density at `u`.
-    spacing: Of the items and the bits of the dtype to the distance of two nodes.
-    reach: The same, to how far the nodes go below the lowest and above the highest score.
-    gap: The same, to the widest gap between two scores that makes a difference.
+    probabilities: Maps `u - z` to the probabilities of a noisy score above and below `u`, and its
+      density at `u`.
+    spacing: `spacing(n, wide)` is the distance of two nodes for `n` items; float64 is wide.
+    reach: `reach(n, wide)` is how far nodes go below the lowest and above the highest score.
+    gap: `gap(wide)` is the widest gap between scores that is kept; wider ones are shortened to it.
   """
 
-  chances: Callable[[Array], tuple[Array, Array, Array]]
+  probabilities: Callable[[Array], tuple[Array, Array, Array]]
   spacing: Callable[[int, bool], float]
   reach: Callable[[int, bool], tuple[float, float]]
   gap: Callable[[bool], float]
@@ -45,7 +47,7 @@ class Integrand(NamedTuple):
 
   Attributes:
     value: `value(u, *args)`, summed over the nodes `u`.
-    gradient: `gradient(cotangent, u, *args)`, one per argument.
+    gradient: `gradient(cotangent, u, *args)`, one array per argument.
   """
 
   value: Callable[..., Array]
@@ -63,14 +65,14 @@ def integral(
   """The sum of `value` over nodes from one end to the other, times the spacing.
 
   Args:
-    integrand: What to sum, for arguments with any leading axes.
+    integrand: The function to integrate; its arguments may have any leading axes.
     spacing: The distance of two nodes.
-    width: How many floats a node takes for every item.
+    width: The number of floats per node and item, for the size of a block.
     ends: The first and the last node, `[...]`.
     *args: Arrays `[..., any]`; the first is `[..., n]`.
 
   Returns:
-    What `value` returns.
+    An array of the shape of `value`.
   """
   total: Array = _sweep(integrand.value, spacing, width, ends, args)
   return spacing * total
@@ -133,7 +135,10 @@ def _by_autodiff(value: Callable[..., Array]) -> Integrand:
 
 
 def _marked(plain: Integrand) -> Integrand:
-  """`(1 + d/de)` of an integrand, with `stop = -e mark`; the mark is one more argument."""
+  """`(1 + d/de)` of an integrand with `stop = -e mark` at `e = 0`; `mark` is one more argument.
+
+  docs/mathematics.md, "Quadrature over noise".
+  """
 
   def along(function: Callable[..., Any], z: Array, c: Array, stop: Array, *args: Array) -> Any:
     *rest, mark = args
@@ -151,42 +156,43 @@ def _marked(plain: Integrand) -> Integrand:
   return Integrand(value, gradient)
 
 
-def _chances(noise: Noise, u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
-  """The chances and densities of every item at every node, `[..., n, nodes]`.
+def _probabilities(noise: Noise, u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
+  """The probabilities and densities of every item at every node, `[..., n, nodes]`.
 
-  Items that are not `among` those that count, `[..., n]` of 0 and 1, are never above a node.
+  With a mask `among`, `[..., n]` of 0 and 1, the other items are never above a node.
   """
-  above, below, density = noise.chances(u[..., None, :] - z[..., :, None])
+  above, below, density = noise.probabilities(u[..., None, :] - z[..., :, None])
   if among:
     counts = among[0][..., None]
     above, below = above * counts, jnp.where(counts > 0, below, 1)
   return above, below, density
 
 
-# Products, or polynomials: over all items, and over all but one.
-_Two = tuple[Array, Array]
+# The product over all items, and the sum of products over all items but one.
+_Products = tuple[Array, Array]
 
 
 @functools.cache
 def products(noise: Noise, marked: bool = False) -> Integrand:
   """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j (1 - stop_j) t_m)` over `j` not `i`.
 
-  Arguments are `z`, `c`, `stop` `[..., n]`, `w`, `1 - t` `[..., terms]`, and perhaps a mask
-  `[..., n]` of the items `j` that count. Complements of the factors, and of the product of each
-  group of items, keep their digits: docs/mathematics.md, "Quadrature over noise".
+  The arguments are `z`, `c` and `stop`, `[..., n]`, `w` and `1 - t`, `[..., terms]`, and optionally
+  a mask `[..., n]` of the items `j` that count. The code works with the complements of the factors,
+  and of the product of each group of items, which have full relative precision:
+  docs/mathematics.md, "Quadrature over noise".
   """
 
-  def sums(above: Array, hit: Array, stop: Array, lost: Array) -> _Two:
-    """The products over all items, and over all but one times its hit; `[..., terms, nodes]`."""
+  def sums(above: Array, hit: Array, stop: Array, lost: Array) -> _Products:
+    """The product over all items, and the sum of `hit_i` times the product over the others."""
 
-    def step(state: _Two, item: tuple[Array, ...]) -> tuple[_Two, None]:
+    def step(state: _Products, item: tuple[Array, ...]) -> tuple[_Products, None]:
       ended, one = state
       above, hit, stop = item
       stopped = above[..., None, :] * (lost + (1 - lost) * stop)[..., None]
       left = 1 - ended
       return (ended + left * stopped, one - one * stopped + hit[..., None, :] * left), None
 
-    def by_group(state: _Two, group: tuple[Array, ...]) -> tuple[_Two, None]:
+    def by_group(state: _Products, group: tuple[Array, ...]) -> tuple[_Products, None]:
       (ended, hit), _ = lax.scan(step, (nothing, nothing), group)
       none, one = state
       return (none - none * ended, one + (hit * none - one * ended)), None
@@ -199,7 +205,7 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
   def value(
     u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
   ) -> Array:
-    above, _, density = _chances(noise, u, z, *among)
+    above, _, density = _probabilities(noise, u, z, *among)
     _, one = sums(above, c[..., None] * density, stop, lost)
     return jnp.sum(w[..., None] * one, axis=(-2, -1))
 
@@ -213,7 +219,7 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
     lost: Array,
     *among: Array,
   ) -> tuple[Array, ...]:
-    (above, below, density), back = jax.vjp(lambda z: _chances(noise, u, z, *among), z)
+    (above, below, density), back = jax.vjp(lambda z: _probabilities(noise, u, z, *among), z)
     hit = c[..., None] * density
     none, one = (cotangent[..., None, None] * x for x in sums(above, hit, stop, lost))
 
@@ -241,7 +247,7 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
 
 
 def _in_groups(*rows: Array) -> tuple[Array, ...]:
-  """`[n, ...]` as `[groups, items, ...]`, about as many of either, with zeros at the end."""
+  """Reshapes `[n, ...]` to about sqrt(n) groups, `[groups, items, ...]`, with zeros at the end."""
 
   def grouped(x: Array) -> Array:
     groups = math.isqrt(x.shape[0])
@@ -252,7 +258,7 @@ def _in_groups(*rows: Array) -> tuple[Array, ...]:
 
 
 def _by_item(*rows: Array) -> tuple[Array, ...]:
-  """`[..., n, any]` as `[n, ..., any]`."""
+  """Moves the axis of items to the front: `[..., n, any]` to `[n, ..., any]`."""
   return tuple(jnp.moveaxis(x, -2, 0) for x in rows)
 
 
@@ -260,24 +266,25 @@ def _by_item(*rows: Array) -> tuple[Array, ...]:
 def counts(noise: Noise, marked: bool = False) -> Integrand:
   """`sum_i c_i density_i sum_r d_r P(r - 1 others are above, and all of them are passed)`.
 
-  Arguments are `z`, `c`, `stop` `[..., n]`, `d` `[..., k]`, and perhaps a mask `[..., n]` of the
-  items `j` that count. Takes the items one by one, with
-  the polynomial of `prod_j (1 - p_j + p_j (1 - stop_j) y)` and that of its sum over an item left
-  out: every term is positive.
+  The arguments are those of `products`, with `d`, `[..., k]`, for `w` and `1 - t`. Items enter one
+  by one into the polynomial `prod_j (1 - p_j + p_j (1 - stop_j) y)` and the sum of such products
+  over all items but one: docs/mathematics.md, "Quadrature over noise".
   """
 
   def value(u: Array, z: Array, c: Array, stop: Array, d: Array, *among: Array) -> Array:
-    above, _, density = _chances(noise, u, z, *among)
+    above, _, density = _probabilities(noise, u, z, *among)
     hit = c[..., None] * density
 
-    def step(before: _Two, change: _Two, item: tuple[Array, ...]) -> tuple[_Two, None]:
+    def step(
+      before: _Products, change: _Products, item: tuple[Array, ...]
+    ) -> tuple[_Products, None]:
       none, one = jax.tree.map(jnp.add, before, change)
       above, hit, passed = (x[..., None] for x in item)
       added = above * (passed * _raised(one) - one) + hit * none
       return (change[0] + above * (passed * _raised(none) - none), change[1] + added), None
 
-    def by_group(state: _Two, group: tuple[Array, ...]) -> tuple[_Two, None]:
-      # From 0, as small steps towards a large number would be rounded alike.
+    def by_group(state: _Products, group: tuple[Array, ...]) -> tuple[_Products, None]:
+      # Each group starts from 0: small changes of a large number would be rounded alike.
       nothing = jax.tree.map(jnp.zeros_like, state)
       change, _ = lax.scan(functools.partial(step, state), nothing, group)
       return jax.tree.map(jnp.add, state, change), None
@@ -293,16 +300,16 @@ def counts(noise: Noise, marked: bool = False) -> Integrand:
 
 
 def _raised(polynomial: Array) -> Array:
-  """Times `y`, up to the same degree."""
+  """The polynomial times `y`, up to the same degree."""
   return jnp.concatenate([jnp.zeros_like(polynomial[..., :1]), polynomial[..., :-1]], axis=-1)
 
 
 @functools.cache
 def weight_ahead(noise: Noise) -> Integrand:
-  """`density_i sum_j p_j w_j`, `j` other than `i`, of `z` and `w`: for every item, `[..., n]`."""
+  """`density_i sum_j p_j w_j` over `j` not `i`, for each item; the arguments are `z` and `w`."""
 
   def value(u: Array, z: Array, w: Array) -> Array:
-    above, _, density = _chances(noise, u, z)
+    above, _, density = _probabilities(noise, u, z)
     above = w[..., None] * above
     ahead = jnp.sum(above, axis=-2, keepdims=True) - above
     return jnp.sum(density * ahead, axis=-1)
@@ -311,14 +318,14 @@ def weight_ahead(noise: Noise) -> Integrand:
 
 
 def _gumbel(v: Array) -> tuple[Array, Array, Array]:
-  """The Gumbel distribution; a chance to be below of less than 1e-30 does not matter."""
+  """Gumbel noise; the probability below is at least 1e-30, because gradients divide by it."""
   rate = jnp.exp(jnp.minimum(-v, math.log(69.0)))
   below = jnp.exp(-rate)
   return -jnp.expm1(-rate), below, rate * below
 
 
 def _normal(v: Array) -> tuple[Array, Array, Array]:
-  """The standard normal distribution; a chance of less than 1e-30 does not matter."""
+  """Normal noise; both probabilities are at least about 1e-30, because gradients divide by one."""
   v = jnp.clip(v, -11.5, 11.5)
   return normal_tail(v), normal_tail(-v), jnp.exp(-jnp.square(v) / 2) / math.sqrt(2 * math.pi)
 

@@ -1,8 +1,8 @@
 """The contract between metrics and rankings: `Ranked`, one ranked query, and `Ranking`.
 
 A metric is a kernel of one ranked query. It reads facts, which do not depend on the order of the
-items, and asks questions to the order. A ranking answers the questions; `docs/extending.md` shows
-how to write either.
+items, and asks questions about the order. A ranking answers the questions; `docs/extending.md`
+shows how to write either.
 """
 
 import abc
@@ -19,7 +19,7 @@ from jaxrank import gains
 from jaxrank._core import sorting
 from jaxrank._core.types import Cutoff, Discount, Gain
 
-# Gains that never fall as labels rise, with gain 0 at label 0: their ideal order is that of the
+# Gains that never decrease with the label, and are 0 at label 0: their ideal order is that of the
 # labels, which are sorted once for all of them.
 _INCREASING = (gains.exponential, gains.linear, gains.binary)
 
@@ -37,7 +37,7 @@ class Pairs(NamedTuple):
 
   Attributes:
     concordant: Pairs that scores and labels order alike.
-    discordant: Pairs that they order differently.
+    discordant: Pairs that scores and labels order in opposite ways.
     different_scores: Pairs with two different scores.
     different_labels: Pairs with two different labels.
   """
@@ -53,8 +53,8 @@ def memoised(
 ) -> Callable[Concatenate[_Query, _Arguments], _Answer]:
   """Computes the result of a method once for each combination of arguments.
 
-  Metrics that are evaluated together share their work in this way. Numbers are compared by value,
-  arrays and functions by identity; the arguments are kept, so that no identity is reused.
+  Metrics that are evaluated together share the results. Numbers are compared by value, arrays and
+  functions by identity; the arguments are kept alive, so that no `id` is reused.
   """
 
   @functools.wraps(method)
@@ -71,7 +71,7 @@ def memoised(
 
 
 def relevant(labels: Array, where: Array, rel: ArrayLike | None = None) -> Array:
-  """`label > 0`, or `label >= rel`, of the valid items; unjudged items never are relevant."""
+  """`label > 0`, or `label >= rel`, of the valid items; unjudged items are never relevant."""
   if rel is None:
     return where & (labels > 0)
   return where & (labels >= jnp.asarray(rel).astype(labels.dtype)) & (labels >= 0)
@@ -91,12 +91,12 @@ def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
 
 
 def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
-  """A temperature to divide by: the limit at 0 where a traced one is not positive."""
+  """A temperature to divide by; a traced one that is not positive acts as the limit at 0."""
   return jnp.maximum(jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5)
 
 
 def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:
-  """`draw(key)` for each item, from its column alone, so that padding does not change it."""
+  """`draw(key)` for each item, with a key of its column, so that padding does not change it."""
   return jax.vmap(lambda i: draw(jax.random.fold_in(key, i)))(sorting.slots(like))
 
 
@@ -104,23 +104,25 @@ class Ranked(abc.ABC):
   """One query after ranking: all that the kernel of a metric may read and ask.
 
   Arrays of items have shape `[n]`, and all of them, facts, arguments and answers, share one order,
-  which is the affair of the ranking. Facts do not depend on the order of the scores. A question
-  is answered by an expectation over the noise of the ranking and over the orders of tied items. A
-  ranking that cannot answer one raises an error with its own name and that of the metric.
+  which the ranking chooses. Facts do not depend on the order of the scores. The answer to a
+  question is an expectation, `E`, over the noise of the ranking and the orders of tied items:
+  docs/mathematics.md, "Notation and the two questions". A ranking that cannot answer a question
+  raises `UnansweredError`, with its own name and that of the metric.
 
   Attributes:
     labels: `[n]`, or `[n, subtopics]` for metrics of diversity; floats of the dtype of the result,
       0 under the mask.
     where: `[n]`, False on padding.
     judged: Valid items with a label that is not negative, of the shape of the labels.
-    retrieved: `[n]`, valid items with a score above -inf; the others stand at no rank.
+    retrieved: `[n]`, valid items with a score above -inf; the others have no rank.
     dtype: The dtype of the result, float32 or float64.
     name: The name of the ranking, for messages.
     scores: `[n]`, in the dtype of the caller.
-    depth: The largest rank that a kernel asks for, known before anything runs; None for the whole
-      list, 0 if no kernel needs an order.
-    keys: `[n]`, int32 in the order of the scores.
-    order: `[n]`, the column in the input of each item; None while items stand as in the input.
+    given_labels: The labels in the dtype of the caller.
+    depth: The largest rank that a kernel asks for, a static int; None for the whole list, 0 if no
+      kernel needs an order.
+    keys: `[n]`, int32 numbers in the order of the scores.
+    order: `[n]`, the column of each item in the input; None for the order of the input.
   """
 
   name: ClassVar[str] = "this ranking"
@@ -142,10 +144,9 @@ class Ranked(abc.ABC):
     return self.where[:, None] if like.ndim > 1 else self.where
 
   def sort(self, first: Array | None = None) -> None:
-    """Puts the items in rank order: those not retrieved behind, the padding last.
+    """Puts the items in rank order: retrieved ones, then those not retrieved, then padding.
 
-    One permutation of the labels serves every metric. Tied items keep the order of the input, or
-    take that of the keys `first`, largest first.
+    Tied items keep the order of the input, or have that of the keys `first`, largest first.
     """
     self.keys, self.order = sorting.order(self.keys, first)
     self.scores, self.labels = self.in_order(self.scores), self.in_order(self.labels)
@@ -153,7 +154,7 @@ class Ranked(abc.ABC):
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
 
   def in_order(self, x: Array) -> Array:
-    """An array of items in the order of the input, `[n]` or `[n, any]`, in that of this query."""
+    """Puts an array of items, `[n]` or `[n, any]`, from the input order into that of this query."""
     if self.order is None:
       return x
     columns = functools.partial(sorting.take, index=self.order)
@@ -181,7 +182,7 @@ class Ranked(abc.ABC):
     return jnp.sum(x, axis=0, dtype=dtype)
 
   def count(self, chosen: Array) -> Array:
-    """How many items are chosen, as a float."""
+    """The number of items in a mask, on all devices, as a float."""
     return self.total(chosen, self.dtype)
 
   def largest(self, x: Array) -> Array:
@@ -216,7 +217,7 @@ class Ranked(abc.ABC):
     return gains.stop_probability(self.labels, jnp.asarray(max_label).astype(self.dtype))
 
   def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
-    """The gains in their best order, `[m]`, 0 past rank `k`: those of an ideal ranking.
+    """The gains of an ideal ranking, `[m]`: in descending order, and 0 past rank `k`.
 
     All valid items count, retrieved or not.
     """
@@ -238,7 +239,7 @@ class Ranked(abc.ABC):
     return sorting.descending(x, min(self.depth or self.n, self.n))
 
   def require_order(self, what: str) -> None:
-    """Raises an error unless ranks are those of an order, for what has no smooth form."""
+    """Raises `UnansweredError` under a smooth ranking; `what` has no smooth form."""
     self._cannot_answer(what)
 
   @abc.abstractmethod
@@ -248,8 +249,8 @@ class Ranked(abc.ABC):
     """`E sum_i w_i discount(r_i)` over the retrieved items with `r_i <= k`.
 
     The rank `r_i` is 1 plus the number of items of the mask `among`, by default all retrieved
-    ones, ahead of item `i`, which itself never counts. The discount receives ranks as floats,
-    fractional ones under `Laplace` and `Logistic`.
+    ones, ahead of item `i`. The discount receives ranks as floats, which are fractional under
+    `Laplace` and `Logistic`.
     """
 
   def cascade(
@@ -257,8 +258,8 @@ class Ranked(abc.ABC):
   ) -> Array:
     """`E discount(r)` of the item at which a user stops, with probability `stop` at each item.
 
-    Given a `worth`: `E sum_i worth_i discount(r_i)` over the items that the user reaches. Arrays
-    `[n, s]` are `s` users on the one ranking; the answer is `[s]`.
+    With a `worth`, it is `E sum_i worth_i discount(r_i)` over the items that the user reaches. For
+    arrays `[n, s]`, which are `s` users of the same ranking, the answer is `[s]`.
     """
     if stop.ndim == 1:
       return self._cascade(stop, discount, k, worth)
@@ -269,7 +270,7 @@ class Ranked(abc.ABC):
     return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
-    """The answer for one user, `[n]`, which a ranking gives."""
+    """The answer to `cascade` for one user; `stop` and `worth` are `[n]`."""
     del stop, discount, k, worth
     self._cannot_answer("cascade, the item at which a user stops")
 
@@ -284,10 +285,10 @@ class Ranked(abc.ABC):
     self._cannot_answer("first, the rank of the first relevant item")
 
   def before(self, w: Array) -> Array:
-    """The expected weight ahead of each item, itself excluded, tied items half: `[n]`.
+    """The expected weight ahead of each item, `[n]`; tied items count half, the item itself not.
 
-    For an item that is not retrieved it is the weight of all that are; it is 0 under the mask. It
-    is a mean: `f(before(w))` is not the expectation of `f` unless `f` is affine.
+    For an item that is not retrieved it is the weight of all retrieved items; it is 0 under the
+    mask. It is a mean: `f(before(w))` is not the expectation of `f` unless `f` is affine.
     """
     del w
     self._cannot_answer("before, the weight ahead of each item")
@@ -298,7 +299,7 @@ class Ranked(abc.ABC):
     self._cannot_answer("cumulative, the weight at the first ranks")
 
   def pairs(self) -> Pairs:
-    """Numbers of concordant and discordant pairs of valid items."""
+    """Numbers of concordant and discordant pairs, and of pairs that differ, of valid items."""
     self._cannot_answer("pairs, the numbers of concordant and discordant pairs")
 
   def _cannot_answer(self, what: str) -> NoReturn:
@@ -314,8 +315,8 @@ class Ranking(abc.ABC):
   as an argument.
 
   Attributes:
-    key: A PRNG key, of which every query gets its own, or None if nothing is random.
-    in_blocks: Whether a large batch may be ranked a block of queries at a time.
+    key: A PRNG key, from which each query gets one of its own; None if nothing is random.
+    in_blocks: Whether a large batch may be ranked in blocks of queries.
   """
 
   key: Array | None = None
@@ -329,7 +330,7 @@ class Ranking(abc.ABC):
       scores: `[n]`.
       labels: `[n]` or `[n, subtopics]`.
       where: `[n]`, False on padding.
-      k: The largest rank that will be asked for; None for all, 0 if no order is needed.
+      k: The largest rank that will be asked for; None for the whole list, 0 for no order.
 
     Returns:
       The ranked query.

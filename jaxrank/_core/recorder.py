@@ -1,9 +1,8 @@
-"""A stand-in for a ranked query that notes what a kernel asks.
+"""Records the questions of a kernel, to find out how deep it looks and whether it is affine.
 
-It tells how deep a kernel looks, and whether the kernel is affine in the answers to its questions.
-What depends on the answers alone follows for every such kernel: the change of a metric when two
-items swap places, and its expectation by chance. docs/mathematics.md, "Affine kernels", has the
-reasons.
+`apply` needs the depth. If a kernel is affine in the answers to its questions, the change of the
+metric when two items swap places, and its expectation by chance, follow from those of the answers:
+`losses.swaps` and `chance` use `slopes`. docs/mathematics.md, "Affine kernels", has the reasons.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from jaxrank._core.types import Cutoff, Discount, Gain
 
 Kind = Literal["expect", "cascade", "precision", "first", "before", "cumulative", "pairs"]
 
-# Primitives on floats that have the derivative 0 wherever they have one.
+# Primitives on floats whose derivative is 0 wherever it exists.
 _FLAT = ("ceil", "floor", "nextafter", "round", "sign", "stop_gradient")
 
 
@@ -34,7 +33,7 @@ class Question(NamedTuple):
 
   Attributes:
     kind: The name of the method of `Ranked`.
-    arguments: Its arguments by name, those that were not given too.
+    arguments: Its arguments by name, defaults included.
   """
 
   kind: Kind
@@ -42,7 +41,7 @@ class Question(NamedTuple):
 
 
 class Recorder(Ranked):
-  """Answers every question with 0, or with the next of some variables, and notes it."""
+  """A ranked query that records questions, and answers each with 0 or the next given answer."""
 
   name = "the recorder of questions"
   ranked: Ranked | None = None
@@ -56,7 +55,7 @@ class Recorder(Ranked):
     """A recorder with the facts of a ranked query.
 
     Args:
-      ranked: Whose facts the kernel reads.
+      ranked: The query whose facts the kernel reads.
       answers: One for each question, in the order in which they are asked; None for zeros.
     """
     recorder = object.__new__(cls)
@@ -67,7 +66,7 @@ class Recorder(Ranked):
 
   def _begin(self, answers: list[Array] | None) -> None:
     self.given = answers
-    # Its own, lest facts that were computed while a kernel is only looked at stay behind.
+    # A copy, because facts that are computed while a kernel is only traced must not be kept.
     self.memory = dict(self.memory)
     self.questions: list[Question] = []
     self.zeros: list[Array] = []
@@ -86,45 +85,45 @@ class Recorder(Ranked):
     return self.zeros[-1] if self.given is None else self.given[number]
 
   def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
-    """The fact, which is as deep as a question."""
+    """The gains of an ideal ranking, whose depth is recorded like that of a question."""
     self.depths.append(k if isinstance(k, int) else None)
     return super().best(gain, weights, k=k)
 
   def require_order(self, what: str) -> None:
-    """Nothing: the ranking itself is asked later."""
+    """Does nothing: the ranking itself raises the error when the kernel runs on it."""
 
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
   ) -> Array:
-    """A scalar."""
+    """Records `expect`; the answer is a scalar."""
     depth = k if among is None else None
     return self._ask("expect", (), depth, w=w, discount=discount, k=k, among=among)
 
   def cascade(
     self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
   ) -> Array:
-    """A scalar, or `[s]` for `s` users."""
+    """Records `cascade`; the answer is a scalar, or `[s]` for `s` users."""
     given = {"stop": stop, "discount": discount, "k": k, "worth": worth}
     return self._ask("cascade", stop.shape[1:], None, **given)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """A scalar."""
+    """Records `precision`; the answer is a scalar."""
     return self._ask("precision", (), k, b=b, k=k)
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """A scalar, for which rankings count rather than sort."""
+    """Records `first`, which needs no sort, only counts; the answer is a scalar."""
     return self._ask("first", (), 0, b=b, discount=discount, k=k)
 
   def before(self, w: Array) -> Array:
-    """`[n]`."""
+    """Records `before`; the answer is `[n]`."""
     return self._ask("before", (self.n,), None, w=w)
 
   def cumulative(self, w: Array) -> Array:
-    """`[n]`."""
+    """Records `cumulative`; the answer is `[n]`."""
     return self._ask("cumulative", (self.n,), None, w=w)
 
   def pairs(self) -> Pairs:
-    """Two variables; how many pairs of scores and labels differ does not depend on the order."""
+    """Records `pairs`; the answers are two counts, since those of pairs that differ are facts."""
     counts = self._ask("pairs", (2,), None)
     one = jnp.ones((), self.dtype)
     facts = Pairs(one, one, one, one) if self.ranked is None else self.ranked.pairs()
@@ -144,15 +143,15 @@ class Slope(NamedTuple):
 
 
 def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | None:
-  """The questions of a kernel that is jointly affine in the answers; None for any other kernel.
+  """The slopes of a kernel that is jointly affine in the answers; None for any other kernel.
 
-  Whether it is affine is read off two programs. Neither the gradient nor the arguments of the
-  questions may depend on an answer; and the value may depend on none by a way that gradients do
-  not see, such as a comparison: docs/mathematics.md, "Slopes".
+  Two programs decide whether it is. Neither the gradient nor the arguments of the questions may
+  depend on an answer, and the value may not depend on one through a step whose derivative is 0,
+  such as a comparison: docs/mathematics.md, "Slopes".
 
   Args:
-    kernel: Of one ranked query, to a scalar.
-    ranked: Whose facts the kernel reads.
+    kernel: A function of one ranked query to a scalar.
+    ranked: The query whose facts the kernel reads.
   """
   zeros = _answers(kernel, ranked)
   recorded: list[Question] = []
@@ -173,17 +172,17 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
   if any(used) or _is_flat_in(forward, [True] * sum(used_forward)):
     return None
   found, _ = gradient(zeros)
-  # The questions that were recorded last hold tracers of the gradient: ask once more.
+  # The questions that were recorded last hold tracers of the gradient, so the kernel runs again.
   asked = Recorder.of(ranked, zeros)
   kernel(asked)
   return [Slope(*pair) for pair in zip(asked.questions, found, strict=True)]
 
 
 def _is_flat_in(program: Any, chosen: list[bool]) -> bool:
-  """Whether a step of a program takes a chosen input and has the derivative 0 wherever it has one.
+  """Whether a program depends on a chosen input by a step whose derivative is 0 where it exists.
 
-  Steps that call programs see which of their inputs are chosen if these stand as in the call; of a
-  loop, all inputs count as chosen.
+  The inputs of a called program are those at the end of the call; all inputs of a loop count as
+  chosen. docs/mathematics.md, "Slopes".
   """
   depends = {id(x) for x, yes in zip(program.invars, chosen, strict=True) if yes}
   for step in program.eqns:
@@ -204,6 +203,7 @@ def _is_flat_in(program: Any, chosen: list[bool]) -> bool:
 
 
 def _programs_in(values: Iterable[Any]) -> Iterator[Any]:
+  """The programs among the parameters of a step, in nested tuples and lists too."""
   for value in values:
     if isinstance(value, tuple | list):
       yield from _programs_in(value)
@@ -212,7 +212,7 @@ def _programs_in(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
-  """A zero of the right shape for each answer."""
+  """Zeros of the shapes of the answers."""
   recorder = Recorder.of(ranked)
   jax.eval_shape(lambda: kernel(recorder))
   return [_zeros(ranked, x.shape) for x in recorder.zeros]
@@ -221,14 +221,15 @@ def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
 def _zeros(ranked: Ranked, shape: tuple[int, ...]) -> Array:
   """Zeros that vary over devices as the query does.
 
-  Under `shard_map` the gradient by what is the same on all devices would be summed over them.
+  Under `shard_map`, the gradient with respect to a value that is the same on all devices would be
+  summed over them.
   """
   nothing = 0 * jnp.sum(ranked.where, dtype=ranked.dtype)
   return jnp.zeros(shape, ranked.dtype) + nothing
 
 
 def _traced_arguments(question: Question) -> list[Array]:
-  """What of the arguments of a question might depend on answers, the discount's values too."""
+  """The arguments of a question that may depend on answers: arrays, and values of the discount."""
   discount = question.arguments.get("discount")
   arrays = [x for x in question.arguments.values() if isinstance(x, jax.Array)]
   ranks = jnp.arange(1.0, 3.0)
@@ -236,7 +237,7 @@ def _traced_arguments(question: Question) -> list[Array]:
 
 
 def depth_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, where: Array) -> Any:
-  """How deep a kernel looks into one query; None for the whole list, 0 if it needs no order."""
+  """The largest rank that a kernel asks for; None for the whole list, 0 if it needs no order."""
   recorders: list[Recorder] = []
 
   def run(scores: Array, labels: Array, where: Array) -> Any:
@@ -248,6 +249,6 @@ def depth_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, wher
 
 
 def _unsplit(x: Array) -> Any:
-  """The shape of an array whose items devices share, where facts such as an ideal cannot be cut."""
+  """The shape and dtype of a sharded array, because its facts cannot be sliced at a cut-off."""
   split = any(jax.typeof(x).sharding.spec)
   return jax.ShapeDtypeStruct(x.shape, x.dtype) if split else x

@@ -1,10 +1,10 @@
-"""Orders, sorted values and tie groups: the only caller of `sort` and `top_k`.
+"""Sorting keys, orders, top k and inversions: the only module that calls `sort` and `top_k`.
 
-Scores become int32 keys of the same order, so that one comparison means the same on every
-backend: -0.0 equals 0.0, denormals are numbers, and what is masked has a key below all others.
-A key and its index then form one 64-bit word, because XLA sorts a single integer operand several
-times faster than a float, or than two operands. docs/mathematics.md, "Sorting keys and counts of
-pairs", explains keys, network and inversions.
+Scores become int32 keys of the same order, which compare alike on every backend: -0.0 equals 0.0,
+denormals differ from 0, and masked items have the lowest key. A key and its index then form one
+64-bit word, because XLA sorts a single integer operand several times faster than floats or two
+operands. docs/mathematics.md, "Sorting keys and counts of pairs", explains keys, words, network and
+inversions. All modules that order items use this one.
 """
 
 import functools
@@ -18,16 +18,17 @@ from jax import Array, lax
 
 from jaxrank._core.x64 import enable_x64
 
+# The keys of masked items and of scores of -inf, which are not retrieved.
 MASKED = np.int32(np.iinfo(np.int32).min)
 LOST = np.int32(MASKED + 1)
 _MAGNITUDE = np.int32(np.iinfo(np.int32).max)
 
-# Beyond these lengths XLA's own sort beats the network on CPU, or compiles sooner for nothing
-# lost; with fewer queries there is too little to do side by side.
+# The network is faster on CPU for lists of these lengths. For longer ones XLA's own sort is faster,
+# for shorter ones it is as fast and compiles sooner; few queries do not fill vector registers.
 _NETWORK_LENGTHS = range(32, 4097)
 _NETWORK_QUERIES = 4
 
-# Labels have few distinct values: so many are looked for one by one before sorting.
+# Labels have few distinct values: this many are searched for one by one before sorting.
 _LEVELS = 16
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -36,7 +37,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def batched(function: _Function) -> _Function:
   """Makes a function of the last axis its own batching rule.
 
-  Under `vmap` it sees the whole batch at once, so that loops end by one predicate for all
+  Under `vmap` it receives the whole batch at once, so that a loop has one predicate for all
   queries, and the layout can be chosen for the batch.
   """
   mapped = jax.custom_batching.custom_vmap(function)
@@ -61,10 +62,11 @@ def take(x: Array, index: Array) -> Array:
 
 
 def keys(x: Array, where: Array) -> Array:
-  """int32 keys `[n]` in the order of `x`: `MASKED` where not `where`, `LOST` for -inf.
+  """int32 keys `[n]` in the order of `x`: `MASKED` where `where` is False, `LOST` for -inf.
 
-  Floats of 32 bits and less and small integers map bit by bit; wider numbers are replaced by
-  their dense rank, so that none is squeezed through float32.
+  Floats of up to 32 bits and integers of up to 16 are mapped by their bits. Wider numbers do not
+  fit, and are replaced by their dense ranks. docs/mathematics.md, "Sorting keys and counts of
+  pairs".
   """
   if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
     bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)
@@ -81,7 +83,7 @@ def keys(x: Array, where: Array) -> Array:
 
 @batched
 def _dense(x: Array, where: Array) -> Array:
-  """Dense rank of 32-bit integers and 64-bit numbers, `[..., n]`."""
+  """Dense ranks of 32-bit integers and 64-bit numbers, `[..., n]`."""
   x = jnp.where(x == 0, jnp.zeros_like(x), x)
   index = _iota_like(x)
   hidden, x, index = lax.sort(((~where).astype(jnp.int32), x, index), num_keys=2)
@@ -93,7 +95,7 @@ def _dense(x: Array, where: Array) -> Array:
 
 
 def top_values(x: Array, key: Array) -> Array:
-  """float32 values in the order of `key`, made for `top`."""
+  """float32 values in the order of `key`, as `top` needs them."""
   if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
     values = lax.bitcast_convert_type(jnp.where(key < 0, key ^ _MAGNITUDE, key), jnp.float32)
   else:
@@ -102,13 +104,13 @@ def top_values(x: Array, key: Array) -> Array:
 
 
 def top(values: Array, k: int) -> Array:
-  """Indices `[k]` of the largest values, ties by index."""
+  """Indices `[k]` of the largest values, in descending order; ties by index."""
   index: Array = lax.top_k(values, k)[1]
   return index
 
 
 def spread(x: Array) -> bool:
-  """Whether devices may share the batch: XLA gathers all of it for a top k, and not to sort."""
+  """Whether devices may share an array, which XLA gathers for a top k, but not for a sort."""
   mesh = jax.typeof(x).sharding.mesh
   manual = jax.sharding.AxisType.Manual
   axes = zip(mesh.axis_types, mesh.axis_sizes, strict=True)
@@ -116,10 +118,11 @@ def spread(x: Array) -> bool:
 
 
 def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Array], Array]:
-  """Picks the items with the `k` largest of the values `[n]` of all devices along a mesh axis.
+  """Finds the items with the `k` largest values of all devices along a mesh axis.
 
-  Only the best `k` of each device are exchanged; ties by device, then by index. What the function
-  returned makes of an array `[n, ...]` is `[k, ...]`, best first, the same on every device.
+  Devices exchange the best `k` of their values `[n]`; ties by device, then by index. The function
+  that is returned maps arrays `[n, ...]` of items to `[k, ...]`, best first, the same on every
+  device.
   """
   here = top(values, min(k, values.shape[-1]))
   best = lax.all_gather(values[here], axis, tiled=True)
@@ -139,7 +142,8 @@ def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Ar
 def order(key: Array, first: Array | None = None) -> tuple[Array, Array]:
   """int32 keys `[n]` sorted, largest first, and the permutation that sorts them.
 
-  Ties keep the order of the input, or, given other keys `first`, the order of those.
+  Ties keep the order of the input or, given other keys `first`, have the order of these, largest
+  first.
   """
   if first is None:
     return _order(key)
@@ -160,13 +164,17 @@ def _order(key: Array) -> tuple[Array, Array]:
 
 
 def _words(key: Array, axis: int) -> Array:
-  """int64 words that sort as the keys do, largest first, and hold their index below."""
+  """int64 words, ascending as keys descend, with the index in the low bits.
+
+  docs/mathematics.md, "Sorting keys and counts of pairs".
+  """
   sharding = jax.typeof(key).sharding
   index = lax.broadcasted_iota(jnp.int64, key.shape, axis, out_sharding=sharding)
   return lax.shift_left((~key).astype(jnp.int64), jnp.full_like(index, 32)) | index
 
 
 def _unpacked(words: Array) -> tuple[Array, Array]:
+  """The keys and the indices of words."""
   key = ~lax.shift_right_arithmetic(words, jnp.full_like(words, 32))
   return key.astype(jnp.int32), words.astype(jnp.int32)
 
@@ -177,7 +185,10 @@ def _order_by_sort(key: Array) -> tuple[Array, Array]:
 
 
 def _order_by_network(key: Array) -> tuple[Array, Array]:
-  """Bitonic sort along the leading axis: queries fill the vectors."""
+  """A bitonic network along the leading axis, so that queries fill the vector registers.
+
+  docs/mathematics.md, "Sorting keys and counts of pairs".
+  """
   n = key.shape[-1]
   phases = (n - 1).bit_length()
   key = jnp.moveaxis(key, -1, 0)
@@ -203,7 +214,7 @@ def _iota_like(x: Array) -> Array:
 
 
 def _exchange(x: Array, width: int, mirrored: bool) -> Array:
-  """Puts the smaller of each two first: `width` apart, or mirrored in blocks of twice that."""
+  """Puts the smaller of each two first: `width` apart, or mirrored in blocks of two widths."""
   blocks = x.reshape(-1, 2, width, *x.shape[1:])
   first, second = blocks[:, 0], blocks[:, 1]
   if mirrored:
@@ -218,7 +229,7 @@ def _exchange(x: Array, width: int, mirrored: bool) -> Array:
 def descending(x: Array, k: int) -> Array:
   """The `k` largest values of floats `[n]`, largest first.
 
-  Values that repeat, as labels do, are found level by level without a sort.
+  If there are few distinct values, as of labels, they are found one by one without a sort.
   """
   return batched(functools.partial(_descending, k=k))(x)
 
@@ -230,7 +241,7 @@ def _descending_jvp(k: int, primals: tuple[Array], tangents: tuple[Array]) -> tu
   return take(x, index[:k]), take(dx, index[:k])
 
 
-# How many levels were looked at, how many slots are filled, the last value, and the values.
+# The number of distinct values found, the number of slots filled, the last value, and the values.
 _Levels = tuple[Any, Array, Array, Array]
 
 
@@ -264,10 +275,10 @@ def _sorted(x: Array, k: int) -> Array:
 
 
 def discordant(rank: Array) -> Array:
-  """Pairs of `rank`, a permutation `[n]` of 0 ... n - 1, in descending order: an int64.
+  """The number of inversions of `rank`, a permutation `[n]` of 0 ... n - 1, as an int64.
 
-  One stable partition a bit, highest first: O(n log n) time, O(n) memory. docs/mathematics.md,
-  "Sorting keys and counts of pairs", says why it counts each inversion once.
+  One stable partition per bit, highest first: O(n log n) time, O(n) memory. docs/mathematics.md,
+  "Sorting keys and counts of pairs", shows that it counts each inversion once.
   """
   n = rank.shape[-1]
   slot = _iota_like(rank)
@@ -292,5 +303,5 @@ def discordant(rank: Array) -> Array:
 
 
 def scatter(x: Array, permutation: Array) -> Array:
-  """`out[permutation] = x`, `[n]`: undoes `take(out, permutation)`."""
+  """`out` with `out[permutation] = x`, `[n]`: the inverse of `take(out, permutation)`."""
   return jnp.zeros_like(x).at[permutation].set(x, unique_indices=True, mode="promise_in_bounds")

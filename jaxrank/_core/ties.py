@@ -1,8 +1,8 @@
-"""What tied items are worth, on average over all their orders.
+"""Averages over the orders of tied items: runs of equal keys, means and cascades.
 
-Items stand in rank order, `[n]`, so that a tie is a run of equal keys. Ties of two take one pass
-over the data; the loops for longer ones end with the longest tie of the batch.
-docs/mathematics.md, "Averages over tied orders", derives the formulas.
+Items are in rank order, `[n]`, so that a tie is a run of equal keys. Ties of two take one pass
+over the data; the loops for longer ones end with the longest tie of the batch. `rankings.exact`
+uses this module. docs/mathematics.md, "Averages over tied orders", derives the formulas.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +16,15 @@ from jax import Array, lax
 from jaxrank._core import sorting
 from jaxrank._core.sorting import take
 
-# What was found and who is alive, at each rank: see `_add_item`.
+# `found` and `alive` at each rank, as `_add_item` defines them.
 _Tie = tuple[Array, Array]
 
 
 def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
-  """The first and the last slot of the tie of each item; keys up to `least` tie with none."""
+  """The first and the last slot of the tie of each item; keys up to `least` do not tie.
+
+  docs/mathematics.md, "Averages over tied orders".
+  """
   tied = (key > least) & (key == _above(key, least))
   return _layout(tied)
 
@@ -42,14 +45,17 @@ def _layout(tied: Array) -> tuple[Array, Array]:
 
 
 def twice_midrank(key: Array) -> Array:
-  """Twice the mean place, counted from 0, of each item among all that it ties with."""
+  """Twice the mean slot of the tie of each item; slots count from 0, masked items do not tie."""
   start, end = layout(key, sorting.MASKED)
   return start + end
 
 
 @jax.custom_jvp
 def mean(w: Array, start: Array, end: Array) -> Array:
-  """The mean of `w` over the tie of each item."""
+  """The mean of `w` over the tie of each item.
+
+  docs/mathematics.md, "Averages over tied orders".
+  """
   return _mean(w, start, end)
 
 
@@ -58,15 +64,15 @@ def _mean_jvp(
   primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
 ) -> tuple[Array, Array]:
   w, start, end = primals
-  # Sums by scattering have a transpose; loops have none.
+  # Reverse mode can transpose a scatter, but not a `while_loop`.
   sum_ = take(jnp.zeros_like(w).at[start].add(tangents[0]), start)
   return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)
 
 
 @sorting.batched
 def _mean(w: Array, start: Array, end: Array) -> Array:
-  # Sums down to each item and up to it: never the difference of two long sums, whose rounding
-  # would show in the mean of a few items.
+  # Sums from the start of a tie to each item, and from there to its end. A difference of two prefix
+  # sums was rejected: their rounding errors are those of the whole list.
   slot, size = sorting.slots(w), end - start + 1
   longest = jnp.max(size, initial=0)
 
@@ -85,10 +91,11 @@ def _mean(w: Array, start: Array, end: Array) -> Array:
 
 @jax.custom_jvp
 def met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
-  """The expected worth at each rank to a user who stops at an item with probability `stop`.
+  """The expected worth at each rank for a user who stops at an item with probability `stop`.
 
   Users who stopped at an earlier rank contribute 0. If the worth of an item is its `stop`, the
-  result is the probability to stop at each rank.
+  result is the probability of stopping at each rank. docs/mathematics.md, "Averages over tied
+  orders".
   """
   return _met(worth, stop, start, end)
 
@@ -105,7 +112,8 @@ def _met_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
     (found, _), _ = lax.scan(add, _one_item(worth, stop, start), items)
     return found * take(survival(stop), start)
 
-  # A while loop has no reverse mode: gradients with respect to labels pay the fixed length.
+  # A `while_loop` has no reverse mode, so that gradients, needed for labels only, take a scan of
+  # fixed length.
   return jax.jvp(scanned, (worth, stop), tangents[:2])
 
 
@@ -123,28 +131,29 @@ def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
 
 
 def survival(stop: Array) -> Array:
-  """The chance to pass all items ahead, in rank order."""
+  """The probability of passing all items ahead, for items in rank order."""
   return _above(jnp.cumprod(1 - stop, axis=-1), 1)
 
 
 def _above(x: Array, first: Any = 0) -> Array:
-  """What stands one rank above; `first` above the first rank."""
+  """The value one rank above each rank; `first` for the first rank."""
   return jnp.concatenate([jnp.full_like(x[..., :1], first), x[..., :-1]], axis=-1)
 
 
 def _below(x: Array) -> Array:
+  """The value one rank below each rank; 0 for the last rank."""
   return jnp.concatenate([x[..., 1:], jnp.zeros_like(x[..., :1])], axis=-1)
 
 
 def _from(x: Array, away: Array) -> Array:
-  """What stands so many ranks below, or above if negative, around the ends."""
+  """The value `away` ranks below each rank, or above if negative; the ends are joined."""
   n = x.shape[-1]
   start = jnp.where(away < 0, n + away, away)
   return lax.dynamic_slice_in_dim(jnp.concatenate([x, x], axis=-1), start, n, axis=-1)
 
 
 def _one_item(worth: Array, stop: Array, start: Array) -> _Tie:
-  """The state of `_add_item` when each tie holds its first item alone."""
+  """The state of `_add_item` with the first item of each tie only."""
   ahead = sorting.slots(stop) - start
   alive = jnp.where(ahead == 1, 1 - _above(stop), 0)
   return jnp.where(ahead == 0, worth, 0), jnp.where(ahead == 0, 1, alive)
@@ -153,10 +162,10 @@ def _one_item(worth: Array, stop: Array, start: Array) -> _Tie:
 def _add_item(
   item: Array, state: Sequence[Array], worth: Array, stop: Array, start: Array, end: Array
 ) -> _Tie:
-  """Adds to each tie that has it its item number `item`, at a random place among those before.
+  """Inserts item number `item` of each tie, if it has one, at a random place among those before.
 
-  At a rank with `l` items of the tie ahead, `alive` is the mean chance to pass `l` of the items
-  so far, and `found` the mean of that chance times the worth of the item there:
+  At a rank with `l` items of the tie ahead, `alive` is the mean probability of passing `l` of the
+  items so far, and `found` the mean of that probability times the worth of the item there:
   docs/mathematics.md, "Averages over tied orders".
   """
   found, alive = state
@@ -173,7 +182,10 @@ def _add_item(
 
 
 def first(value: Callable[[Array], Array], above: Array, t: Array, m: Array) -> Array:
-  """`E value(rank)` of the first of `m` relevant items among `t` tied ones below `above`."""
+  """`E value(rank)` of the first of `m` relevant items among `t` tied ones, with `above` ahead.
+
+  docs/mathematics.md, "Averages over tied orders".
+  """
 
   def unfinished(state: tuple[Array, Array, Array]) -> Array:
     place, alive, _ = state

@@ -1,4 +1,4 @@
-"""Type aliases that every module shares, and the registration of dataclasses as pytrees."""
+"""Type aliases for all modules, and the registration of dataclasses as pytrees."""
 
 import dataclasses
 from collections.abc import Callable
@@ -17,9 +17,9 @@ _Class = TypeVar("_Class", bound=type)
 def pytree(*leaves: str) -> Callable[[_Class], _Class]:
   """Registers a frozen dataclass as a pytree with some of its fields as leaves.
 
-  Its tree structure holds its class. The structures of `jax.tree_util.register_dataclass` do not,
-  up to jax 0.12 at least: two classes with equal other fields have equal structures there, so that
-  `jit` may run for one of them the program that it compiled for the other.
+  The tree structure contains the class. That of `jax.tree_util.register_dataclass` does not, up to
+  jax 0.12 at least: two classes with equal other fields have equal structures there, and `jit` may
+  run for one of them the program that it compiled for the other.
   """
 
   def register(cls: _Class) -> _Class:
@@ -31,7 +31,7 @@ def pytree(*leaves: str) -> Callable[[_Class], _Class]:
       return children, (cls, *(getattr(x, name) for name in static))
 
     def unflatten(known: Any, children: Any) -> Any:
-      # Not through __init__: what stands in for a leaf need not pass its checks.
+      # Not through `__init__`, because placeholders for leaves need not pass its checks.
       x: Any = object.__new__(cls)
       values = zip((*leaves, *static), (*children, *known[1:]), strict=True)
       for name, value in values:

@@ -1,4 +1,4 @@
-"""64-bit arithmetic for a few lines: the one place that switches it on."""
+"""Switches 64-bit arithmetic on in a context; no other module calls `jax.enable_x64`."""
 
 import contextlib
 
@@ -8,8 +8,7 @@ import jax
 def enable_x64() -> contextlib.AbstractContextManager[None]:
   """A context in which JAX has 64-bit integers and floats, whatever the configuration says.
 
-  Sort keys of 64 bits, counts of pairs and exact labels need them; what leaves the context is cast
-  to the dtype of the result.
+  Words for sorting, counts of pairs, and numpy scores and classes of 64 bits need them.
   """
   context: contextlib.AbstractContextManager[None] = jax.enable_x64(True)
   return context

@@ -17,7 +17,7 @@ from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank.chance.shuffled import NoClosedFormError, Shuffled, ShuffledQuery
 from jaxrank.measures.evaluation import evaluate_calls
-from jaxrank.measures.grammar import one_measure, parse
+from jaxrank.measures.grammar import one_measure, read_measures
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
 
@@ -62,7 +62,7 @@ def statistic(function: str, measures: Measures, parameters: Mapping[str, Any]) 
         f"{', '.join(parameters)}: parameters go with a metric such as jaxrank.ndcg; those of a "
         "name are part of it, as in nDCG@10."
       )
-    return Statistic(parse(measures), by_name=not isinstance(measures, Measure))
+    return Statistic(read_measures(measures), by_name=not isinstance(measures, Measure))
 
 
 def null_of(

@@ -1,4 +1,4 @@
-"""Measures: metrics with parameters and names, parsed and evaluated together."""
+"""Measures: metrics with parameters and names, which are parsed and evaluated together."""
 
 from jaxrank.measures.evaluation import evaluate
 from jaxrank.measures.grammar import parse

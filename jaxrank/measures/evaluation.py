@@ -1,4 +1,4 @@
-"""`evaluate`: many measures of one ranking."""
+"""`evaluate`: several measures on one ranking."""
 
 from jax import Array
 from jax.typing import ArrayLike
@@ -6,7 +6,7 @@ from jax.typing import ArrayLike
 from jaxrank._core import checks
 from jaxrank._core.apply import Evaluated, apply_calls
 from jaxrank._core.ranked import Ranking
-from jaxrank.measures.grammar import parse
+from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
 
@@ -19,7 +19,7 @@ def evaluate(
   where: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> dict[str, Array]:
-  """Many measures of the same ranking, which is made once.
+  """Evaluates several measures on one ranking, which is computed once.
 
   >>> import jax.numpy as jnp
   >>> import jaxrank as jr
@@ -29,23 +29,23 @@ def evaluate(
   {'nDCG@2': '0.4796', 'RR': '0.5000', 'recall': '1.0000', 'err(max_label=2)': '0.3958'}
 
   Args:
-    measures: Names, as `parse` reads them; metrics, ours or made by `jaxrank.metric`, with their
-      defaults; `Measure`s; or several of these.
+    measures: A string of names, as `parse` reads them; a metric, of the library or made by
+      `jaxrank.metric`, with its defaults; a `Measure`; or an iterable of these.
     scores: `[..., n]`.
     labels: `[..., n]`, or `[..., n, subtopics]` if all measures are of diversity.
     where: `[..., n]`, False on padding.
     ranking: Exact or smooth.
 
   Returns:
-    Arrays `[...]`, one value per query, by name.
+    Arrays `[...]`, one value per query, by the names of the measures.
 
   Raises:
-    ValueError: for an unknown name, two measures of one name, measures that take labels of
-      different rank, or shapes that differ.
-    TypeError: for what is no measure, or dtypes that cannot be ranked.
+    ValueError: if a name is unknown, two measures have the same name, some measures are of
+      diversity and others not, or shapes differ.
+    TypeError: if an item of `measures` is no measure, or a dtype cannot be ranked.
   """
   with checks.named("evaluate"):
-    found = parse(measures)
+    found = read_measures(measures)
     values = evaluate_calls(found, scores, labels, where, ranking)
   return {measure.name: x.value for measure, x in zip(found, values, strict=True)}
 
@@ -59,7 +59,7 @@ def evaluate_calls(
   *,
   with_found: bool = False,
 ) -> list[Evaluated]:
-  """The values of measures, and whether each query holds what they seek."""
+  """The values of measures; with `with_found`, also whether each query holds what they seek."""
   if not measures:
     return []
   calls = [measure.call() for measure in measures]

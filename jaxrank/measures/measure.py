@@ -1,4 +1,4 @@
-"""`Measure`, a metric with its parameters and a name."""
+"""`Measure`, a metric with parameters and a name, and what counts as a measure."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
@@ -24,10 +24,10 @@ _WHAT = (
 
 
 class Measure:
-  """A metric with its parameters and the name of its values.
+  """A metric with some parameters set, and a name for its values.
 
-  It is called like its metric. Measures are equal, and hash alike, if their metrics, parameters
-  and names are; arrays among the parameters are told apart by identity.
+  It is called as its metric is. Measures are equal, and have equal hashes, if their metrics,
+  parameters and names are equal; arrays among the parameters are compared by identity.
 
   >>> import jaxrank as jr
   >>> print(Measure(jr.ndcg, k=10), Measure(jr.rbp, name="patient", persistence=0.95))
@@ -35,8 +35,8 @@ class Measure:
 
   Attributes:
     metric: The metric.
-    parameters: Those that were given, by name.
-    name: The key of its values in `evaluate`.
+    parameters: The parameters that were given, by name.
+    name: The key of its values in the result of `evaluate`.
   """
 
   metric: Metric
@@ -44,36 +44,38 @@ class Measure:
   name: str
 
   def __init__(self, metric: Metric, /, *, name: str | None = None, **parameters: Any):
-    """Names a metric with some parameters.
+    """Sets parameters of a metric and names the result.
 
     Args:
-      metric: Of this library, or made by `jaxrank.metric`.
+      metric: A metric of the library, or one made by `jaxrank.metric`.
       name: The key of its values; None is the metric with its parameters, as in `ndcg(k=10)`.
-      **parameters: Those of the metric, functions and arrays too; the others keep their defaults.
+      **parameters: Parameters of the metric, which may be functions or arrays; others have their
+        defaults.
 
     Raises:
-      TypeError: for what is no metric, a parameter that it does not take, or one that it needs.
-      ValueError: for a parameter out of its range.
+      TypeError: if `metric` is no metric, or a parameter is unknown, missing or of the wrong type.
+      ValueError: if a parameter is out of its range.
     """
     self.metric, self.parameters = metric, dict(parameters)
     with checks.named("Measure"):
       self._call = Call(self.description, self.description.bind(parameters))
     if name is not None and not isinstance(name, str):
       raise TypeError(f"Measure: name must be a string, got {name!r}.")
-    said = ",".join(f"{key}={_shown(value)}" for key, value in parameters.items())
-    own = self.description.name
-    self.name = name if name is not None else f"{own}({said})" if said else own
+    given = ",".join(f"{key}={_shown(value)}" for key, value in parameters.items())
+    metric_name = self.description.name
+    default = f"{metric_name}({given})" if given else metric_name
+    self.name = default if name is None else name
 
   @property
   def description(self) -> Description:
-    """What is said of the metric."""
+    """The description of the metric."""
     found = description.of_metric(self.metric)
     if found is None:
       raise TypeError(f"a measure is made of {_WHAT}; got {self.metric!r}.")
     return found
 
   def call(self) -> Call:
-    """The kernel with all parameters, checked."""
+    """The kernel with all parameters, after their checks."""
     return self._call
 
   def __call__(
@@ -84,7 +86,7 @@ class Measure:
     where: ArrayLike | None = None,
     ranking: Ranking = Exact(),
   ) -> Array:
-    """The values `[...]` of this measure alone; see `jaxrank.metrics` for the arguments."""
+    """The values `[...]` of the measure; see `jaxrank.metrics` for the arguments."""
     with checks.named(self.name):
       (found,) = apply_calls([self._call], scores, labels, where, ranking)
     value: Array = found.value
@@ -110,7 +112,7 @@ class Measure:
     return _measure, (self.metric, self.name, self.parameters)
 
 
-# What has one value, and what has values by name: a name may hold several measures.
+# A single measure, and what may be several: a string may hold the names of several measures.
 One = Measure | Callable[..., Any]
 Many = str | Iterable[str | One]
 Measures = One | Many
@@ -125,7 +127,7 @@ def _is_array(x: Any) -> bool:
 
 
 def _identity(x: Any) -> Any:
-  """Equal for equal values of one type; an array, or what has no hash, equals itself alone."""
+  """A key to compare values by: type and value, or identity for arrays and unhashable values."""
   if not _is_array(x):
     with contextlib.suppress(TypeError):
       hash(x)
@@ -134,16 +136,17 @@ def _identity(x: Any) -> Any:
 
 
 def _shown(x: Any) -> str:
+  """A value as it appears in the name of a measure."""
   if _is_array(x):
     return f"{x.dtype}[{','.join(map(str, x.shape))}]"
   return getattr(x, "__name__", None) or repr(x)
 
 
 def as_measures(measures: Any) -> Iterable[str | Measure]:
-  """Names and measures one by one, of one of them or several.
+  """Yields names and measures one by one, from one of them or several; metrics become measures.
 
   Raises:
-    TypeError: for what is no measure, and says what is.
+    TypeError: if an item is no measure.
   """
   alone = isinstance(measures, str | Measure) or description.of_metric(measures) is not None
   if not alone and (isinstance(measures, bytes) or not isinstance(measures, Iterable)):

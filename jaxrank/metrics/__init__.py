@@ -1,32 +1,34 @@
-"""Exact metrics, each a loss under a smooth ranking.
+"""Ranking metrics: exact values, and losses under a smooth ranking.
 
 `metric(scores, labels, *, where=None, ..., ranking=Exact())` takes arrays `[..., n]` and returns
-`[...]`, one value per query. The arguments that metrics share mean the same in all of them, and a
-metric documents only its own:
+`[...]`, one value per query. The arguments that metrics share have the same meaning in all of them,
+and each metric documents only its own:
 
-* `scores`: `[..., n]`, higher first; -inf for items that are known and not retrieved.
-* `labels`: `[..., n]`, bools, integers or floats. They are grades where there is a `gain` or a
-  `max_label`, and plain numbers in correlations; negative labels are unjudged elsewhere. Metrics of
-  diversity take `[..., n, s]`, a label for each item and each of `s` subtopics.
+* `scores`: `[..., n]`, higher first; -inf for items that are known but not retrieved.
+* `labels`: `[..., n]`, bools, integers or floats; a negative label means unjudged. They are grades
+  for metrics with a `gain` or a `max_label`. `kendall_tau`, `spearman` and `ordered_pair_accuracy`
+  compare them as numbers, negative ones too. Metrics of diversity take `[..., n, s]`, a label for
+  each item and each of `s` subtopics.
 * `where`: `[..., n]`, boolean, False on padding; None is all True.
 * `k`: the cut-off, a positive integer, which may be traced; None is the whole list. Where `k`
   divides, the whole list is the number of valid items.
-* `rel`: labels from here on are relevant; None is any positive label. It may be traced.
+* `rel`: labels of at least `rel` are relevant; None is any positive label. It may be traced.
 * `gain`: a function from labels to gains, by default `jaxrank.gains.linear`, the label itself;
-  `jaxrank.gains.exponential` is that of Burges et al. (2005).
-* `discount`: a function from ranks to weights, one of `jaxrank.discounts` or another. Ranks count
+  `jaxrank.gains.exponential` is the gain of Burges et al. (2005).
+* `discount`: a function from ranks to weights, of `jaxrank.discounts` or any other. Ranks start
   from 1, as floats, and are fractional under `jaxrank.Laplace` and `jaxrank.Logistic`.
 * `max_label`: the best grade that labels can have, at least 0, which may be traced; larger labels
   count as this one. It is required, because values for different best grades are not comparable.
-* `weights`: `[..., n]`, by which what an item adds is multiplied, such as an inverse propensity;
-  None is 1. The ideal value of a normalised metric is weighted too.
-* `subtopic_weights`: `[s]` or `[..., s]`, by which what a subtopic adds is multiplied; None is 1.
-* `ranking`: `jaxrank.Exact()`, or a smooth ranking, which makes the metric differentiable. Curves
-  and what is read off them, `kendall_tau` and `ordered_pair_accuracy` need `Exact`.
+* `weights`: `[..., n]`, factors of the contributions of items, such as inverse propensities; None
+  is 1. The ideal value of a normalised metric is weighted too.
+* `subtopic_weights`: `[s]` or `[..., s]`, factors of the contributions of subtopics; None is 1.
+* `ranking`: `jaxrank.Exact()`, or a smooth ranking, which makes the metric differentiable in the
+  scores. Curves, metrics that are read off them, `kendall_tau` and `ordered_pair_accuracy` need
+  `Exact`.
 
 Every metric raises `ValueError` if shapes differ, a parameter is out of its range, or the ranking
 cannot answer what the metric asks, and `TypeError` for a dtype that cannot be ranked or a
-parameter of another type. The message starts with the name of the function.
+parameter of the wrong type. The message starts with the name of the function.
 """
 
 from jaxrank._core.description import Description, described

@@ -49,7 +49,7 @@ def hit_rate(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
-    `[...]`, in [0, 1]; between the two where ties make it a matter of chance.
+    `[...]`, in [0, 1]; under ties it is a probability.
   """
   return apply(_hit_rate, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
 
@@ -86,7 +86,7 @@ def reciprocal_rank(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    k: Cut-off: 0 if the first relevant item is below.
+    k: Cut-off; the value is 0 if the first relevant item has a rank above `k`.
 
   Returns:
     `[...]`, in [0, 1].
@@ -134,7 +134,8 @@ def average_precision(
 ) -> Array:
   """Average precision: the mean of the precisions at the ranks of the relevant items.
 
-  `AP@k = sum_{r_i <= k} b_i P@r_i / R`; its mean over queries is MAP.
+  `AP@k = sum_{r_i <= k} b_i P@r_i / R`, with `b_i` 1 if item `i` is relevant and 0 otherwise, the
+  precision `P@r` at rank `r`, and `R` relevant items; its mean over queries is MAP.
 
   >>> print(f"{average_precision(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   0.83333
@@ -142,8 +143,9 @@ def average_precision(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    normalizer: What divides: `"relevant"`, `R`; `"cutoff"`, `min(k, R)`; `"retrieved"`, the hits
-      in the first `k` (a ratio of expectations under ties; for `Exact` only).
+    normalizer: The divisor: `"relevant"`, `R`; `"cutoff"`, `min(k, R)`; `"retrieved"`, the number
+      of relevant items among the first `k` (under ties, the ratio of the expectations of both; it
+      needs `Exact`).
 
   Returns:
     `[...]`, in [0, 1].
@@ -198,9 +200,10 @@ def rbp(
   weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """Rank-biased precision: the rate of relevant items met by a user who may stop at any rank.
+  """Rank-biased precision: the rate of relevant items for a user who may stop at any rank.
 
-  `RBP = (1 - q) sum_{r_i <= k} b_i q^(r_i - 1)`, with persistence `q`.
+  `RBP = (1 - q) sum_{r_i <= k} b_i q^(r_i - 1)`, with persistence `q`, and `b_i` 1 if item `i` is
+  relevant and 0 otherwise.
 
   >>> value = rbp(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), persistence=0.5)
   >>> print(f"{value:.5f}")
@@ -209,10 +212,10 @@ def rbp(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    persistence: The chance to go on to the next item, in [0, 1).
+    persistence: The probability of going on to the next item, in [0, 1].
 
   Returns:
-    `[...]`, in [0, 1).
+    `[...]`, in [0, 1] without weights.
 
   References:
     Moffat and Zobel, `Rank-biased precision for measurement of retrieval effectiveness
@@ -234,10 +237,10 @@ def rbp(
 def _bpref(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   b = ranked.relevant(rel)
   others = ranked.judged & ~b
-  found, most = ranked.count(b), jnp.minimum(ranked.count(b), ranked.count(others))
+  found, limit = ranked.count(b), jnp.minimum(ranked.count(b), ranked.count(others))
 
   def credit(rank: Array) -> Array:
-    return 1 - jnp.minimum(rank - 1, found) / jnp.maximum(most, 1)
+    return 1 - jnp.minimum(rank - 1, found) / jnp.maximum(limit, 1)
 
   return safe_divide(ranked.expect(b, credit, among=others), found)
 
@@ -255,11 +258,12 @@ def bpref(
   rel: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """Binary preference: how often relevant items beat items that are judged and not relevant.
+  """Binary preference: how few judged non-relevant items are ahead of the relevant ones.
 
-  `bpref = (1 / R) sum_i b_i (1 - min(n_i, R) / min(R, N))`, with `n_i` of the `N` judged
-  non-relevant items ahead of relevant item `i`, and `R` relevant items. Items without a judgement,
-  those with a negative label, do not matter. Relevant items that are not retrieved add 0.
+  `bpref = (1 / R) sum_i b_i (1 - min(n_i, R) / min(R, N))`, with `b_i` 1 if item `i` is relevant
+  and 0 otherwise, `n_i` of the `N` judged non-relevant items ahead of item `i`, and `R` relevant
+  items. Unjudged items, those with a negative label, do not matter. Relevant items that are not
+  retrieved add 0. These are the values of trec_eval if no scores tie.
 
   >>> print(f"{bpref(jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, -1, 1])):.5f}")
   0.50000
@@ -267,7 +271,7 @@ def bpref(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
-    `[...]`, in [0, 1]. As in trec_eval, with tied scores averaged over their orders.
+    `[...]`, in [0, 1].
 
   References:
     Buckley and Voorhees, `Retrieval evaluation with incomplete information

@@ -21,7 +21,7 @@ def _auc(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   others = ranked.where & ~b
   pairs = ranked.count(b) * ranked.count(others)
   lost, lost_others = (ranked.count(x & ~ranked.retrieved) for x in (b, others))
-  # Items that are not retrieved tie with each other.
+  # `before` counts retrieved items only; those that are not retrieved tie with each other.
   wrong = ranked.total(jnp.where(b, ranked.before(others), 0)) + lost * lost_others / 2
   return safe_divide(pairs - wrong, pairs)
 
@@ -35,7 +35,7 @@ def auc(
   rel: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """Area under the ROC curve: the chance that a relevant item beats a non-relevant one.
+  """Area under the ROC curve: the probability that a relevant item outranks a non-relevant one.
 
   `AUC = sum_{i, j} ([s_i > s_j] + [s_i = s_j] / 2) / (R N)`, over the `R` relevant items `i` and
   the `N` other valid items `j`.
@@ -69,9 +69,10 @@ def ordered_pair_accuracy(
   where: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """The share of pairs with different labels that the scores order alike; ties count half.
+  """The fraction of pairs with different labels that the scores order alike; ties count half.
 
-  `OPA = sum_{y_i > y_j} ([s_i > s_j] + [s_i = s_j] / 2) / |{y_i > y_j}|`.
+  `OPA = sum_{y_i > y_j} ([s_i > s_j] + [s_i = s_j] / 2) / |{y_i > y_j}|`, with scores `s` and
+  labels `y`, in O(n log n) time and O(n) memory.
 
   >>> value = ordered_pair_accuracy(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1]))
   >>> print(f"{value:.5f}")
@@ -80,7 +81,7 @@ def ordered_pair_accuracy(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
-    `[...]`, in [0, 1]; 0 if all labels are equal. O(n log n) time, O(n) memory.
+    `[...]`, in [0, 1]; 0 if all labels are equal.
   """
   return apply(_ordered_pair_accuracy, scores, labels, where=where, ranking=ranking)
 
@@ -101,8 +102,8 @@ def kendall_tau(
 ) -> Array:
   """Kendall's tau-b: concordant less discordant pairs, corrected for ties on either side.
 
-  `tau = (C - D) / sqrt(P_s P_y)`, with `C` concordant and `D` discordant pairs, and `P` the pairs
-  that differ in scores and in labels.
+  `tau = (C - D) / sqrt(P_s P_y)`, with `C` concordant and `D` discordant pairs, `P_s` pairs with
+  different scores and `P_y` pairs with different labels, in O(n log n) time and O(n) memory.
 
   >>> print(f"{kendall_tau(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
   0.33333
@@ -110,7 +111,7 @@ def kendall_tau(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
-    `[...]`, in [-1, 1]; 0 if either side is constant. O(n log n) time, O(n) memory.
+    `[...]`, in [-1, 1]; 0 if all scores or all labels are equal.
 
   References:
     Kendall, `The treatment of ties in ranking problems
@@ -122,7 +123,7 @@ def kendall_tau(
 
 def _spearman(ranked: Ranked) -> Array:
   lost = ranked.where & ~ranked.retrieved
-  # Items that are not retrieved tie with each other.
+  # Items that are not retrieved tie with each other, below all others.
   position = ranked.before(ranked.retrieved) + jnp.where(lost, (ranked.count(lost) - 1) / 2, 0)
   key, item = sorting.order(sorting.keys(ranked.given_labels, ranked.where))
   labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
@@ -131,6 +132,7 @@ def _spearman(ranked: Ranked) -> Array:
 
 
 def _centred(position: Array, ranked: Ranked) -> Array:
+  """Positions minus their mean over the valid items, 0 under the mask."""
   mean = safe_divide(jnp.sum(jnp.where(ranked.where, position, 0)), ranked.count(ranked.where))
   return jnp.where(ranked.where, position - mean, 0)
 
@@ -148,8 +150,8 @@ def spearman(
   `rho = sum_i x_i z_i / sqrt(sum_i x_i^2 sum_i z_i^2)`, with the centred midranks `x` of the scores
   and `z` of the labels.
 
-  On a smooth ranking, under noise too, it is the correlation of expected ranks with those of the
-  labels, so that at temperature 0 tied scores have their midrank.
+  Under a smooth ranking, with noise or without, it is the correlation of the expected ranks with
+  the midranks of the labels; at temperature 0, tied scores have their midrank.
 
   >>> print(f"{spearman(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
   0.50000
@@ -157,7 +159,7 @@ def spearman(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:
-    `[...]`, in [-1, 1]; 0 if either side is constant.
+    `[...]`, in [-1, 1]; 0 if all scores or all labels are equal.
 
   References:
     Spearman, `The proof and measurement of association between two things

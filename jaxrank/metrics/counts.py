@@ -55,9 +55,10 @@ def precision(
   weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """Precision: the share of relevant items among the first `k`.
+  """Precision: the fraction of the first `k` items that are relevant.
 
-  `P@k = hits@k / k`, also where `k` exceeds the list.
+  `P@k = hits@k / k`, with `hits@k` relevant items among the first `k`, also if `k` exceeds the
+  length of the list.
 
   >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])
   >>> print(f"{precision(scores, labels, k=2):.5f} {precision(scores, labels, k=5):.5f}")
@@ -67,10 +68,10 @@ def precision(
 
   Args:
     divisor: `"k"`, or `"retrieved"` to divide by `min(k, items retrieved)`.
-    weights: `[..., n]`, what each relevant item counts; None is 1. `k` still divides.
+    weights: `[..., n]`, the weights of relevant items; None is 1. `k` still divides.
 
   Returns:
-    `[...]`, in [0, 1].
+    `[...]`, in [0, 1] without weights.
   """
   return apply(
     _precision,
@@ -111,9 +112,9 @@ def recall(
   weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """Recall: the share of the relevant items that is among the first `k`.
+  """Recall: the fraction of the relevant items that are among the first `k`.
 
-  `R@k = hits@k / R`; 0 if nothing is relevant.
+  `R@k = hits@k / R`, with `hits@k` of the `R` relevant items among the first `k`; 0 if `R` is 0.
 
   >>> print(f"{recall(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=1):.5f}")
   0.50000
@@ -121,8 +122,8 @@ def recall(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    weights: `[..., n]`, what each relevant item counts; None is 1. The weights of all relevant
-      items divide.
+    weights: `[..., n]`, the weights of relevant items; None is 1. The sum of the weights of all
+      relevant items divides.
 
   Returns:
     `[...]`, in [0, 1].
@@ -155,7 +156,8 @@ def f_measure(
 ) -> Array:
   """F measure: the weighted harmonic mean of precision and recall at `k`.
 
-  `F@k = (1 + beta^2) hits@k / (k + beta^2 R)`; recall weighs `beta` times as much.
+  `F@k = (1 + beta^2) hits@k / (k + beta^2 R)`, with `hits@k` of the `R` relevant items among the
+  first `k`; recall has `beta` times the weight of precision.
 
   >>> print(f"{f_measure(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=1):.5f}")
   0.66667
@@ -163,7 +165,7 @@ def f_measure(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    beta: The weight of recall, at least 0.
+    beta: The weight of recall relative to precision, at least 0.
 
   Returns:
     `[...]`, in [0, 1].
@@ -199,7 +201,7 @@ def r_precision(
 ) -> Array:
   """R-precision: precision at the number `R` of relevant items.
 
-  `RP = hits@R / R`; 0 if nothing is relevant.
+  `RP = hits@R / R`, with `hits@R` relevant items among the first `R`; 0 if `R` is 0.
 
   >>> print(f"{r_precision(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   0.50000
@@ -231,9 +233,9 @@ def fall_out(
   rel: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """Fall-out: the share of the non-relevant items that is among the first `k`; lower is better.
+  """Fall-out: the fraction of the non-relevant items that are among the first `k`; lower is better.
 
-  `fallout@k = non-relevant items at r <= k / non-relevant items`; 0 if there are none.
+  `fallout@k = non-relevant items at r <= k / non-relevant items`; 0 if all are relevant.
 
   >>> print(f"{fall_out(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 0]), k=2):.5f}")
   0.50000
@@ -260,7 +262,7 @@ def judged(
   k: Cutoff = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """The share of judged items among the first `k`: those with a label that is not negative.
+  """The fraction of the first `k` items that are judged: those with a label that is not negative.
 
   `judged@k = judged items at r <= k / min(k, items retrieved)`; 0 if nothing is retrieved.
 
@@ -270,7 +272,7 @@ def judged(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    k: Cut-off; None is the whole list. Where fewer items are retrieved, their number divides.
+    k: Cut-off; None is the whole list. If fewer items are retrieved, their number divides.
 
   Returns:
     `[...]`, in [0, 1].

@@ -21,8 +21,8 @@ from jaxrank.rankings.exact import Exact
 
 _LEVELS = tuple(i / 10 for i in range(11))
 
-# Recall is a quotient, so that 3 / 10 may round to less than a level of 0.3; a mean of precisions
-# may do the same.
+# A tolerance for rounding: a recall of 3 / 10 may be less than a level of 0.3, and a mean of
+# precisions less than a precision to keep.
 _SLACK = 1e-6
 
 
@@ -31,8 +31,8 @@ class Curve(NamedTuple):
 
   Attributes:
     precision: `[..., max_k]`.
-    recall: `[..., max_k]`, never falling.
-    k: `[..., max_k]`, the cut-offs, int32, never falling.
+    recall: `[..., max_k]`, nondecreasing.
+    k: `[..., max_k]`, the cut-offs, int32, nondecreasing.
   """
 
   precision: Array
@@ -71,14 +71,14 @@ def precision_recall_curve(
 
   Args:
     max_k: The last cut-off, a Python int; None is `n`.
-    adaptive_k: Whether cut-offs stop at the number of valid items of the query, which then
-      repeats.
+    adaptive_k: Whether cut-offs beyond the number of valid items of the query are replaced by that
+      number.
 
   Returns:
     A `Curve` of precision, recall and cut-offs, each `[..., max_k]`.
 
   Raises:
-    TypeError: if `max_k` is traced: it is a shape.
+    TypeError: if `max_k` is traced, because it is the length of the result.
   """
   with checks.named("precision_recall_curve"):
     max_k = None if max_k is None else checks.count("max_k", max_k)
@@ -115,8 +115,8 @@ def interpolated_precision(
 ) -> Array:
   """Interpolated precision: the best precision from a level of recall on.
 
-  `IP = max_{k: R@k >= level} P@k`; 0 if there is no such cut-off. For many levels, `vmap` over
-  `level`.
+  `IP = max_{k: R@k >= level} P@k`, with precision `P@k` and recall `R@k`; 0 if no cut-off reaches
+  the level. For many levels, `vmap` over `level`.
 
   Tied scores are averaged in the curve, which is then interpolated.
 
@@ -127,7 +127,7 @@ def interpolated_precision(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    level: The recall to reach, in [0, 1].
+    level: The recall to reach, a scalar in [0, 1], which may be traced.
 
   Returns:
     `[...]`, in [0, 1].
@@ -158,7 +158,7 @@ def eleven_point_average(
 ) -> Array:
   """The mean of the interpolated precision at the recall levels 0, 0.1, ..., 1.
 
-  `11AP = sum_{l = 0 ... 10} IP(l / 10) / 11`, with `interpolated_precision` `IP`.
+  `11AP = sum_{l = 0 ... 10} IP(l / 10) / 11`, where `IP` is `interpolated_precision`.
 
   Tied scores are averaged in the curve, which is then interpolated.
 
@@ -185,24 +185,27 @@ def aggregate_curve(
   where: ArrayLike | None = None,
   how: Reduction | Callable[..., Array] = "mean",
 ) -> Curve:
-  """One curve of many queries: precision and recall at each cut-off, each aggregated by itself.
+  """Aggregates the curves of many queries into one, at each cut-off separately.
 
   >>> scores, labels = jnp.array([[2.0, 1.0], [2.0, 1.0]]), jnp.array([[1, 1], [0, 1]])
   >>> print(*aggregate_curve(precision_recall_curve(scores, labels)))
   [0.5  0.75] [0.25 1.  ] [1 2]
 
   Args:
-    curve: Of `precision_recall_curve`, `[..., max_k]`.
+    curve: A result of `precision_recall_curve`, `[..., max_k]`.
     where: `[...]`, False for queries to leave out.
     how: As in `aggregate`.
 
   Returns:
-    A `Curve` of `[max_k]`, with cut-offs `1 ... max_k`; 0 if no query is left.
+    A `Curve` of arrays `[max_k]`, with cut-offs `1 ... max_k`; precision and recall are 0 if no
+    query is left.
 
   Raises:
     ValueError: if shapes differ or `how` is unknown.
+    TypeError: if `curve` is not three arrays, or `where` is not boolean.
   """
-  precision, recall, k = _arrays(curve)
+  with checks.named("aggregate_curve"):
+    precision, recall, k = _arrays(curve)
 
   def reduce(values: Array) -> Array:
     return aggregation.aggregate(values, where=where, how=how)
@@ -215,9 +218,9 @@ def aggregate_curve(
 def recall_at_fixed_precision(
   curve: tuple[ArrayLike, ArrayLike, ArrayLike], min_precision: ArrayLike
 ) -> tuple[Array, Array]:
-  """The best recall of a curve where its precision is high enough, and the cut-off for it.
+  """The best recall of a curve at which its precision is at least a given one, and the cut-off.
 
-  The recall of an aggregated curve is not the mean of the recalls of its queries.
+  The result for an aggregated curve is not the mean of the results for its queries.
 
   >>> curve = Curve(*jnp.array([[1.0, 0.5, 0.75], [0.25, 0.25, 0.75]]), jnp.array([1, 2, 3]))
   >>> recall, k = recall_at_fixed_precision(curve, 0.7)
@@ -225,7 +228,7 @@ def recall_at_fixed_precision(
   0.75 at 3
 
   Args:
-    curve: Of `precision_recall_curve` or `aggregate_curve`, `[..., max_k]`.
+    curve: A result of `precision_recall_curve` or `aggregate_curve`, `[..., max_k]`.
     min_precision: The precision to keep, in [0, 1], a scalar.
 
   Returns:
@@ -233,24 +236,27 @@ def recall_at_fixed_precision(
     relevant item is found at that precision.
 
   Raises:
-    ValueError: if shapes differ.
+    ValueError: if shapes differ, or `min_precision` is out of its range.
+    TypeError: if `curve` is not three arrays, or `min_precision` is no number.
   """
-  precision, recall, k = _arrays(curve)
-  checks.unit_interval("min_precision", min_precision)
+  with checks.named("recall_at_fixed_precision"):
+    precision, recall, k = _arrays(curve)
+    checks.unit_interval("min_precision", min_precision)
   enough = precision + _SLACK >= jnp.asarray(min_precision).astype(precision.dtype)
   best = jnp.max(jnp.where(enough, recall, 0), axis=-1, keepdims=True)
   at = enough & (recall == best) & (best > 0)
   at = at | ~jnp.any(at, axis=-1, keepdims=True)
-  spoiled = jnp.any(jnp.isnan(precision), axis=-1)
-  return jnp.where(spoiled, jnp.nan, best[..., 0]), jnp.max(jnp.where(at, k, 0), axis=-1)
+  has_nan = jnp.any(jnp.isnan(precision), axis=-1)
+  return jnp.where(has_nan, jnp.nan, best[..., 0]), jnp.max(jnp.where(at, k, 0), axis=-1)
 
 
 def _arrays(curve: tuple[ArrayLike, ArrayLike, ArrayLike]) -> Curve:
+  """The arrays of a curve after their checks."""
   if not hasattr(curve, "__len__") or len(curve) != 3:
-    raise TypeError(f"a curve must be (precision, recall, k), three arrays, got {curve!r}.")
+    raise TypeError(f"curve must be (precision, recall, k), three arrays, got {curve!r}.")
   precision, recall, k = (checks.array(f, x) for f, x in zip(Curve._fields, curve, strict=True))
   if precision.ndim == 0:
-    raise ValueError("a curve must have shape [..., max_k], got scalars.")
+    raise ValueError("curve must hold arrays of shape [..., max_k], got scalars.")
   checks.same_shape("recall", recall, "precision", precision)
   checks.same_shape("k", k, "precision", precision)
   return Curve(arithmetic.floating(precision), arithmetic.floating(recall), k)

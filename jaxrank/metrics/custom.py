@@ -1,4 +1,4 @@
-"""Metrics of a user's: `metric` makes a metric from a kernel of one ranked query."""
+"""User-defined metrics: `metric` makes a metric from a kernel of one ranked query."""
 
 import functools
 import inspect
@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.checks import named
 from jaxrank._core.description import RESERVED, Description, Kernel, Seeks, Sought, name_of
 from jaxrank._core.parameters import CONTRACT, Kind
 from jaxrank._core.ranked import Ranking
@@ -20,10 +21,10 @@ from jaxrank.rankings.exact import Exact
 
 
 class Metric:
-  """What `metric` returns: a function of arrays, and its description.
+  """A metric that `metric` made: a function of arrays with a description.
 
   Attributes:
-    description: What is said of the metric.
+    description: The description of the metric.
   """
 
   def __init__(self, description: Description):
@@ -49,13 +50,13 @@ class Metric:
       labels: `[..., n]`, or `[..., n, subtopics]` if the description says so.
       where: `[..., n]`, False on padding.
       ranking: Exact or smooth.
-      **parameters: Those of the kernel.
+      **parameters: The parameters of the kernel.
 
     Returns:
-      `[...]`, one value a query.
+      `[...]`, one value per query.
 
     Raises:
-      TypeError: for parameters that the kernel does not take, or needs.
+      TypeError: if a parameter is unknown or missing, or a dtype cannot be ranked.
       ValueError: if shapes differ, or the ranking cannot answer what the kernel asks.
     """
     # The names of parameters are checked first: those messages name the metric themselves.
@@ -112,12 +113,12 @@ def metric(
   depth: Literal["all", "none"] | None = None,
   checks: Mapping[str, Callable[[Any], None]] | None = None,
 ) -> Metric | Callable[[Kernel], Metric]:
-  """Makes a metric of a kernel of one ranked query.
+  """Makes a metric from a kernel of one ranked query; also a decorator, with or without arguments.
 
-  `metric` is a decorator, too, with or without arguments. What it returns is a function of
-  `(scores, labels, *, where=None, ranking=Exact(), **parameters)` with the rights of the library's
-  own metrics: `evaluate`, `Evaluator`, `chance`, `class_labels` and `losses.lambda_rank` take it,
-  and every ranking that answers its questions makes it smooth.
+  The metric is a function of `(scores, labels, *, where=None, ranking=Exact(), **parameters)`. It
+  can be used wherever the metrics of the library can: in `evaluate`, `Evaluator`, `chance` and
+  `class_labels`, in `losses.lambda_rank` if the kernel is affine, and under smooth rankings that
+  answer its questions.
 
   >>> import jax.numpy as jnp
   >>> import jaxrank as jr
@@ -133,21 +134,22 @@ def metric(
       the cut-off; `weights` has one number for each item, in the order of the ranked query.
       Programs are compiled for the identity of the kernel.
     seeks: What a query must hold to count as not empty, for the policies of `Evaluator`: one of
-      the words, or a function of the ranked query and the parameters that returns a boolean.
+      these words, or a function of the ranked query and the parameters that returns a boolean.
     higher_is_better: Whether larger values are better.
     range: The least and the largest value.
     subtopics: Whether labels are `[..., n, subtopics]`.
-    depth: How deep the kernel looks, `"all"` or `"none"`, where its questions do not tell: one
-      that reads `ranked.keys` or `ranked.scores` itself.
-    checks: For parameters by name, functions that raise `TypeError` or `ValueError` for a value
-      that is not allowed. They see values that are known, never traced ones.
+    depth: How deep the kernel looks, `"all"` or `"none"`, if its questions do not determine it,
+      because it reads `ranked.keys` or `ranked.scores` itself.
+    checks: Functions by the name of a parameter, which raise `TypeError` or `ValueError` for a
+      value that is not allowed. They are called with concrete values only, never with traced ones.
 
   Returns:
     The metric, which pickles if the kernel does.
 
   Raises:
-    TypeError: if the kernel is no function, or has a parameter named like an argument that every
-      metric has: `scores`, `labels`, `where`, `ranking`, `name`.
+    TypeError: if the kernel is no function, takes `*args` or `**kwargs`, has no parameter of a name
+      in `checks`, or has one with a reserved name: `scores`, `labels`, `where`, `ranking`, `name`.
+    ValueError: if `seeks` or `depth` is not one of the words.
   """
   if kernel is None:
     return functools.partial(
@@ -162,9 +164,10 @@ def metric(
   _check_kernel(kernel)
   kinds = {name: _kind(name, check) for name, check in (checks or {}).items()}
   name = name_of(kernel)
-  description = Description(
-    name, kernel, kinds, seeks, higher_is_better, range, (), subtopics, depth
-  )
+  with named("metric"):
+    description = Description(
+      name, kernel, kinds, seeks, higher_is_better, range, (), subtopics, depth
+    )
   for parameter in inspect.signature(kernel).parameters.values():
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
       raise TypeError(
@@ -184,14 +187,14 @@ def _check_kernel(kernel: Any) -> None:
 
 
 class _Check:
-  """Returns what a check of the user's lets pass."""
+  """Applies a check of the user to a concrete value, and returns the value."""
 
   def __init__(self, check: Callable[[Any], None]):
     self.check = check
 
   def __call__(self, name: str, value: Any) -> Any:
     del name
-    # What is traced has no value to check.
+    # A traced number has no value to check.
     if not isinstance(value, jax.core.Tracer):
       self.check(value)
     return value

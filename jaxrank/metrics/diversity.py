@@ -1,8 +1,8 @@
-"""Metrics of diversity: an item is worth less for each subtopic that items ahead have covered.
+"""Metrics of diversity: an item gains less for a subtopic that items ahead of it cover.
 
-Labels are `[..., n, s]`, one for each subtopic of the query. A metric is a sum over subtopics of a
-cascade on the one ranking: a user interested in a subtopic goes down the list and may stop at an
-item that covers it.
+Labels are `[..., n, s]`, one for each subtopic of the query. A metric is a sum over subtopics of
+cascades on one ranking: a user interested in a subtopic goes down the list and may stop at an item
+that covers it.
 """
 
 from typing import Literal
@@ -69,11 +69,11 @@ def alpha_dcg(
   normalizer: Literal["none", "perfect"] = "none",
   ranking: Ranking = Exact(),
 ) -> Array:
-  r"""DCG where each subtopic that an item covers gains less the more often it was covered.
+  r"""Alpha-DCG: DCG in which an item gains less for a subtopic the more items ahead cover it.
 
   `aDCG@k = sum_s w_s sum_{r_i <= k} b_is (1 - alpha)^c_is d(r_i)`, with `b_is` 1 if item `i` is
-  relevant to subtopic `s`, `c_is` the number of such items ahead of `i`, discount `d`, and weights
-  of subtopics `w`.
+  relevant to subtopic `s` and 0 otherwise, `c_is` the number of such items ahead of `i`, discount
+  `d`, and weights `w` of subtopics.
 
   >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
   >>> print(f"{alpha_dcg(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
@@ -82,10 +82,10 @@ def alpha_dcg(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    alpha: How much of the worth of a subtopic an item takes away, in [0, 1]; 0 is the sum of the
-      DCG of the subtopics.
-    normalizer: What divides: `"none"`, nothing; `"perfect"`, the value of `k` items that are all
-      relevant to every subtopic that some item covers, as in ndeval from `k=2` on.
+    alpha: The fraction of the gain of a subtopic that an item takes from those behind it, in
+      [0, 1]; 0 gives the sum over subtopics of binary DCG.
+    normalizer: The divisor: `"none"`, 1; `"perfect"`, the value of `k` items that are all relevant
+      to every subtopic that some item covers, as in ndeval for `k` of at least 2.
 
   Returns:
     `[...]`, at least 0.
@@ -147,13 +147,13 @@ def alpha_ndcg(
   subtopic_weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  r"""`alpha_dcg` over that of an order built greedily.
+  r"""Alpha-nDCG: `alpha_dcg` divided by that of a greedy order.
 
   `anDCG@k = aDCG@k / greedy aDCG@k`; 0 if that is 0.
 
-  The best order is NP-hard to find. At each rank the greedy one takes the item that gains most
-  there, the first of equals in the order of the input. It is seldom beaten, and then the value may
-  exceed 1.
+  The best order is NP-hard to find. At each rank the greedy order has the item that gains most
+  there, the first of equal ones in the order of the input. Another order is rarely better, and its
+  value then exceeds 1.
 
   >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
   >>> print(f"{alpha_ndcg(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
@@ -162,12 +162,13 @@ def alpha_ndcg(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    k: Cut-off. The greedy order takes `n s` time a rank, down to a static `k` or the last relevant
-      item.
-    alpha: How much of the worth of a subtopic an item takes away, in [0, 1].
+    k: Cut-off. The greedy order takes `n s` time per rank, down to a static `k` or the last
+      relevant item.
+    alpha: The fraction of the gain of a subtopic that an item takes from those behind it, in
+      [0, 1].
 
   Returns:
-    `[...]`, at least 0, and seldom more than 1.
+    `[...]`, at least 0, and rarely more than 1.
 
   References:
     Clarke et al., `Novelty and diversity in information retrieval evaluation
@@ -225,11 +226,11 @@ def nrbp(
   subtopic_weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  r"""Novelty- and rank-biased precision.
+  r"""Novelty- and rank-biased precision: `rbp` for users who each seek one subtopic.
 
   `NRBP = (1 - (1 - alpha) beta) sum_s w_s sum_{r_i <= k} b_is (1 - alpha)^c_is beta^(r_i - 1)`,
-  with `b_is` 1 if item `i` is relevant to subtopic `s`, `c_is` the number of such items ahead of
-  `i`, and weights of subtopics `w`.
+  with `b_is` 1 if item `i` is relevant to subtopic `s` and 0 otherwise, `c_is` the number of such
+  items ahead of `i`, and weights `w` of subtopics.
 
   >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
   >>> print(f"{nrbp(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
@@ -238,13 +239,13 @@ def nrbp(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    alpha: How much of the worth of a subtopic an item takes away, in [0, 1].
-    beta: The probability that a user goes on to the next rank, in [0, 1].
-    subtopic_weights: `[s]` or `[..., s]`; None is the same for each subtopic that some item covers,
-      with sum 1.
+    alpha: The probability that a user stops at an item of the subtopic sought, in [0, 1].
+    beta: The probability that a user who does not stop goes on to the next rank, in [0, 1].
+    subtopic_weights: `[s]` or `[..., s]`, the probability of each subtopic; None gives equal ones
+      to the subtopics that some item covers.
 
   Returns:
-    `[...]`, in [0, 1].
+    `[...]`, in [0, 1] if the weights of the subtopics add up to at most 1.
 
   References:
     Clarke, Kolla and Vechtomova, `An effectiveness measure for ambiguous and underspecified queries
@@ -267,7 +268,7 @@ def nrbp(
 def _novelty(
   ranked: Ranked, rel: ArrayLike | None, alpha: ArrayLike, subtopic_weights: Array | None
 ) -> Cascades:
-  """Every relevant item is worth 1 to the users who reach it, and stops a share `alpha` of them."""
+  """Relevant items are worth 1 to users who reach them, and stop these with probability `alpha`."""
   b = ranked.relevant(rel).astype(ranked.dtype)
   worth = b if subtopic_weights is None else b * subtopic_weights.astype(ranked.dtype)[None]
   return worth, b * jnp.asarray(alpha).astype(ranked.dtype)

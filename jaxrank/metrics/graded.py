@@ -15,7 +15,7 @@ from jaxrank._core.ties import survival
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import Exact
 
-# How ir_measures says which gain: by the name of its discount, or label by label.
+# Two arguments of ir_measures set the gain: `dcg`, by the name of a formula, and `gains`, by label.
 _DCG = Kind(
   "'log2' or 'exp-log2'",
   GAIN.check,
@@ -63,8 +63,8 @@ def dcg(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    gain: Maps labels to gains: `gains.linear`, `y`, as in the paper and in trec_eval;
-      `gains.exponential`, `2^y - 1`, is that of Burges et al. (2005). See `jaxrank.gains`.
+    gain: A function from labels to gains: `gains.linear`, `y`, as in the paper and in trec_eval;
+      `gains.exponential`, `2^y - 1`, as in Burges et al. (2005); or any other, see `jaxrank.gains`.
 
   Returns:
     `[...]`, at least 0.
@@ -118,7 +118,7 @@ def ndcg(
 ) -> Array:
   r"""Normalised discounted cumulative gain.
 
-  `nDCG@k = DCG@k / max DCG@k`, the maximum over all orders of the valid items; 0 if that is 0.
+  `nDCG@k = DCG@k / max DCG@k`, with the maximum over all orders of the valid items; 0 if that is 0.
 
   >>> print(f"{ndcg(jnp.array([2.0, 1.0, 3.0]), jnp.array([2, 0, 1])):.5f}")
   0.85972
@@ -161,8 +161,8 @@ def err(
 ) -> Array:
   r"""Expected reciprocal rank: `1 / r` of the item at which a user stops.
 
-  `ERR@k = sum_{r_i <= k} p_i / r_i prod_{j ahead of i} (1 - p_j)`, with the stop probability
-  `p = (2^y - 1) / 2^max_label`.
+  `ERR@k = sum_{r_i <= k} p_i / r_i prod_{j ahead of i} (1 - p_j)`, with the probability
+  `p = (2^y - 1) / 2^max_label` of stopping at an item with label `y`.
 
   >>> print(f"{err(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0]), max_label=3):.5f}")
   0.06250
@@ -195,9 +195,9 @@ def nerr(
   max_label: ArrayLike,
   ranking: Ranking = Exact(),
 ) -> Array:
-  r"""Expected reciprocal rank over that of the best order.
+  r"""Normalised expected reciprocal rank: `err` divided by that of the best order.
 
-  `nERR@k = ERR@k / max ERR@k`; 0 if that is 0.
+  `nERR@k = ERR@k / max ERR@k`, with the maximum over all orders of the valid items; 0 if that is 0.
 
   >>> print(f"{nerr(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0]), max_label=3):.5f}")
   0.50000
@@ -240,11 +240,12 @@ def gap(
   chances: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  r"""Graded average precision: average precision over users who differ in what is relevant.
+  r"""Graded average precision: average precision over users with different relevance thresholds.
 
-  `GAP@k = sum_c g_c sum_{r_i <= k} b_ic P_c@r_i / sum_c g_c R_c`, where a share `g_c` of the users
-  takes labels from `c` on as relevant (`b_ic`), finds `R_c` such items in all, and `P_c@r` of them
-  per rank among the first `r`.
+  `GAP@k = sum_c g_c sum_{r_i <= k} b_ic P_c@r_i / sum_c g_c R_c`, where `g_c` is the probability
+  that labels of at least `c` are relevant to a user. For this user, `b_ic` is 1 if item `i` is
+  relevant and 0 otherwise, `R_c` the number of relevant items, and `P_c@r` the precision at rank
+  `r`.
 
   >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])
   >>> print(f"{gap(scores, labels, max_label=2):.5f}")
@@ -255,13 +256,13 @@ def gap(
   Args:
     max_label: The best grade that labels can have, a Python int; larger labels count as this one.
     chances: `[max_label]`, the probability of each threshold 1, 2, ..., `max_label`, in [0, 1];
-      only their ratios matter. None is the same for all.
+      only their ratios matter. None makes all equal.
 
   Returns:
     `[...]`, in [0, 1].
 
   Raises:
-    ValueError: if `chances` have another shape.
+    ValueError: if `chances` does not have the shape `[max_label]`.
 
   References:
     Robertson, Kanoulas and Yilmaz, `Extending average precision to graded relevance judgments

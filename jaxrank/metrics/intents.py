@@ -1,4 +1,4 @@
-"""Intent-aware metrics: the mean over the subtopics that users may be interested in.
+"""Intent-aware metrics: means over the subtopics that users may be interested in.
 
 Labels are `[..., n, s]`, one for each subtopic of the query.
 """
@@ -64,8 +64,8 @@ def err_ia(
 ) -> Array:
   r"""Intent-aware expected reciprocal rank: the mean of `err` over the subtopics.
 
-  `ERR-IA@k = sum_s P(s) sum_{r_i <= k} p_is / r_i prod_{j ahead of i} (1 - p_js)`, with the stop
-  probability `p = (2^y - 1) / 2^max_label`.
+  `ERR-IA@k = sum_s P(s) sum_{r_i <= k} p_is / r_i prod_{j ahead of i} (1 - p_js)`, with the
+  probability `P(s)` of subtopic `s`, and `p = (2^y - 1) / 2^max_label` of stopping at an item.
 
   >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
   >>> print(f"{err_ia(jnp.array([3.0, 2.0, 1.0]), labels, max_label=1):.5f}")
@@ -74,13 +74,13 @@ def err_ia(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    subtopic_weights: `[s]` or `[..., s]`, the probability `P` of each subtopic; None is the
-      same for each that some item covers.
-    normalizer: What divides: `"none"`, nothing; `"perfect"`, the value of `k` items that all have
-      the best grade for every subtopic that some item covers, as in ndeval from `k=2` on.
+    subtopic_weights: `[s]` or `[..., s]`, the probability `P` of each subtopic; None gives equal
+      ones to the subtopics that some item covers.
+    normalizer: The divisor: `"none"`, 1; `"perfect"`, the value of `k` items that all have the best
+      grade for every subtopic that some item covers, as in ndeval for `k` of at least 2.
 
   Returns:
-    `[...]`, in [0, 1].
+    `[...]`, in [0, 1] if the weights of the subtopics add up to at most 1.
 
   References:
     Chapelle et al., `Intent-based diversification of web search results
@@ -124,7 +124,7 @@ def nerr_ia(
   subtopic_weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
-  r"""`err_ia` over that of an order built greedily, as for `alpha_ndcg`.
+  r"""Normalised ERR-IA: `err_ia` divided by that of a greedy order, as in `alpha_ndcg`.
 
   `nERR-IA@k = ERR-IA@k / greedy ERR-IA@k`; 0 if that is 0.
 
@@ -135,11 +135,11 @@ def nerr_ia(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    subtopic_weights: `[s]` or `[..., s]`, the probability of each subtopic; None is the
-      same for each that some item covers.
+    subtopic_weights: `[s]` or `[..., s]`, the probability of each subtopic; None gives equal ones
+      to the subtopics that some item covers.
 
   Returns:
-    `[...]`, at least 0, and seldom more than 1.
+    `[...]`, at least 0, and rarely more than 1.
 
   References:
     Clarke et al., `A comparative analysis of cascade measures for novelty and diversity
@@ -158,12 +158,13 @@ def nerr_ia(
 
 
 def _intended(ranked: Ranked, max_label: ArrayLike, subtopic_weights: Array | None) -> Cascades:
-  """An item is worth its probability to satisfy the users with the intent."""
+  """An item is worth its stop probability to the users who seek the subtopic."""
   stop = ranked.stop_probability(max_label)
   return stop * _weights(ranked, subtopic_weights)[None], stop
 
 
 def _weights(ranked: Ranked, subtopic_weights: Array | None) -> Array:
+  """The weights given, or equal ones for the subtopics that some item covers."""
   if subtopic_weights is None:
     return even(ranked, ranked.relevant())
   return subtopic_weights.astype(ranked.dtype)

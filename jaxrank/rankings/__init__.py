@@ -1,4 +1,4 @@
-"""Rankings: `Exact`, the smooth rankings, and `Sharded` for queries that span devices."""
+"""Rankings: `Exact`, the smooth rankings, and `Sharded` for candidates spread over devices."""
 
 from jaxrank.rankings.exact import Exact
 from jaxrank.rankings.expected_rank import Laplace, Logistic

@@ -1,4 +1,4 @@
-"""`Exact`, the ranking by sort, and the rules for tied items.
+"""`Exact`, the ranking by sorting, and the rules for tied items.
 
 docs/mathematics.md, "Averages over tied orders", derives the answers of `ExactQuery`.
 """
@@ -19,13 +19,13 @@ from jaxrank._core.x64 import enable_x64
 
 Ties = Literal["average", "stable", "optimistic", "pessimistic", "random"]
 
-# A static cut-off up to this depth, in a list so many times longer, selects instead of sorting.
+# A static cut-off up to this depth, in a list at least this many times longer, selects by a top k.
 _SELECT_DEPTH = 64
 _SELECT_RATIO = 4
 
 
 class Slots(NamedTuple):
-  """The ranks down to the deepest one asked for: sorted keys, and whether a rank is taken."""
+  """The first ranks: sorted keys `[ranks]`, and whether a retrieved item has the rank."""
 
   key: Array
   live: Array
@@ -34,7 +34,8 @@ class Slots(NamedTuple):
 class ExactQuery(Ranked):
   """A query ranked by sorting, with one of the rules for ties.
 
-  Unless only the first ranks count, its items stand in rank order.
+  Its items are in rank order, unless only the first ranks, or none, are needed.
+  docs/mathematics.md, "Averages over tied orders", derives the answers.
   """
 
   name = "Exact"
@@ -44,21 +45,21 @@ class ExactQuery(Ranked):
     self.rule, self.noise = rule, noise
     self.average = rule == "average"
     if self._sorts():
-      self.sort(self._first())
+      self.sort(self._tie_keys())
 
   def require_order(self, what: str) -> None:
-    """Nothing: the ranks are those of an order."""
+    """Does nothing: the ranks are those of an order."""
 
   def _sorts(self) -> bool:
-    """Whether every item is put in its place, not the first few or none."""
+    """Whether all items are sorted, instead of the first few being selected, or none."""
     if self.depth is None:
       return True
     selects = self.depth <= _SELECT_DEPTH and self.depth * _SELECT_RATIO <= self.n
     selects = selects and self.rule in ("average", "stable") and not sorting.spread(self.keys)
     return self.depth != 0 and not selects
 
-  def _first(self) -> Array | None:
-    """Keys that order tied items; None for the order of the input."""
+  def _tie_keys(self) -> Array | None:
+    """Keys that order tied items, largest first; None for the order of the input."""
     if self.rule in ("optimistic", "pessimistic"):
       sign = 1 if self.rule == "optimistic" else -1
       return sorting.keys(sign * self._worth(), self.where)
@@ -69,7 +70,7 @@ class ExactQuery(Ranked):
     return self.labels if self.labels.ndim == 1 else jnp.sum(gains.linear(self.labels), axis=1)
 
   def _bits(self) -> Array:
-    """What orders tied items before their index does: noise by column, unless they are sorted."""
+    """Keys that order tied items before their index does: noise, or 0 if they are sorted."""
     if self.noise is None or self.order is not None:
       return jnp.zeros_like(self.keys)
     bits = by_column(jax.random.bits, self.noise, self.keys)
@@ -78,18 +79,18 @@ class ExactQuery(Ranked):
   @property
   @memoised
   def selected(self) -> Array:
-    """The items at the first `depth` ranks."""
+    """The indices of the items at the first `depth` ranks."""
     assert self.depth is not None
     return sorting.top(sorting.top_values(self.scores, self.keys), self.depth)
 
   def _ranked(self, w: Array) -> Array:
-    """`w` of the items in rank order, as deep as the slots."""
+    """`w` in rank order, for the ranks of `slots`."""
     return w if self.order is not None else take(w, self.selected)
 
   @property
   @memoised
   def slots(self) -> Slots:
-    """The ranks down to `depth`, or more."""
+    """The ranks down to `depth` if items are selected, otherwise all ranks."""
     key = self._ranked(self.keys)
     return Slots(key, key > sorting.LOST)
 
@@ -101,7 +102,7 @@ class ExactQuery(Ranked):
 
   @memoised
   def mean(self, w: Array) -> Array:
-    """The expected weight at each rank."""
+    """The expected weight at each rank: docs/mathematics.md, "Averages over tied orders"."""
     key, live = self.slots
     value = jnp.where(live, self._ranked(w.astype(self.dtype)), 0)
     if not self.average:
@@ -116,7 +117,7 @@ class ExactQuery(Ranked):
   @property
   @memoised
   def progress(self) -> Array:
-    """How far down its tie each rank is, from 0 to 1."""
+    """How far down its tie each rank is, from 0 to 1; `precision` needs it."""
     key, (start, end) = self.slots.key, self.tie
     size = (end - start + 1).astype(self.dtype)
     if self.order is None:
@@ -126,17 +127,17 @@ class ExactQuery(Ranked):
   @property
   @memoised
   def cut_tie(self) -> tuple[Array, Array]:
-    """The items that tie with the last rank selected, some perhaps below it, and their number."""
+    """The items that tie with the last selected rank, also those below it, and their number."""
     tied = self.retrieved & (self.keys == self.slots.key[-1])
     return tied, self.count(tied)
 
   @memoised
   def stops(self, stop: Array) -> Array:
-    """The chance to stop at each rank."""
+    """The probability of stopping at each rank."""
     return self._met(stop, stop)
 
   def _met(self, worth: Array, stop: Array) -> Array:
-    """The expected worth at each rank, to a user who may not get there."""
+    """The expected worth at each rank for a user who stops with probability `stop`."""
     worth, stop = (
       jnp.where(self.slots.live, self._ranked(x.astype(self.dtype)), 0) for x in (worth, stop)
     )
@@ -151,10 +152,10 @@ class ExactQuery(Ranked):
     return self._expect_among(w, discount, k, among)
 
   def _expect_among(self, w: Array, discount: Discount, k: Cutoff, among: Array) -> Array:
-    """The same with ranks among the items of a mask.
+    """`expect` with ranks among the items of a mask.
 
-    The sum of the discounts that the members of a tie take runs over these, each at a rank of its
-    own: docs/mathematics.md, "Averages over tied orders".
+    `total` is the sum of the discounts at the ranks that the members of each tie take:
+    docs/mathematics.md, "Averages over tied orders".
     """
 
     def worth(rank: Array) -> Array:
@@ -182,14 +183,14 @@ class ExactQuery(Ranked):
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items.
 
-    A relevant item has fewer hits ahead in its tie than any item at its place: docs/mathematics.md,
-    "Averages over tied orders".
+    Given that the item at a rank is relevant, fewer of the tied items ahead of it are:
+    docs/mathematics.md, "Averages over tied orders".
     """
-    chance = self.mean(b)
-    ahead = self.hits(b) - chance
+    mean = self.mean(b)
+    ahead = self.hits(b) - mean
     if self.average:
-      ahead = ahead - (1 - chance) * self.progress
-    return at_ranks(chance * (1 + ahead), discounts.reciprocal, k)
+      ahead = ahead - (1 - mean) * self.progress
+    return at_ranks(mean * (1 + ahead), discounts.reciprocal, k)
 
   @memoised
   def hits(self, b: Array) -> Array:
@@ -197,7 +198,7 @@ class ExactQuery(Ranked):
     return jnp.cumsum(self.mean(b))
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`E discount(r)` of the first relevant item, if `r <= k`. Counts, and does not sort."""
+    """`E discount(r)` of the first relevant item, if `r <= k`; it takes counts, and no sort."""
 
     def value(rank: Array) -> Array:
       inside = rank <= jnp.asarray(self.n if k is None else k).astype(rank.dtype)
@@ -209,10 +210,10 @@ class ExactQuery(Ranked):
 
   @memoised
   def first_tie(self, b: Array) -> tuple[Array, Array, Array, Array]:
-    """The tie of the first relevant item.
+    """The tie of the first relevant item, in numbers.
 
     How many items are above it, how many in it, how many of these are relevant, and the rank of
-    the first of them, unless ties are averaged.
+    the first relevant one, for the rules that do not average.
     """
     b = b & self.retrieved
     best = self.largest(jnp.where(b, self.keys, sorting.MASKED))
@@ -222,22 +223,22 @@ class ExactQuery(Ranked):
     ahead = {"optimistic": jnp.zeros_like(above), "pessimistic": tied - relevant}
     if self.rule in ("stable", "random"):
       noise = self._bits()
-      most = jnp.max(jnp.where(tie & b, noise, sorting.MASKED))
+      highest = jnp.max(jnp.where(tie & b, noise, sorting.MASKED))
       column = sorting.slots(self.keys)
-      found = jnp.argmax(tie & b & (noise == most)).astype(jnp.int32)
-      before = (noise > most) | ((noise == most) & (column < found))
+      found = jnp.argmax(tie & b & (noise == highest)).astype(jnp.int32)
+      before = (noise > highest) | ((noise == highest) & (column < found))
       ahead[self.rule] = jnp.sum(tie & before, dtype=jnp.int32)
     return above, tied, relevant, 1 + above + ahead.get(self.rule, 0)
 
   def before(self, w: Array) -> Array:
-    """The weight ahead of each item, `[n]`: that above its tie and half of the rest of its tie.
+    """The weight ahead of each item, `[n]`: that above its tie, and half of that of tied items.
 
-    Tied items count half under every rule for ties. Items that are not retrieved tie with each
-    other here, behind all that are.
+    Tied items count half under every rule for ties. Items that are not retrieved form one tie below
+    all retrieved ones. docs/mathematics.md, "Averages over tied orders".
     """
     start, end = ties.layout(self.keys, sorting.MASKED)
     if w.dtype == jnp.bool_:
-      # Whole numbers, so that differences of their sums are exact.
+      # Differences of sums of integers are exact.
       inside = (w & self.retrieved).astype(jnp.int32)
       count = jnp.concatenate([jnp.zeros_like(inside[:1]), jnp.cumsum(inside, dtype=jnp.int32)])
       above = (take(count, start) + take(count, end + 1) - inside).astype(self.dtype) / 2
@@ -252,13 +253,13 @@ class ExactQuery(Ranked):
     return self.hits(w)
 
   def pairs(self) -> Pairs:
-    """Pairs of valid items by the order of their scores and of their labels (Knight, 1966).
+    """Numbers of pairs of valid items by the order of scores and of labels (Knight, 1966).
 
     docs/mathematics.md, "Sorting keys and counts of pairs".
     """
     start, _ = ties.layout(self.keys, sorting.MASKED)
     labels, by_label = sorting.order(sorting.keys(self.given_labels, self.where))
-    # Back in the order of the scores, tied ones in that of their labels: not discordant.
+    # In the order of the scores; tied scores in the order of the labels, which is no inversion.
     start, back = sorting.order(~take(start, by_label))
     discordant = sorting.discordant(back)
     joint = take(labels, back)
@@ -291,11 +292,11 @@ class Exact(Ranking):
   """The ranking by score, best first.
 
   Attributes:
-    ties: What a metric of tied items is: `"average"`, its expectation over all their orders
-      (McSherry and Najork, `Computing information retrieval performance measures efficiently in
-      the presence of tied scores <https://doi.org/10.1007/978-3-540-78646-7_38>`_, 2008);
-      `"stable"`, the order of the input; `"optimistic"` and `"pessimistic"`, larger labels first
-      or last; `"random"`, one order drawn with `key`, a noise per column of each query.
+    ties: The order of tied items: `"average"`, the mean of the metric over all orders (McSherry and
+      Najork, `Computing information retrieval performance measures efficiently in the presence of
+      tied scores <https://doi.org/10.1007/978-3-540-78646-7_38>`_, 2008); `"stable"`, the order of
+      the input; `"optimistic"` and `"pessimistic"`, larger labels first or last; `"random"`, a
+      random order for each query, drawn with `key`, which longer padding does not change.
     key: A PRNG key, for `"random"` only.
   """
 
@@ -304,9 +305,13 @@ class Exact(Ranking):
   in_blocks: ClassVar[bool] = True
 
   def __post_init__(self) -> None:
-    checks.choice("ties", self.ties, get_args(Ties))
-    if (self.ties == "random") != (self.key is not None):
-      raise ValueError(f'ties="random" needs a key, and only it; got {self.ties!r}, {self.key!r}.')
+    with checks.named("Exact"):
+      checks.choice("ties", self.ties, get_args(Ties))
+      if (self.ties == "random") != (self.key is not None):
+        raise ValueError(
+          'ties="random" needs a key, and the other rules take none; '
+          f"got ties={self.ties!r} and key={self.key!r}."
+        )
 
   def __call__(
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None

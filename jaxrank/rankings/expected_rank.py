@@ -1,6 +1,6 @@
 """Smooth rankings by expected ranks: `Laplace` and `Logistic`.
 
-Item `j` stands before item `i` with probability `F((s_j - s_i) / t)`. Every question is a sum
+Item `j` is ahead of item `i` with probability `F((s_j - s_i) / t)`. The answers are made of sums
 over `j` of weights times a function of the distance of two scores: O(n log n) time for the sort,
 O(n) for the sums of `pair_sums`, and O(n) memory. docs/mathematics.md, "The cascade under expected
 ranks" and "The smooth cut-off", derives the answers.
@@ -20,16 +20,17 @@ from jaxrank._core.pair_sums import Kernel, distance, normal_tail, polynomial_su
 from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny, memoised
 from jaxrank._core.types import Cutoff, Discount, pytree
 
-# The variance, in squared ranks, that keeps the cut-off defined where the ranking is certain.
+# Added to the variance of a rank, so that the cut-off is defined where that is 0:
+# docs/mathematics.md, "The smooth cut-off".
 _LEAST_VARIANCE = 1e-3
 
 
 class SmoothQuery(Ranked):
-  """A query of items in the order of their scores, for what is smooth in the scores.
+  """A query whose answers are smooth in the scores; its items are in the order of the scores.
 
   Attributes:
-    score: `[n]`, descending, those of the retrieved items and then the last of them.
-    temperature: At least the root of the smallest number.
+    score: `[n]`, descending; items that are not retrieved have the lowest retrieved score.
+    temperature: At least the square root of the smallest normal number.
   """
 
   def __init__(self, temperature: ArrayLike, *query: Any):
@@ -43,6 +44,7 @@ class SmoothQuery(Ranked):
     self.temperature = at_least_tiny(temperature, self.dtype)
 
   def _weight(self, w: Array) -> Array:
+    """`w` as floats, 0 for items that are not retrieved."""
     return jnp.where(self.retrieved, w.astype(self.dtype), 0)
 
   def _weight_ahead(self, w: Array) -> Array:
@@ -50,7 +52,7 @@ class SmoothQuery(Ranked):
     raise NotImplementedError
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
-    """`E discount(r)` of the first relevant item: where a user stops who stops at any."""
+    """`E discount(r)` of the first relevant item: a cascade that stops at every relevant item."""
     return self.cascade(b, discount, k=k)
 
   def before(self, w: Array) -> Array:
@@ -62,7 +64,7 @@ class SmoothQuery(Ranked):
 
 @dataclasses.dataclass(frozen=True)
 class SmoothRanking(Ranking):
-  """What is smooth at a temperature.
+  """A ranking that is smooth in the scores, at a temperature.
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
@@ -73,17 +75,18 @@ class SmoothRanking(Ranking):
   query: ClassVar[type[SmoothQuery]]
 
   def __post_init__(self) -> None:
-    checks.positive("temperature", self.temperature)
+    with checks.named(type(self).__name__):
+      checks.positive("temperature", self.temperature)
 
   def __call__(
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None
   ) -> SmoothQuery:
-    """Ranks one query `[n]`; `k` does not matter here."""
+    """Ranks one query `[n]`; all items are sorted, whatever `k` is."""
     return self.query(self.temperature, scores, labels, where, k)
 
 
 class KernelQuery(SmoothQuery):
-  """A query whose pairs are ordered by a distribution function."""
+  """A query in which pairs have the order that a distribution function gives them."""
 
   kernel: Callable[[str], Kernel]
 
@@ -92,7 +95,7 @@ class KernelQuery(SmoothQuery):
     self.series = self.kernel(self.dtype.name)
 
   def _sums(self, w: Array, ahead: np.ndarray, behind: np.ndarray) -> Array:
-    """`sum_j w_j ahead(x_ij)` over the items ahead of `i`, plus the same behind."""
+    """`sum_j w_j ahead(x_ij)` over the items ahead of `i`, plus `behind` over those behind."""
     size = max(ahead.size, behind.size)
     pair = np.stack([np.pad(c, (0, size - c.size)) for c in (ahead, behind)])
     return polynomial_sums(self.score, self.temperature, w, pair)
@@ -110,7 +113,7 @@ class KernelQuery(SmoothQuery):
 
   @memoised
   def kept(self, k: Cutoff, among: Array | None) -> Array | int:
-    """A smooth `rank <= k`: a normal step as wide as the distribution of the rank.
+    """A smooth `rank <= k`, from a normal distribution with the mean and variance of the rank.
 
     docs/mathematics.md, "The smooth cut-off".
     """
@@ -121,10 +124,10 @@ class KernelQuery(SmoothQuery):
     return normal_tail(step)
 
   def _survival(self, stop: Array) -> Array:
-    """The chance to pass all items ahead, from chances to stop.
+    """The probability of passing all items ahead, from the probabilities of stopping.
 
-    An item ahead with chance `F` multiplies by `(1 - stop) ** F`; one where everyone stops by
-    `1 - F`: docs/mathematics.md, "The cascade under expected ranks".
+    An item that is ahead with probability `F` contributes the factor `(1 - stop) ** F`, or `1 - F`
+    if `stop` is 1: docs/mathematics.md, "The cascade under expected ranks".
     """
     wall = stop >= 1
     log = self._weight_ahead(jnp.log1p(-jnp.where(wall, 0, stop)))
@@ -142,7 +145,7 @@ class KernelQuery(SmoothQuery):
     return jnp.sum(self._weight(w) * discount(self.rank(among)) * self.kept(k, among))
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
-    """`sum_i worth_i discount(r_i)`, or of `stop`, times the chance to pass all ahead of `i`."""
+    """`sum_i worth_i discount(r_i) survival_i`; without a worth, that of `stop`."""
     stop = self._weight(stop)
     worth = stop if worth is None else self._weight(worth)
     value = worth * self._survival(stop) * discount(self.rank(None)) * self.kept(k, None)
@@ -156,14 +159,14 @@ class KernelQuery(SmoothQuery):
 
 
 class LaplaceQuery(KernelQuery):
-  """A query whose pairs are ordered by the Laplace distribution function."""
+  """A query in which pairs are ordered by the Laplace distribution function."""
 
   name = "Laplace"
   kernel = staticmethod(pair_sums.laplace)
 
 
 class LogisticQuery(KernelQuery):
-  """A query whose pairs are ordered by the logistic distribution function."""
+  """A query in which pairs are ordered by the logistic distribution function."""
 
   name = "Logistic"
   kernel = staticmethod(pair_sums.logistic)
@@ -171,13 +174,13 @@ class LogisticQuery(KernelQuery):
 
 @pytree("temperature")
 class Laplace(SmoothRanking):
-  """A smooth ranking: `j` stands before `i` with probability `F((s_j - s_i) / temperature)`.
+  """A smooth ranking: `j` is ahead of `i` with probability `F((s_j - s_i) / temperature)`.
 
-  `F` is the Laplace distribution function. Ranks are expected ranks, a cut-off at `k` is a step
-  as wide as the rank is uncertain, and every gradient is exact, in O(n log n) time and O(n)
-  memory. At temperature 0 a metric is the exact one without ties, and takes the mean rank of
-  tied items. `metric(c * s, ranking=Laplace(c * t))` equals `metric(s, ranking=Laplace(t))`.
-  (Struski et al., `LapSum <https://arxiv.org/abs/2503.06242>`_, 2025, give the kernel.)
+  `F` is the Laplace distribution function. Ranks are expected ranks, a cut-off at `k` is a smooth
+  step with the standard deviation of the rank, and gradients are exact, in O(n log n) time and O(n)
+  memory. At temperature 0 a metric is the exact one if no scores tie; tied items take their mean
+  rank. `metric(c * s, ranking=Laplace(c * t))` equals `metric(s, ranking=Laplace(t))`.
+  (Struski et al., `LapSum <https://arxiv.org/abs/2503.06242>`_, 2025, use this function.)
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
@@ -189,15 +192,15 @@ class Laplace(SmoothRanking):
 
 @pytree("temperature")
 class Logistic(SmoothRanking):
-  """A smooth ranking: `j` stands before `i` with probability `sigmoid((s_j - s_i) / temperature)`.
+  """A smooth ranking: `j` is ahead of `i` with probability `sigmoid((s_j - s_i) / temperature)`.
 
-  Ranks are expected ranks, those of `ApproxNDCG` and also of `Gumbel` noise, a cut-off at `k` is
-  a step as wide as the rank is uncertain, and every gradient is exact, in O(n log n) time and
-  O(n) memory: each pair is that of the sigmoid to 2e-8, and to 3e-14 for float64 scores. At
-  temperature 0 a metric is the exact one without ties, and takes the mean rank of tied items.
+  Ranks are expected ranks, which are those of ApproxNDCG and of `Gumbel` noise, and a cut-off at
+  `k` is a smooth step with the standard deviation of the rank. Time is O(n log n) and memory O(n):
+  the sigmoid of each pair is a series, within 2e-8, or 3e-14 for float64 scores. At temperature 0 a
+  metric is the exact one if no scores tie; tied items take their mean rank.
   `metric(c * s, ranking=Logistic(c * t))` equals `metric(s, ranking=Logistic(t))`.
   (Qin, Liu and Li, `A general approximation framework for direct optimization of information
-  retrieval measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010, give the kernel.)
+  retrieval measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010, use these ranks.)
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature

@@ -1,8 +1,8 @@
-"""Rankings under noise: the expectation of every metric over the orders of noisy scores.
+"""Rankings under noise, `Gumbel` and `Gaussian`: expectations over the orders of noisy scores.
 
-The result is exact and deterministic: `jaxrank._core.quadrature` integrates over the noisy score of
-one item at a time. A discount enters as a sum of exponentials, so that no distribution of ranks is
-formed; a cut-off forms it down to the rank `k`. docs/mathematics.md, "Quadrature over noise".
+Nothing is sampled: `_core.quadrature` integrates over the noisy score of one item. A discount that
+is a sum of exponentials needs no distribution of ranks; for a cut-off at `k`, the distribution is
+computed down to rank `k`. docs/mathematics.md, "Quadrature over noise", derives the answers.
 """
 
 import math
@@ -19,12 +19,16 @@ from jaxrank._core.quadrature import Integrand, Noise
 from jaxrank._core.types import Cutoff, Discount, pytree
 from jaxrank.rankings.expected_rank import SmoothQuery, SmoothRanking
 
-# Where items stand that are not retrieved: below everything.
+# The position of items that are not retrieved, in temperatures: below all nodes.
 _NOWHERE = -1e30
 
 
 class NoiseQuery(SmoothQuery):
-  """A query ordered by scores plus noise."""
+  """A query ordered by scores plus noise.
+
+  Attributes:
+    z: `[n]`, the scores in temperatures, with wide gaps shortened.
+  """
 
   noise: Noise
 
@@ -34,31 +38,34 @@ class NoiseQuery(SmoothQuery):
     self.z = self._compressed()
 
   def _compressed(self) -> Array:
-    """Scores in temperatures, with gaps no wider than makes a difference.
+    """Scores in temperatures, with wide gaps shortened to a length that makes no difference.
 
-    Such a gap starts a cluster, and clusters do not feel each other: each is measured from its
-    head, whose gradient would be noise around 0: docs/mathematics.md, "Quadrature over noise".
+    Such a gap starts a cluster. Scores are measured from the head of their cluster, whose gradient
+    would be rounding noise around 0: docs/mathematics.md, "Quadrature over noise".
     """
     score = lax.stop_gradient(self.score)
-    most = self.noise.gap(self.wide)
-    gap = distance(score[:-1], score[1:], lax.stop_gradient(self.temperature), most)
+    widest = self.noise.gap(self.wide)
+    gap = distance(score[:-1], score[1:], lax.stop_gradient(self.temperature), widest)
     first = jnp.zeros_like(score[:1])
     depth = jnp.cumsum(jnp.concatenate([first, gap]))
-    starts = jnp.concatenate([first == 0, gap >= most])
+    starts = jnp.concatenate([first == 0, gap >= widest])
     base = lax.cummax(jnp.where(starts, depth, 0))
     head = lax.cummin(jnp.where(starts, score, score[:1]))
     return (self.score - head) / self.temperature - base
 
   def _integral(self, integrand: Integrand, width: int, *args: Array, depth: int = 1) -> Array:
-    """Integrates what tells no two ranks below `depth` apart."""
+    """Integrates over all nodes; an integrand that tells `depth` ranks apart needs closer nodes.
+
+    docs/mathematics.md, "Quadrature over noise".
+    """
     below, above = self.noise.reach(self.n, self.wide)
     top = lax.stop_gradient(self.z[0]) + above
     ends = lax.stop_gradient(self.z[-1]) - below, top
     z = jnp.where(self.retrieved, self.z, _NOWHERE)
-    # The chance of rank k rises and falls within about 1 / sqrt(k).
+    # As a function of the node, the probability of rank k has a width of about 1 / sqrt(k).
     closer = min(1.0, (2.88 if self.wide else 2.14) / math.sqrt(depth + 2))
     spacing = closer * self.noise.spacing(self.n, self.wide)
-    # Whatever the queries are spread over, every argument has to be.
+    # Under `shard_map`, all arguments must vary over the mesh axes over which the queries do.
     nothing = 0 * lax.stop_gradient(z[:1])
     args = tuple(x + nothing for x in args)
     return quadrature.integral(integrand, spacing, width, ends, z, *args)
@@ -73,9 +80,9 @@ class NoiseQuery(SmoothQuery):
     among: Array | None = None,
     marked: bool = False,
   ) -> Array:
-    """`E sum_i c_i discount(r_i)` times the chance to pass all items ahead, down to rank `k`.
+    """`E sum_i c_i discount(r_i)`, down to rank `k`, times the probability of passing those ahead.
 
-    Marked by `c`: times one more than the sum of `c` over the items ahead, instead.
+    If `marked`, the factor is instead 1 plus the sum of `c` over the items ahead, as in precision.
     """
     c = self._weight(c)
     last = () if among is None else (self._weight(among),)
@@ -131,20 +138,22 @@ class GaussianQuery(NoiseQuery):
 
 @pytree("temperature")
 class Gumbel(SmoothRanking):
-  """A smooth ranking: exact expectations over the Plackett-Luce model.
+  """A smooth ranking: expectations over the Plackett-Luce model, without sampling.
 
-  Orders are those of the scores plus Gumbel noise of scale `temperature`. Every metric becomes
-  its expectation, with exact gradients and no sampling: an integral over the noisy score of one
-  item, whose nodes are half a temperature apart from 4 temperatures below the lowest score to
-  `log n + 14` above the highest; closer for `k` above 3, by `2.1 / sqrt(k + 2)`. Values are within
-  1e-5 up to 100,000 items, and within 1e-8 for float64 scores, which double the nodes.
+  Orders are those of the scores plus Gumbel noise of scale `temperature`. A metric that is affine
+  in the answers of the ranking, as all of the library but `spearman` are, becomes its expectation.
+  Values and gradients are integrals over the noisy score of one item. Nodes are half a temperature
+  apart, from about 3 temperatures below the lowest score to `log n + 14` above the highest; for `k`
+  from 3 on they are closer, by the factor `2.1 / sqrt(k + 2)`. Values are within 1e-5 up to 100,000
+  items, and within 1e-8 for float64 scores, which take twice as many nodes.
 
-  The time is linear in items, nodes and terms of the discount, about `4 (1 + log10 n)`; a static
-  `k` takes `k` instead of the terms; a traced one, and a discount that is a plain function, `n`.
-  Gaps count up to 25 temperatures, so that there are at most `50 n` nodes: a temperature far below
-  the gaps of a long list costs the square of its length, and float32 rounds scores that many
-  temperatures apart: at a range of 1e4 the gradient, tiny there, is within 1e-3 of its largest
-  part. At temperature 0 a metric is the exact one, with ties averaged.
+  Time is proportional to the numbers of items, nodes and terms of the discount; there are about
+  `4 (1 + log10 n)` terms. With a static `k` there are `k` instead, and with a traced `k`, or a
+  discount that is a plain function, `n`. Gaps are shortened to 25 temperatures, which limits the
+  nodes to about `50 n`: at a temperature far below the gaps, the time grows with the square of the
+  length of the list. float32 also rounds scores that are many temperatures apart: at a range of 1e4
+  the gradient, which is tiny there, is within 1e-3 of its largest component. At temperature 0 a
+  metric is the exact one, with ties averaged.
   `metric(c * s, ranking=Gumbel(c * t))` equals `metric(s, ranking=Gumbel(t))`.
   (Luce, `Individual choice behavior <https://doi.org/10.1037/14396-000>`_, 1959, gives the model.)
 
@@ -158,16 +167,13 @@ class Gumbel(SmoothRanking):
 
 @pytree("temperature")
 class Gaussian(SmoothRanking):
-  """A smooth ranking: exact expectations under normal noise, which is SoftRank.
+  """A smooth ranking: expectations under normal noise, as in SoftRank, without sampling.
 
-  Orders are those of the scores plus independent normal noise of standard deviation
-  `temperature`. Every metric becomes its expectation, with exact gradients and no sampling, by
-  the integral of `Gumbel`, whose nodes are `t / (2 sqrt(2 log n))` apart here, at most `t / 2`.
-  SoftRank took the comparisons of an item as independent; here they share its noise. Errors are
-  those of `Gumbel`; float64 scores double the nodes.
-
-  The time is linear in items, nodes and terms of the discount, as for `Gumbel`; gaps count up to
-  12 temperatures. At temperature 0 a metric is the exact one, with ties averaged.
+  Orders are those of the scores plus independent normal noise of standard deviation `temperature`.
+  Values, gradients, errors and time are as for `Gumbel`, but nodes are `t / (2 sqrt(2 log n))`
+  apart, at most `t / 2`, and gaps are shortened to 12 temperatures; float64 scores take twice as
+  many nodes. The paper takes the comparisons of an item with the others as independent; here they
+  share the noise of that item. At temperature 0 a metric is the exact one, with ties averaged.
   `metric(c * s, ranking=Gaussian(c * t))` equals `metric(s, ranking=Gaussian(t))`.
   (Taylor et al., `SoftRank <https://doi.org/10.1145/1341531.1341544>`_, 2008.)
 

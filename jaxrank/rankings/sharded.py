@@ -1,7 +1,7 @@
 """`Sharded`, the ranking of candidates that are spread over devices.
 
-It runs inside `shard_map`. Each device has the scores, labels and mask of its own part of the
-candidates, no score is gathered, and results are the same on every device.
+It works inside `shard_map`. Each device has the scores, labels and mask of its own candidates. At
+most the best `k` scores of each device are exchanged, and all devices get the same results.
 """
 
 import dataclasses
@@ -20,9 +20,9 @@ Axis = str | tuple[str, ...]
 
 
 class ShardedQuery(ExactQuery):
-  """A query of which each device has some items. Sums and counts are those of all devices.
+  """A query whose items are spread over devices; sums and counts are over all of them.
 
-  The items at the first ranks are the best of the best of each device.
+  The items at the first ranks are selected from the best of each device.
   """
 
   name = "Sharded"
@@ -30,10 +30,11 @@ class ShardedQuery(ExactQuery):
   def __init__(self, axis: Axis, *query: Any):
     self.axis = axis
     super().__init__("average", None, *query)
-    # Without a static depth some question has none, and is refused when it is asked.
+    # Without a static depth, some question has no static `k`, and is refused when it is asked.
     self.ranks = self.depth or 1
 
   def _refuse_whole_lists(self, k: Cutoff) -> None:
+    """Raises `UnansweredError` unless `k` is static."""
     if not isinstance(k, int):
       self._cannot_answer("a question without a static k, such as the k of nDCG@10")
 
@@ -42,7 +43,7 @@ class ShardedQuery(ExactQuery):
 
   @property
   def n(self) -> int:
-    """The padded number of items on all devices."""
+    """The number of items on all devices, padding included."""
     return self.labels.shape[-1] * lax.axis_size(self.axis)
 
   def total(self, x: Array, dtype: Any = None) -> Array:
@@ -58,7 +59,7 @@ class ShardedQuery(ExactQuery):
   @property
   @memoised
   def _pick(self) -> Callable[[Array], Array]:
-    """Picks the items at the first ranks."""
+    """A function that picks the items at the first ranks from arrays of items."""
     values = sorting.top_values(self.scores, self.keys)
     return sorting.top_over(self.axis, values, self.ranks)
 
@@ -66,7 +67,7 @@ class ShardedQuery(ExactQuery):
     return self._pick(w)
 
   def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
-    """The gains in their best order, for a static `k`."""
+    """The gains of an ideal ranking, for a static `k`."""
     self._refuse_whole_lists(k)
     return super().best(gain, weights, k=k)
 
@@ -98,8 +99,8 @@ class ShardedQuery(ExactQuery):
 class Sharded(Ranking):
   """The ranking of candidates that are spread over devices, inside `shard_map`.
 
-  Metrics at a static `k` exchange the best `k` scores of each device, and sums; reciprocal rank
-  and hit rate only counts. Values are those of `Exact()`, ties averaged.
+  For a metric at a static `k`, devices exchange sums and their best `k` scores and items; for
+  reciprocal rank and hit rate, counts only. Values are those of `Exact()`, with ties averaged.
 
   >>> import jax
   >>> from jaxrank import Sharded, evaluate
@@ -136,6 +137,6 @@ def check_dtype(scores: Array) -> None:
   """Raises `TypeError` for scores whose order does not fit keys of 32 bits on all devices."""
   if scores.dtype.itemsize > 4 or scores.dtype in (jnp.int32, jnp.uint32):
     raise TypeError(
-      f"Scores of {scores.dtype} on many devices have no common key of 32 bits; convert them to "
+      f"scores of {scores.dtype} on many devices have no common key of 32 bits; convert them to "
       "float32, or gather them and rank with Exact()."
     )

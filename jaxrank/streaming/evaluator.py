@@ -13,8 +13,9 @@ from jax.typing import ArrayLike
 from jaxrank._core import checks
 from jaxrank._core.batching import over_queries
 from jaxrank._core.ranked import Ranking
-from jaxrank.measures import Measure, parse
+from jaxrank.measures import Measure
 from jaxrank.measures.evaluation import evaluate_calls
+from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
 from jaxrank.rankings.exact import Exact
 from jaxrank.streaming import batch, moments, reservoir, summary
@@ -84,7 +85,8 @@ class Evaluator:
 
   @functools.cached_property
   def _measures(self) -> tuple[Measure, ...]:
-    return parse(self.measures)
+    with checks.named("Evaluator"):
+      return read_measures(self.measures)
 
   @property
   def names(self) -> tuple[str, ...]:

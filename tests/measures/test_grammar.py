@@ -390,7 +390,7 @@ def test_names_of_diversity_have_a_best_grade_of_1():
     ("hitrate@10", r"did you mean hit_rate\[\(\.\.\.\)\]\[@10\]"),
     ("kendal_tau", r"did you mean kendall_tau\[\(\.\.\.\)\] \(jaxrank\)"),
     ("ndgc_cut_10", r"did you mean ndcg_cut_10 \(trec_eval\)"),
-    ("xyz", r"nothing is called so\. Names look like ndcg, "),
+    ("xyz", r"there is no similar name\. Names look like ndcg, "),
     ("10", "'10' is no name of a measure"),
     ("nDGC", r"AP\(rel=2\)@100 \(ir_measures\), map or ndcg_cut\.5,10 \(trec_eval\)"),
     ("SetF(beta=1.0)", "f_measure divides by k, not by the number retrieved"),

@@ -93,7 +93,7 @@ def test_shapes_must_agree(scores, labels, where, message):
 
 @pytest.mark.parametrize("bad", [np.array(["a", "b"]), np.array([1j, 2]), np.array([None, 1])])
 def test_values_must_be_real_numbers(bad):
-  with pytest.raises(ValueError, match="scores must be real numbers"):
+  with pytest.raises(ValueError, match="^check_values: scores must be real numbers"):
     check_values(bad, [0, 1])
   with pytest.raises(ValueError, match="labels must be real numbers"):
     check_values([0, 1], bad)

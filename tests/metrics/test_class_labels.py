@@ -206,17 +206,17 @@ def test_measures_are_metrics():
 )
 def test_shapes_that_do_not_go_together_are_named(queries, candidates, wanted):
   queries, candidates = np.zeros(queries, int), np.zeros(candidates, int)
-  for call in (
-    class_labels.relevance,
-    functools.partial(class_labels.mean, jr.ndcg, None),
-    functools.partial(class_labels.macro_mean, jr.ndcg, None),
+  for name, call in (
+    ("relevance", class_labels.relevance),
+    ("mean", functools.partial(class_labels.mean, jr.ndcg, None)),
+    ("macro_mean", functools.partial(class_labels.macro_mean, jr.ndcg, None)),
   ):
-    with pytest.raises(ValueError, match=wanted):
+    with pytest.raises(ValueError, match=rf"^class_labels\.{name}: .*{wanted}"):
       call(queries, candidates)
 
 
 def test_joint_absence_is_of_rows():
-  with pytest.raises(ValueError, match="joint_absence needs rows"):
+  with pytest.raises(ValueError, match=r"^class_labels\.macro_mean: joint_absence needs rows"):
     class_labels.macro_mean(jr.ndcg, None, [1], [[1]], joint_absence=True)
   with pytest.raises(ValueError, match="scores and labels must have one shape"):
     class_labels.mean(jr.ndcg, np.zeros((1, 3)), [1], [[1, 2]])

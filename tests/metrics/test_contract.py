@@ -290,5 +290,5 @@ def test_metrics_of_diversity_are_not_evaluated_with_others():
 def test_a_metric_of_many_values_is_called_alone():
   assert given_weights(SCORES, LABELS, weights=WEIGHTS)[0].shape == (2, 4)
   measures = [jr.Measure(given_weights, weights=WEIGHTS), jr.ndcg]
-  with pytest.raises(ValueError, match="given_weights must have one value a query.*alone"):
+  with pytest.raises(ValueError, match="given_weights must have one value per query.*alone"):
     jr.evaluate(measures, SCORES, LABELS)
