@@ -19,6 +19,7 @@ from jax.sharding import PartitionSpec as P
 import jaxrank as jr
 from tests.helpers import cases, two_processes
 from tests.helpers.streams import GROUPS, close, draw
+from tests.helpers.suites import quick, thorough
 
 BATCHES, QUERIES, N = 4, 8, 7
 DATA = {name: x[:BATCHES] for name, x in draw(1).items()}
@@ -112,7 +113,7 @@ def test_metrics_exchange_no_score(kind, measures):
     np.testing.assert_allclose(values, alone(measures)[name], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@quick("name", LOSSES, [*LOSSES][:2])
 def test_losses_and_their_gradients_exchange_no_score(name):
   mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
 
@@ -200,6 +201,7 @@ def test_priorities_differ_between_devices():
   assert len(np.unique(seeds(), axis=0)) == 4
 
 
+@thorough
 def test_two_processes_are_as_one(tmp_path):
   """Uneven parts, and a process that has no query of the last batch."""
   with socket.socket() as free:

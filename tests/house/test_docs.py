@@ -12,6 +12,7 @@ import pytest
 
 import jaxrank
 from jaxrank import losses, metrics
+from tests.helpers.suites import thorough
 from tests.house import metric_table
 
 ROOT = Path(__file__).parents[2]
@@ -101,12 +102,14 @@ def test_metrics_and_losses_have_examples(name):
   assert any(test.examples for test in found)
 
 
+@thorough
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of_pages_are_true(page):
   failed, _ = doctest.testfile(str(page), module_relative=False)
   assert not failed
 
 
+@thorough
 def test_the_table_of_metrics_is_up_to_date():
   written = metric_table.PAGE.read_text(encoding="utf-8")
   assert written == metric_table.page(), "run python -m tests.house.metric_table"

@@ -8,6 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.suites import thorough
+
+pytestmark = thorough
+
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -7,10 +7,15 @@ import jaxrank as jr
 import jaxrank.interop.autointent as ai
 from tests.helpers import label_oracles as oracle
 from tests.helpers.originals import load
+from tests.helpers.suites import thorough
 
 original = load("autointent.metrics", "retrieval")
 
 QUERIES, N = 10, 8
+
+pytestmark = thorough
+
+
 NAMES = [name for name in dir(original) if name.startswith("retrieval_")]
 
 

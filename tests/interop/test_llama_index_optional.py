@@ -5,12 +5,16 @@ import pytest
 
 import jaxrank.interop.llama_index as li
 from tests.helpers.originals import load
+from tests.helpers.suites import thorough
 
 pytest.importorskip("pydantic")
 original = load(
   "llama_index.core", "bridge.pydantic", "evaluation.retrieval.metrics_base",
   "evaluation.retrieval.metrics",
 )  # fmt: skip
+
+pytestmark = thorough
+
 
 KINDS = [
   ("HitRate", {}),

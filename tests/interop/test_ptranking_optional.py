@@ -12,11 +12,16 @@ import numpy as np
 import pytest
 
 from jaxrank.interop import ptranking as pt
+from tests.helpers.suites import thorough
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("ptranking")
 
 QUERIES, N, S = 2000, 7, 3
+
+pytestmark = thorough
+
+
 KS = [1, 3, 5, 7]
 
 

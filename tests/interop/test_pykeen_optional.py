@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from jaxrank.interop import pykeen
+from tests.helpers.suites import thorough
 
 theirs = pytest.importorskip("pykeen.metrics.ranking")
 evaluation = pytest.importorskip("pykeen.evaluation.rank_based_evaluator")
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [thorough, pytest.mark.filterwarnings("ignore")]
 
 NAMES = sorted(cls.__name__ for cls in theirs.rank_based_metric_resolver)
 CASES = 2000

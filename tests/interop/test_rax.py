@@ -10,6 +10,7 @@ import pytest
 
 from jaxrank.interop import rax
 from tests.helpers import rax_oracles as oracles
+from tests.helpers.suites import quick, thorough
 
 LISTS, ITEMS, SEGMENTS = 60, 9, 3
 RNG = np.random.default_rng(5)
@@ -96,7 +97,7 @@ def measured(coarse=False, topn=None):
   return values(*map(hostile, (COARSE if coarse else SCORES, LABELS)), WHERE, hostile(WEIGHTS))
 
 
-@pytest.mark.parametrize("topn", [None, 3])
+@quick("topn", [None, 3], [3])
 @pytest.mark.parametrize("name", [*oracles.METRICS, "opa_metric", *oracles.LISTWISE])
 def test_metrics_and_losses_of_lists_mean_what_they_say(name, topn):
   if name in oracles.METRICS:
@@ -166,6 +167,7 @@ def long_lists():
   return [jax.ShapeDtypeStruct((2, n), x) for x in (jnp.float32, jnp.float32, bool, jnp.int32)], n
 
 
+@thorough
 @pytest.mark.parametrize(
   "name", [*oracles.METRICS, *oracles.LISTWISE, "approx_ndcg", "opa_metric", *oracles.SUMS]
 )
@@ -503,6 +505,7 @@ def documented():
   yield 5.0127797, rax.gumbel_t12n(rax.softmax_loss)(a, b, key=jax.random.key(79))
 
 
+@thorough
 def test_numbers_of_the_documentation_of_rax():
   # It was written when this was the default.
   with jax.threefry_partitionable(False):

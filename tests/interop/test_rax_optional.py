@@ -11,10 +11,15 @@ import numpy as np
 import pytest
 
 from jaxrank.interop import rax as ours
+from tests.helpers.suites import thorough
 
 theirs = pytest.importorskip("rax")
 
 LISTS, ITEMS = 2000, 8
+
+pytestmark = thorough
+
+
 RNG = np.random.default_rng(11)
 SHAPE = (LISTS, ITEMS)
 SCORES = RNG.normal(size=SHAPE).astype(np.float32)

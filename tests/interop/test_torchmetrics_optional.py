@@ -8,6 +8,7 @@ import pytest
 
 import jaxrank as jr
 from jaxrank.interop import torchmetrics as tm
+from tests.helpers.suites import thorough
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
@@ -16,6 +17,9 @@ with warnings.catch_warnings():
   from torchmetrics import retrieval as theirs
   from torchmetrics.functional import retrieval as their_functions
   from torchmetrics.retrieval.precision_recall_curve import _retrieval_recall_at_fixed_precision
+
+pytestmark = thorough
+
 
 QUERIES = 2000
 METRICS = [

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jaxrank.interop import torchmetrics as tm
+from tests.helpers.suites import thorough
 
 PACKAGE = Path(tm.__file__).parent
 ROOT = Path(__file__).parents[2]
@@ -136,6 +137,7 @@ tm.retrieval_r_precision([0.2], [1], 3)  # type: ignore[call-arg]
 """
 
 
+@thorough
 def test_type_checkers_see_names_defaults_and_results(tmp_path):
   api = pytest.importorskip("mypy.api")
   snippet = tmp_path / "snippet.py"

@@ -18,6 +18,7 @@ from jaxrank import losses
 from jaxrank.losses import pairwise
 from tests.helpers import cases, oracles
 from tests.helpers import loss_oracles as slow
+from tests.helpers.suites import quick, thorough
 
 QUERIES, N = 24, 7
 T = 0.7
@@ -83,20 +84,24 @@ LOSSES = {
     for scheme in ("lambdarank", "ndcg2", "ndcg2++")
   },
 }  # fmt: skip
+# Their gradients are those of a metric under a ranking that another row has.
+SAME_SLOPES = ("softrank_ap", "softrank_rr", "approx_err", "smooth_ap")
+# Laws are quick for one loss of each kind.
+QUICK = ("softrank_err", "approx_ndcg@3", "softmax", "logistic", "list_mle", "lambda_ndcg(ndcg2)")
 OPERATORS = {"neural_sort": losses.neural_sort, "soft_sort": losses.soft_sort}
 DEFINED = [name for name, loss in LOSSES.items() if loss.oracle]
 WEIGHTED = [name for name in DEFINED if LOSSES[name].takes("weights")]
 
-every = pytest.mark.parametrize("name", LOSSES)
+every = quick("name", LOSSES, QUICK)
 # One surrogate for each ranking, where a law costs another compilation: metrics obey it already.
 ONCE = [
   name
   for name, loss in LOSSES.items()
   if not loss.empty or name in ("softrank_ndcg", "approx_ndcg@3", "approx_mrr")
 ]
-once = pytest.mark.parametrize("name", ONCE)
+once = quick("name", ONCE, QUICK)
 # Noise is drawn by the place of a query and of an item.
-without_noise = pytest.mark.parametrize("name", [n for n in ONCE if not LOSSES[n].noisy])
+without_noise = quick("name", [n for n in ONCE if not LOSSES[n].noisy], QUICK)
 
 
 def tame(lists: cases.Cases) -> cases.Cases:
@@ -305,7 +310,7 @@ def test_half_precision(name):
   same(np.asarray(slope, np.float32), wide, rtol=2e-2, atol=1e-3)
 
 
-@every
+@quick("name", LOSSES, lambda name: name not in SAME_SLOPES)
 def test_gradients_are_slopes(name):
   rng = np.random.default_rng(0)
   scores, directions = DISTINCT.scores.astype(np.float64), rng.standard_normal((2, QUERIES, N))
@@ -327,6 +332,7 @@ def test_lambda_rank_is_lambda_ndcg():
     same(one, other)
 
 
+@thorough
 def test_no_matrix_of_pairs_is_held():
   n = 8192
   scores, labels = (
@@ -345,7 +351,7 @@ SHARED = ["approx_ndcg@3", "xe_ndcg(key)", "perturbed", "sampled_softmax", "list
           "unique_softmax", "logistic", "lambda_rank(err)"]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SHARED)
+@quick("name", SHARED, ["logistic"])
 def test_losses_train_on_many_devices(name, monkeypatch):
   value, slope = call(name, DISTINCT)
   # So that the seven rows of a query make three blocks.
@@ -407,7 +413,7 @@ TWINS = {
 }
 
 
-@pytest.mark.parametrize("name", TWINS)
+@quick("name", TWINS, ["softrank_ndcg", "approx_ndcg@3"])
 def test_surrogates_are_exact_when_cold(name):
   loss, metric = LOSSES[name], TWINS[name]
   own = loss.own

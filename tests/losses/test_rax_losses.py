@@ -15,9 +15,13 @@ import pytest
 import jaxrank as jr
 from jaxrank import losses
 from tests.helpers import peer_queries
+from tests.helpers.suites import thorough
 
 if importlib.util.find_spec("rax") is None:
   pytest.skip("rax is not installed (extra: peers)", allow_module_level=True)
+
+pytestmark = thorough
+
 
 QUERIES = peer_queries.draw(21, queries=60, longest=15)
 

@@ -12,6 +12,7 @@ from jaxrank._core import description
 from jaxrank._core.description import Description
 from jaxrank.losses import swaps
 from tests.helpers import user_metrics
+from tests.helpers.suites import quick
 
 QUERIES, N, SUBTOPICS = 30, 7, 3
 FIRST, SECOND = np.triu_indices(N, 1)
@@ -196,7 +197,7 @@ CUT = [
 ]
 
 
-@pytest.mark.parametrize("name", CUT)
+@quick("name", CUT, ["ndcg", "average_precision"])
 def test_a_swap_by_a_traced_cutoff(name):
   def both(k):
     sets = [PARAMETERS[name][0] | {"k": k}]

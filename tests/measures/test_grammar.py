@@ -9,6 +9,7 @@ import pytest
 import jaxrank as jr
 from jaxrank import gains
 from jaxrank._core.parameters import GAIN
+from tests.helpers.suites import quick
 
 # Spelling, the name of its values, metric, parameters.
 IR_MEASURES = [
@@ -235,7 +236,7 @@ def test_every_measure_is_a_call(written):
   assert hash(read) == hash(one(written))
 
 
-@pytest.mark.parametrize("metric", [x for x, _ in jr.metrics.described()], ids=lambda x: x.__name__)
+@quick("metric", [x for x, _ in jr.metrics.described()], [jr.ndcg, jr.err])
 def test_the_name_of_a_function_is_the_function_with_its_defaults(metric):
   description = dict(jr.metrics.described())[metric]
   signature = description.signature.parameters

@@ -16,6 +16,7 @@ from jaxrank._core.description import RESERVED, describe
 from jaxrank._core.parameters import SHARE
 from jaxrank._core.recorder import depth_of
 from jaxrank.metrics import described
+from tests.helpers.suites import thorough
 
 METRICS = {about.name: (metric, about) for metric, about in described()}
 every = pytest.mark.parametrize("name", METRICS)
@@ -84,6 +85,7 @@ def test_mistakes_name_the_function(name):
       metric(SCORES, labels, **own, **{parameter: 3})
 
 
+@thorough
 @every
 def test_the_range_holds_what_the_metric_gives(name):
   metric, about = METRICS[name]

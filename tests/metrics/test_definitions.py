@@ -14,6 +14,7 @@ from hypothesis import given, settings
 import jaxrank as jr
 from jaxrank.metrics import described
 from tests.helpers import cases, oracles
+from tests.helpers.suites import thorough
 
 GAIN_TABLE = (0.0, 0.5, 0.75, 4.0, 4.5)
 GAINS = {
@@ -324,6 +325,7 @@ def one_query(name: str):
   return compute
 
 
+@thorough
 @pytest.mark.parametrize("name", [*METRICS, *CONCORDANCE])
 @given(drawn=cases.lists(), k=cases.cutoffs())
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)

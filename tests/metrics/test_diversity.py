@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec as P
 import jaxrank as jr
 from jaxrank.metrics import described
 from tests.helpers import cases, oracles
+from tests.helpers.suites import quick, thorough
 
 QUERIES, N, S = 48, 6, 3
 TIES = oracles.TIES
@@ -152,7 +153,7 @@ SMOOTH = {
   "err_ia": lambda *lists, alpha, **given: jr.err_ia(*lists, max_label=1.0, **given),
   "nrbp": lambda *lists, alpha, **given: jr.nrbp(*lists, alpha=alpha, beta=BETA, rel=1.0, **given),
 }
-names = pytest.mark.parametrize("name", SMOOTH)
+names = quick("name", SMOOTH, ["nrbp", "err_ia"])
 
 
 @functools.cache
@@ -296,6 +297,7 @@ def nerr(scores, labels, where):
   return jr.nerr_ia(scores, labels, where=where, max_label=2.0, subtopic_weights=SHARES)
 
 
+@thorough
 def test_any_shape_and_place():
   expected = values(LISTS)[3]
   cube = [x.reshape(4, 12, *x.shape[1:]) for x in LISTS]

@@ -7,6 +7,7 @@ import pytest
 
 import jaxrank as jr
 from tests.helpers import golden
+from tests.helpers.suites import thorough
 
 GOLDENS = {g.name: g for g in golden.read_all()}
 CASES = [
@@ -26,6 +27,7 @@ def test_value(name: str, value: golden.Value):
   assert _values(name, padded=False)[value.measure] == pytest.approx(value.number, abs=1e-6)
 
 
+@thorough
 @pytest.mark.parametrize(("name", "value"), CASES)
 def test_padding_changes_nothing(name: str, value: golden.Value):
   """Masked columns between 12 and the query's end hold NaN and huge labels."""

@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
 from tests.helpers import cases, oracles
+from tests.helpers.suites import quick, thorough
 from tests.helpers.traits import CONCORDANCE, GREEDY, curve_precision, curve_recall, row, rows
 
 TIES = ("average", "stable", "optimistic", "pessimistic")
@@ -60,14 +61,14 @@ QUESTIONS = ["ndcg@3", "rr@2", "ap@3/cutoff", "err@3(max=4)", "kendall_tau"]
 KEYED = ["ndcg@3", "rr@2", "kendall_tau"]
 KINDS = [*QUESTIONS, "r_precision", "curve_recall", "auc(rel=2)", "spearman"]
 
-every = pytest.mark.parametrize("name", METRICS)
-once = pytest.mark.parametrize("name", ONCE)
-tied = pytest.mark.parametrize("name", TIED)
-cut = pytest.mark.parametrize("name", CUT)
-questions = pytest.mark.parametrize("name", QUESTIONS)
+every = quick("name", METRICS, QUESTIONS)
+once = quick("name", ONCE, QUESTIONS)
+tied = quick("name", TIED, QUESTIONS)
+cut = quick("name", CUT, QUESTIONS)
+questions = quick("name", QUESTIONS, KEYED)
 keyed = pytest.mark.parametrize("name", KEYED)
-kinds = pytest.mark.parametrize("name", KINDS)
-random = pytest.mark.parametrize("name", ["precision@2", *QUESTIONS[:-1]])
+kinds = quick("name", KINDS, ["ndcg@3"])
+random = quick("name", ["precision@2", *QUESTIONS[:-1]], ["ndcg@3", "rr@2"])
 
 LISTS = cases.draw(0, QUERIES, N, most_orders=10**6)
 MANY = cases.draw(5, 20 * QUERIES, N, most_orders=10**6)
@@ -182,7 +183,7 @@ def forget_programs():
   jax.clear_caches()
 
 
-@pytest.mark.parametrize("name", [m for m in METRICS if METRICS[m].about.name not in GREEDY])
+@quick("name", [m for m in METRICS if METRICS[m].about.name not in GREEDY], QUESTIONS)
 def test_the_order_of_the_items_is_irrelevant(name):
   order = np.random.default_rng(0).random(MANY.scores.shape).argsort(-1)
   shuffled = cases.Cases(*(np.take_along_axis(x, order, -1) for x in MANY))
@@ -236,7 +237,7 @@ def test_range(name):
   assert np.all(value <= METRICS[name].high * (1 + 1e-6))
 
 
-@pytest.mark.parametrize("name", [m for m in METRICS if METRICS[m].perfect is not None])
+@quick("name", [m for m in METRICS if METRICS[m].perfect is not None], QUESTIONS)
 def test_a_perfect_ranking(name):
   labels = np.random.default_rng(0).integers(0, 5, (QUERIES, N)).astype(np.float32)
   labels[:, :5] = [4, 3, 2, 1, 0]
@@ -251,7 +252,7 @@ def test_a_perfect_ranking(name):
     same(compiled(name)(-labels, labels, VALID), METRICS[name].low)
 
 
-@pytest.mark.parametrize("name", [m for m in TIED if not METRICS[m].about.subtopics])
+@quick("name", [m for m in TIED if not METRICS[m].about.subtopics], QUESTIONS)
 def test_tie_modes_bracket_the_average(name):
   average, stable, best, worst = (values(name, MANY, ties) for ties in TIES)
   if not METRICS[name].about.higher_is_better:
@@ -652,8 +653,8 @@ SMOOTH_ORACLES = {
   "average_precision": oracles.smooth_average_precision,
   "rbp": oracles.smooth_rbp,
 }
-smooth = pytest.mark.parametrize("name", SMOOTH)
-smooth_questions = pytest.mark.parametrize("name", ["ndcg@3", "err"])
+smooth = quick("name", SMOOTH, ["ndcg@3", "err"])
+smooth_questions = quick("name", ["ndcg@3", "err"], ["ndcg@3"])
 
 
 @functools.cache
@@ -823,6 +824,7 @@ def test_smooth_temperatures_and_cutoffs_sweep(name):
   same(swept, jnp.stack(static))
 
 
+@thorough
 @pytest.mark.parametrize("name", ["err"])
 def test_smooth_metrics_train_anywhere(name):
   value, slope, _ = soft(name)(*LISTS[:3], np.float32(0.7))
@@ -838,6 +840,7 @@ def test_smooth_metrics_train_anywhere(name):
   same(exported.call(*LISTS[:3], 0.7)[1], slope, rtol=2e-5)
 
 
+@thorough
 @pytest.mark.parametrize("name", ["ndcg@3"])
 def test_smooth_metrics_train_on_many_devices(name):
   value, slope, _ = soft(name)(*LISTS[:3], np.float32(0.7))
@@ -865,6 +868,7 @@ def test_smooth_half_precision(name):
   same(slope.astype(jnp.float32), wide, rtol=2e-2, atol=1e-3)
 
 
+@thorough
 @pytest.mark.parametrize(
   ("name", "kind"), [("ndcg@3", "Gumbel"), ("err", "Gumbel"), ("ndcg", "Logistic")]
 )

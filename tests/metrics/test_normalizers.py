@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
+from tests.helpers.suites import quick, thorough
 
 N, S = 6, 3
 RNG = np.random.default_rng(3)
@@ -36,7 +37,7 @@ def by_hand(name, scores, labels, k, alpha=0.5):
   return found / perfect / covered if covered else 0.0
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 20])
+@quick("k", [1, 2, 5, 20], [2])
 @pytest.mark.parametrize("name", METRICS)
 def test_names_of_ndeval_mean_its_definitions(name, k):
   want = [by_hand(name, *query, k) for query in zip(SCORES, LABELS, strict=True)]
@@ -69,6 +70,7 @@ def test_a_perfect_list_is_1(weights):
   assert jr.err_ia(SCORES[0], labels, max_label=0, **given) == 0
 
 
+@thorough
 @pytest.mark.parametrize("name", METRICS)
 def test_it_divides_whatever_the_ranking(name):
   """The divisor depends on labels alone, so that smooth values, slopes and chance go with it."""

@@ -7,6 +7,10 @@ from sklearn import metrics as sk
 
 import jaxrank as jr
 from tests.helpers.peer_queries import Queries, draw
+from tests.helpers.suites import thorough
+
+pytestmark = thorough
+
 
 TIED = draw(1, levels=6)
 DISTINCT = draw(2)

@@ -19,8 +19,12 @@ import pytest
 import jaxrank as jr
 from tests.helpers import golden
 from tests.helpers.peer_queries import Queries, draw
+from tests.helpers.suites import thorough
 
 Values = dict[str, Any]
+
+pytestmark = thorough
+
 
 INSTALLED = [
   name

@@ -11,6 +11,7 @@ import pytest
 
 import jaxrank as jr
 from tests.helpers import cases, oracles
+from tests.helpers.suites import quick
 
 QUERIES, N = 300, 8
 TEMPERATURE = 0.7
@@ -173,7 +174,7 @@ def mean_among(drawn, ties, k, discount):
 
 
 @discounts
-@pytest.mark.parametrize("ties", oracles.TIES)
+@quick("ties", oracles.TIES, ["average", "pessimistic"])
 def test_expect_among_is_the_mean_over_all_orders(ties, discount):
   drawn = of_ties(ties)
   for k in (None, 1, 3, 99):
@@ -293,7 +294,7 @@ DEFINITIONS = {
 
 
 @discounts
-@pytest.mark.parametrize("kind", SMOOTH)
+@quick("kind", SMOOTH, ["Laplace", "Gumbel"])
 def test_expect_among_of_a_smooth_ranking(kind, discount):
   drawn, of_row = noisy(), DEFINITIONS[kind]
   for k in (None, 2):
@@ -303,7 +304,7 @@ def test_expect_among_of_a_smooth_ranking(kind, discount):
     same(value, expected, rtol=2e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", SMOOTH)
+@quick("kind", SMOOTH, ["Laplace"])
 def test_a_traced_cutoff_of_expect_among_is_the_static_one(kind):
   drawn = noisy()
   at = jax.jit(lambda k: ask_traced(drawn, getattr(jr, kind)(TEMPERATURE), k))
@@ -315,7 +316,7 @@ def ask_traced(drawn, ranking, k):
   return among(*drawn[:2], where=drawn.where, weights=drawn.weights, k=k, ranking=ranking)
 
 
-@pytest.mark.parametrize("kind", SMOOTH)
+@quick("kind", SMOOTH, ["Laplace"])
 def test_questions_have_finite_slopes_that_are_0_under_the_mask(kind):
   drawn = noisy()
 

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
 from tests.helpers import user_metrics
+from tests.helpers.suites import quick, thorough
 
 BPREF = user_metrics.AFFINE["bpref"]
 BENT = user_metrics.BENT["bent"]
@@ -79,7 +80,7 @@ def test_an_evaluator_streams_them(name, lists):
   same(means[name], values[sought].mean())
 
 
-@pytest.mark.parametrize("name", ["bpref", "bent"])
+@quick("name", ["bpref", "bent"], ["bpref"])
 def test_they_train_under_laplace(name, lists):
   metric = {"bpref": BPREF, "bent": BENT}[name]
   scores, labels, where = distinct(lists)
@@ -184,6 +185,7 @@ def test_lambda_rank_descends_what_is_better_lower(lists):
     assert after.mean() < before.mean() - 0.05
 
 
+@thorough
 def test_lambda_rank_of_a_users_metric_on_many_devices(lists):
   value, slope = both(BPREF)(*lists)
   each = jax.jit(jax.vmap(lambda *x: jr.losses.lambda_rank(*x[:2], where=x[2], metric=BPREF)))

@@ -9,6 +9,7 @@ import pytest
 
 import jaxrank as jr
 from jaxrank._core import pair_sums
+from tests.helpers.suites import quick, thorough
 
 
 def all_pairs(scores, labels, where, temperature):
@@ -46,7 +47,7 @@ def smooth(scores, labels, where, temperature):
 
 
 @pytest.mark.parametrize("n", [9, 1000])
-@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-10)])
+@quick(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-10)], [("float64", 1e-10)])
 def test_logistic_is_the_sum_over_all_pairs(n, dtype, rtol):
   lists = drawn(n, dtype)
   for temperature in (1e-3, 0.1, 1.0, 30.0):
@@ -88,6 +89,7 @@ def test_kernels_are_what_they_say(dtype, error):
     np.testing.assert_allclose(powers(series.log_behind), np.log1p(-tail), atol=error)
 
 
+@thorough
 def test_second_derivatives_of_logistic():
   scores = np.array([0.3, -0.2, 0.3, 1.0, 0.9])
   labels = np.array([1.0, 0, 2, 0, 1])
@@ -97,6 +99,7 @@ def test_second_derivatives_of_logistic():
     np.testing.assert_allclose(curve(smooth), curve(all_pairs), rtol=1e-8, atol=1e-8)
 
 
+@thorough
 @pytest.mark.parametrize("kind", [jr.Laplace, jr.Logistic])
 def test_gradients_under_three_vmaps_of_a_batch(kind):
   """As a sweep over three numbers takes them: jax 0.10 crashed on arrays of seven axes."""

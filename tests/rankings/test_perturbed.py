@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
 from jaxrank.rankings import perturbed
+from tests.helpers.suites import quick, thorough
 
 N = 6
 NAMES = ("Gumbel", "Gaussian")
@@ -143,14 +144,16 @@ QUESTIONS = {
     lambda ranked, _, k: np.mean(ranked[:, :k] >= 0, axis=1),
   ),
 }
-questions = pytest.mark.parametrize("name", QUESTIONS)
+QUICK = ("ndcg", "ndcg@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3", "dcg(table)")
+questions = quick("name", QUESTIONS, QUICK)
 # Gaussian shares all but the chances with Gumbel.
-some_questions = pytest.mark.parametrize(
+some_questions = quick(
   ("name", "ranking"),
   [(name, "Gumbel") for name in ("ndcg", "ndcg@3", "err", "ap@3", "auc", "bpref", "dcg(plain)")]
   + [(name, "Gaussian") for name in ("ndcg", "ap@3")],
+  [("ndcg", "Gumbel"), ("err", "Gumbel"), ("auc", "Gumbel"), ("ap@3", "Gaussian")],
 )
-rankings = pytest.mark.parametrize("ranking", NAMES)
+rankings = quick("ranking", NAMES, ["Gumbel"])
 # Every call has as many queries, so that all share one compiled function.
 QUERIES = 8
 
@@ -293,6 +296,7 @@ class Spaced(jr.Ranking):
     )
 
 
+@thorough
 @pytest.mark.parametrize(
   ("ranking", "n", "how"),
   [
@@ -325,6 +329,7 @@ def test_closer_nodes_agree(ranking, n, how):
     assert not np.allclose(far.sum(), closer(1.0)[0], rtol=1e-5)
 
 
+@thorough
 @rankings
 def test_every_rank_is_taken_once(ranking):
   n = 100_000 if ranking == "Gumbel" else 1000
@@ -416,6 +421,7 @@ def queries():
   return [np.concatenate([x, x]).astype(dtype) for x, dtype in given]
 
 
+@thorough
 @pytest.mark.parametrize("name", ["ndcg", "ap@3"])
 def test_gumbel_trains_on_many_devices(name, queries):
   _, slope, _ = soft(name, "Gumbel")(*queries, np.float32(0.7))
@@ -431,6 +437,7 @@ def test_gumbel_trains_on_many_devices(name, queries):
     np.testing.assert_allclose(spread_slope, slope, rtol=1e-4, atol=1e-6)
 
 
+@thorough
 def test_gumbel_trains_under_vmap_and_exported(queries):
   value, slope, _ = soft("ndcg", "Gumbel")(*queries, np.float32(0.7))
   mapped = jax.vmap(soft("ndcg", "Gumbel"), in_axes=(0, 0, 0, None))

@@ -15,6 +15,10 @@ from tests.helpers.streams import (
   trees_equal,
   updating,
 )
+from tests.helpers.suites import thorough
+
+pytestmark = thorough
+
 
 OPTIONS = {"empty": "skip", "groups": GROUPS, "reservoir": 40}
 GROUPED = {"empty": "skip", "groups": GROUPS}
