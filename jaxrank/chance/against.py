@@ -125,8 +125,8 @@ def z_score(
 ) -> Any:
   """The value of a metric in standard deviations from its expectation under chance.
 
-  `(m - E) / std`, with the value `m`, its expectation `E` and its standard deviation over all orders
-  of the items with scores above -inf.
+  `(m - E) / std`, with the value `m`, and its expectation `E` and standard deviation `std` over all
+  orders of the items with scores above -inf.
 
   >>> import jaxrank as jr
   >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 1, 0, 0])

@@ -318,8 +318,8 @@ _REMEDY = "has no closed form; pass key=jax.random.key(0) to sample it."
 def _add_item(joint: Array, p: Array, ahead: Array, more: Array) -> Array:
   """The covariances of all `T_r`, in the upper triangle, after one more item.
 
-  The three terms are those of an item among the first `x` items, only among the first `y`, and
-  among neither; the fourth is the covariance of the conditional means.
+  The item is among the first of both lengths, of the longer one alone, or of neither; the last term
+  is the covariance of the conditional means.
   """
   x, y = ahead[:, None], ahead[None, :]
   both = x * jnp.square(1 - p) * jnp.roll(joint, (1, 1), (0, 1))
