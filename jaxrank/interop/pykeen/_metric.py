@@ -83,7 +83,7 @@ def _flat(name: str, x: Any) -> Any:
 
 
 class RankBasedMetric:
-  """The base class of metrics of ranks; `native` is the metric of `jaxrank.ranks` that computes it."""
+  """The base class of metrics of ranks; `native`, of `jaxrank.ranks`, computes the values."""
 
   native: RankMetric
   name: ClassVar[str]
