@@ -39,7 +39,7 @@ def precision_recall(
   with checks.named("plot.precision_recall"):
     named = _named(curves)
     if not named:
-      raise ValueError("curves must be at least one curve, got none.")
+      raise ValueError("curves must have at least one curve, got no curve.")
     figure, ax = _figure_and_axes(ax)
   for name, (precision, recall) in named.items():
     marker = "o" if len(precision) <= _MARKED else ""

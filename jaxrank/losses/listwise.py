@@ -227,6 +227,11 @@ def sampled_softmax(
         log_q = jnp.broadcast_to(log_q, (*scores.shape[:-1], log_q.shape[0]))
       checks.same_shape("log_q", log_q, "scores", scores)
       z = z - jnp.where(known, log_q, 0)
-  lists = jnp.where(known, z, scores), labels, where
-  parameters = {"gain": gains.linear, "weights": weights, "temperature": 1.0}
-  return apply_loss(_softmax, lists, name="sampled_softmax", **parameters)
+  return apply_loss(
+    _softmax,
+    (jnp.where(known, z, scores), labels, where),
+    name="sampled_softmax",
+    gain=gains.linear,
+    weights=weights,
+    temperature=1.0,
+  )

@@ -84,7 +84,7 @@ def named(
   """Gives the metric that a function returns the name and the docstring of the function.
 
   Args:
-    synonyms: Other names that `resolve` knows.
+    synonyms: Other names that `resolve` accepts.
     bounds: The least and the largest value; None keeps those of the metric.
 
   Returns:

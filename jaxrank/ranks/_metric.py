@@ -97,7 +97,7 @@ class RankMetric:
 
   @property
   def synonyms(self) -> tuple[str, ...]:
-    """Other names that `resolve` knows."""
+    """Other names that `resolve` accepts."""
     return self.statistic.synonyms
 
   @property

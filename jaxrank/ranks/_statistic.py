@@ -62,7 +62,7 @@ class Statistic:
     expected_surplus: Computes `expected - 1`, exactly where every task has one candidate; None
       without a closed form.
     variance: Computes the variance under chance; None without a closed form.
-    synonyms: Other names that `resolve` knows.
+    synonyms: Other names that `resolve` accepts.
     weighted: Whether the closed forms also hold for weighted tasks.
     needs_candidates: Whether the value depends on the numbers of candidates.
     derived: The function that makes this statistic's metric of another metric, such as `adjusted`,

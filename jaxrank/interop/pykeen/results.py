@@ -31,7 +31,8 @@ class RankBasedMetricResults:
   def __init__(self, data: Mapping[Any, float]):
     if not isinstance(data, Mapping):
       raise TypeError(
-        f"RankBasedMetricResults: data must be a mapping of names or keys to values, got {data!r}."
+        "RankBasedMetricResults: data must be a dictionary of values by name or key, got "
+        f"{data!r}."
       )
     self.data = {self.string_or_key_to_key(key): value for key, value in data.items()}
 
