@@ -31,8 +31,7 @@ class RankBasedMetricResults:
   def __init__(self, data: Mapping[Any, float]):
     if not isinstance(data, Mapping):
       raise TypeError(
-        "RankBasedMetricResults: data must be a dictionary of values by name or key, got "
-        f"{data!r}."
+        f"RankBasedMetricResults: data must be a dictionary of values by name or key, got {data!r}."
       )
     self.data = {self.string_or_key_to_key(key): value for key, value in data.items()}
 
