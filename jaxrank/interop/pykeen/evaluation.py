@@ -217,7 +217,7 @@ def summarize_values(
   """
   values = numbers("vs", vs)
   if not values.size:
-    raise ValueError("summarize_values: vs must have at least one value, got none.")
+    raise ValueError("summarize_values: vs must have at least one value, got no values.")
   centre = _numpy_function(estimator)
   if callable(ci) or isinstance(ci, str):
     return float(centre(values)), float(_numpy_function(ci)(values))
