@@ -1,8 +1,8 @@
 """Ranking metrics in JAX: exact inside `jit`, and smooth losses by changing one argument.
 
-`metric(scores, labels, *, where=None, ...)` takes arrays of shape `[..., n]` and returns an array of
-shape `[...]`: one value per query, never reduced. Most metrics have a cut-off `k`. All metrics share
-these conventions:
+`metric(scores, labels, *, where=None, ...)` takes arrays of shape `[..., n]` and returns an array
+of shape `[...]`: one value per query, never reduced. Most metrics have a cut-off `k`. All metrics
+share these conventions:
 
 * `where` is boolean, and False on padding. Values under the mask do not affect the result, and
   their gradient is exactly 0.

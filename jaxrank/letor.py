@@ -1,4 +1,4 @@
-"""Learning-to-rank files in the format of LETOR and svmlight."""
+"""Reader of learning-to-rank files in the format of LETOR and svmlight."""
 
 import gzip
 import math
@@ -22,7 +22,7 @@ _Parsed = TypeVar("_Parsed")
 
 
 class Dataset(NamedTuple):
-  """The rows of a file, in its order.
+  """The rows of a file, in the order of the file.
 
   Attributes:
     features: `[rows, n_features]`, float32, dense.
@@ -42,11 +42,11 @@ def read(
   n_features: int | None = None,
   zero_based: bool = False,
 ) -> Dataset:
-  r"""Reads a ranking file, plain or gzipped.
+  r"""Reads a learning-to-rank file, plain or gzipped.
 
-  A line is `label qid:7 1:0.5 3:2.0 # comment`. A feature that a line leaves out is 0; blank lines
-  and comments are skipped. A file without `qid` comes with a second one, `<path>.query`, which
-  holds the number of rows of each query, one per line; its queries are numbered from 0.
+  A line has the form `label qid:7 1:0.5 3:2.0 # comment`. Features that a line does not list are 0;
+  blank lines and comments are skipped. A file without `qid` needs a group file, `<path>.query`,
+  with the number of rows of each query, one per line; its queries are numbered from 0.
 
   >>> import tempfile
   >>> with tempfile.TemporaryDirectory() as folder:
@@ -59,29 +59,34 @@ def read(
   [[0.5, 0.0, 2.0], [0.0, 1.0, 0.0], [0.25, 0.0, 0.0]]
 
   Args:
-    path: the file.
-    group: the file of query sizes, if it is not `<path>.query`.
-    n_features: the number of columns, so that train and test agree; None takes the largest index.
-    zero_based: whether the first feature has index 0 and not 1.
+    path: Path of the file.
+    group: Path of the group file; None looks for `<path>.query`.
+    n_features: Number of columns, at least 1, so that the features of several files have one width;
+      None takes the largest index of the file.
+    zero_based: Whether the index of the first feature is 0, rather than 1.
 
   Returns:
     A `Dataset`: features `[rows, n_features]`, labels `[rows]`, query ids `[rows]`.
 
   Raises:
-    FileNotFoundError: there is no such file.
-    ValueError: a line breaks the format (the message names file and line), the file has neither
-      query ids nor sizes or has both, or the sizes do not add up to the rows.
+    FileNotFoundError: if there is no such file.
+    ValueError: if a line does not have the format (the message names file and line), the file has
+      neither query ids nor a group file or has both, or the sizes of the queries do not add up to
+      the number of rows.
 
-  Reference: Qin and Liu, [Introducing LETOR 4.0 Datasets](https://arxiv.org/abs/1306.2597), 2013.
+  References:
+    Qin and Liu, `Introducing LETOR 4.0 datasets <https://arxiv.org/abs/1306.2597>`_, 2013.
   """
   if n_features is not None and n_features < 1:
-    raise ValueError(f"n_features must be at least 1, got {n_features}")
+    raise ValueError(f"letor.read: n_features must be at least 1, got {n_features}.")
   labels, query_ids, counts = array("d"), array("q"), array("q")
   columns, values = array("q"), array("f")
   parse = partial(_parse_row, first=0 if zero_based else 1, n_features=n_features)
   for number, (label, query_id, row) in _parsed_lines(path, parse):
     if bool(query_ids) != (query_id is not None) and labels:
-      raise ValueError(f"{path}, line {number}: either every row has a qid, or none has")
+      raise ValueError(
+        f"letor.read: {path}, line {number}: either every row has a qid, or none has."
+      )
     if query_id is not None:
       query_ids.append(query_id)
     labels.append(label)
@@ -98,9 +103,9 @@ def read(
 def _parsed_lines(
   path: str | os.PathLike[str], parse: Callable[[list[bytes]], _Parsed]
 ) -> Iterator[tuple[int, _Parsed]]:
-  """The number and the meaning of each line that is not blank; errors name file and line."""
+  """The number and the parsed tokens of each line that is not blank; errors name file and line."""
   number = 0
-  # Bytes, because comments hold document names in any encoding.
+  # The file is read as bytes because comments have document names in any encoding.
   with open(path, "rb") as file:
     lines = gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
     try:
@@ -109,9 +114,11 @@ def _parsed_lines(
         if tokens:
           yield number, parse(tokens)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-      raise ValueError(f"{path}: broken gzip data after line {number}: {error}") from error
+      raise ValueError(
+        f"letor.read: {path}: broken gzip data after line {number}: {error}"
+      ) from error
     except ValueError as error:
-      raise ValueError(f"{path}, line {number}: {error}") from None
+      raise ValueError(f"letor.read: {path}, line {number}: {error}.") from None
 
 
 def _parse_row(
@@ -180,19 +187,25 @@ def _query_ids(
   query_ids: np.ndarray,
   rows: int,
 ) -> np.ndarray:
-  """The ids of the file, or those that the sizes in its group file give."""
+  """The ids in the file, or ids from 0 by the sizes in its group file."""
   if query_ids.size:
     if group is not None:
-      raise ValueError(f"{path} has query ids (qid), so it takes no group file, got {group}")
+      raise ValueError(
+        f"letor.read: {path} has query ids (qid) and takes no group file, got {group}."
+      )
     return query_ids
   group = _group_file(path) if group is None else group
   if group is None:
     if rows:
-      raise ValueError(f"{path} has no query ids (qid) and there is no {path}.query: pass group=")
+      raise ValueError(
+        f"letor.read: {path} has no query ids (qid) and there is no {path}.query: pass group=."
+      )
     return query_ids
   sizes = np.array([size for _, size in _parsed_lines(group, _parse_size)], np.int64)
   if sizes.sum() != rows:
-    raise ValueError(f"the sizes in {group} add up to {sizes.sum()}, but {path} has {rows} rows")
+    raise ValueError(
+      f"letor.read: the sizes in {group} add up to {sizes.sum()}, but {path} has {rows} rows."
+    )
   return np.repeat(np.arange(sizes.size), sizes)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of curves and of values, with matplotlib (`pip install jaxrank[plot]`)."""
+"""Plots of curves and of values of metrics, with matplotlib (`pip install jaxrank[plot]`)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,36 +6,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxrank._core import checks
+
 __all__ = [
   "precision_recall",
   "values",
 ]
 
-# Up to so many cut-offs, each is worth a mark.
+# Curves of more cut-offs are drawn without markers.
 _MARKED = 30
 
 
 def precision_recall(
   curves: Sequence[ArrayLike] | Mapping[str, Sequence[ArrayLike]], *, ax: Any = None
 ) -> tuple[Any, Any]:
-  """Draws curves with recall across and precision up.
+  """Plots precision-recall curves, with recall on the horizontal axis.
 
   Args:
-    curves: What `precision_recall_curve` or `aggregate_curve` returns, `(precision, recall, ...)`
-      of `[max_k]`, or of `[curves, max_k]` for several; or a mapping of names to such of `[max_k]`.
-    ax: The axes to draw on; None makes a new figure.
+    curves: A result of `precision_recall_curve` or `aggregate_curve`: `(precision, recall, ...)`,
+      arrays `[max_k]` for one curve or `[curves, max_k]` for several. Or a mapping of names to
+      curves of `[max_k]`, which gives a legend.
+    ax: The axes of matplotlib to draw on; None makes a new figure.
 
   Returns:
     The figure and the axes.
 
   Raises:
     ModuleNotFoundError: if matplotlib is not installed.
-    ValueError: if the arrays are no curves.
+    ValueError: if there is no curve, or shapes do not match.
+    TypeError: if `curves` are not curves, or `ax` is not axes.
   """
-  named = _named(curves)
-  if not named:
-    raise ValueError("there is no curve to draw.")
-  figure, ax = _canvas(ax)
+  with checks.named("plot.precision_recall"):
+    named = _named(curves)
+    if not named:
+      raise ValueError("curves must have at least one curve, got no curve.")
+    figure, ax = _figure_and_axes(ax)
   for name, (precision, recall) in named.items():
     marker = "o" if len(precision) <= _MARKED else ""
     ax.plot(recall, precision, marker=marker, markersize=4, label=name or None)
@@ -49,24 +54,26 @@ def precision_recall(
 def values(
   values: ArrayLike | Sequence[ArrayLike], *, name: str, ax: Any = None
 ) -> tuple[Any, Any]:
-  """Draws one value of a metric as a point, or its history as a line over steps.
+  """Plots one value of a metric as a point, or its history as a line over steps.
 
   Args:
     values: A scalar, or `[steps]`.
-    name: What the vertical axis shows.
-    ax: The axes to draw on; None makes a new figure.
+    name: The label of the vertical axis.
+    ax: Axes of matplotlib; None for those of a new figure.
 
   Returns:
     The figure and the axes.
 
   Raises:
     ModuleNotFoundError: if matplotlib is not installed.
-    ValueError: if the values are neither one nor a history.
+    ValueError: if `values` has more than one axis.
+    TypeError: if `values` are not numbers, or `ax` is not axes.
   """
-  history = _numbers("values", values)
-  if history.ndim > 1:
-    raise ValueError(f"values must be a scalar or have shape [steps], got {history.shape}.")
-  figure, ax = _canvas(ax)
+  with checks.named("plot.values"):
+    history = _numbers("values", values)
+    if history.ndim > 1:
+      raise ValueError(f"values must be a scalar or have shape [steps], got {history.shape}.")
+    figure, ax = _figure_and_axes(ax)
   ax.plot(np.atleast_1d(history), marker="o")
   ax.set(ylabel=name, ylim=(-0.1, 1.1))
   ax.grid(True, alpha=0.3)
@@ -79,6 +86,7 @@ def values(
 
 
 def _named(curves: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+  """Precision and recall of each curve by its name in the legend; one curve has no name."""
   if isinstance(curves, Mapping):
     return {str(name): _points(curve, 1) for name, curve in curves.items()}
   precision, recall = _points(curves, 2)
@@ -87,14 +95,14 @@ def _named(curves: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
   return {str(i): pair for i, pair in enumerate(zip(precision, recall, strict=True))}
 
 
-def _points(curve: Any, most_axes: int) -> tuple[np.ndarray, np.ndarray]:
+def _points(curve: Any, max_axes: int) -> tuple[np.ndarray, np.ndarray]:
   if isinstance(curve, str) or not hasattr(curve, "__len__"):
     raise TypeError(f"a curve is (precision, recall, ...), got {curve!r}.")
   if len(curve) < 2:
     raise ValueError(f"a curve is (precision, recall, ...), got {len(curve)} arrays.")
   precision, recall = _numbers("precision", curve[0]), _numbers("recall", curve[1])
-  if precision.shape != recall.shape or not 1 <= precision.ndim <= most_axes:
-    shape = "[max_k]" if most_axes == 1 else "[max_k] or [curves, max_k]"
+  if precision.shape != recall.shape or not 1 <= precision.ndim <= max_axes:
+    shape = "[max_k]" if max_axes == 1 else "[max_k] or [curves, max_k]"
     raise ValueError(
       f"precision and recall must both be {shape}, got {precision.shape} and {recall.shape}."
     )
@@ -110,7 +118,7 @@ def _numbers(name: str, x: Any) -> np.ndarray:
     raise TypeError(f"{name} must be numbers, got {x!r}.") from None
 
 
-def _canvas(ax: Any) -> tuple[Any, Any]:
+def _figure_and_axes(ax: Any) -> tuple[Any, Any]:
   if ax is not None:
     if not hasattr(ax, "figure"):
       raise TypeError(f"ax must be the axes of matplotlib, or None, got {ax!r}.")

@@ -1,4 +1,4 @@
-"""Values of metrics compared with their moments under chance."""
+"""Values of metrics compared with their moments under chance: `adjusted` and `z_score`."""
 
 from typing import Any, overload
 
@@ -11,7 +11,7 @@ from jaxrank.chance.null import moments_of, null_of, retrieved_by, statistic
 from jaxrank.measures.measure import Many, Measures, One
 from jaxrank.rankings.exact import Exact
 
-# An expectation so many roundings from 1 leaves no room above chance.
+# An expectation that differs from 1 by at most so many units of rounding counts as 1.
 _ROUNDINGS = 128
 
 
@@ -53,38 +53,30 @@ def adjusted(
   samples: int = 1000,
   **parameters: Any,
 ) -> Any:
-  """The value of a metric corrected for chance: 0 for a random order, 1 for a value of 1.
+  """The value of a metric corrected for chance: 0 for a random order, 1 where the metric is 1.
 
-  `(m - E) / (1 - E)` with value `m` and expectation `E` over the orders of the items with a
-  score above -inf. It means something for a metric whose best value is 1.
+  `(m - E) / (1 - E)`, with the value `m` and its expectation `E` over all orders of the items with
+  scores above -inf. It is meant for metrics whose best value is 1.
 
   >>> import jaxrank as jr
   >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([0, 1, 0, 0])
-  >>> print(f"{adjusted(jr.reciprocal_rank, scores, labels):.5f}")  # .5 is less than chance gives
+  >>> print(f"{adjusted(jr.reciprocal_rank, scores, labels):.5f}")  # 0.5 is below the expectation
   -0.04348
 
-  Args:
-    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    ranking: Exact or smooth, for the value; chance is always exact.
-    key: Samples what has no closed form, and nothing else.
-    samples: How many orders are sampled, at once.
-    **parameters: Those of the metric, such as `k`.
+  See `jaxrank.chance` for the arguments and the errors that its functions share.
 
   Returns:
-    `[...]`, at most 1 if the metric is; 0 where `E` is 1. By name for names.
+    The adjusted value of each query, `[...]`, or a dict of such arrays: at most 1 if the metric is
+    at most 1, and 0 where `E` is 1.
 
   Raises:
-    NoClosedFormError: if only samples could tell, and there is no key.
-    TypeError: for parameters next to names, which have their own.
+    NoClosedFormError: if there is no closed form of the mean and no `key`.
   """
 
   def adjust(value: Array, mean: Array) -> Array:
     room = 1 - mean
     none = jnp.abs(room) <= _ROUNDINGS * float(jnp.finfo(mean.dtype).eps)
-    # Times 0, so that NaN stays.
+    # Multiplied by 0 rather than replaced by 0, so that NaN stays.
     return jnp.where(none, (value - mean) * 0, (value - mean) / jnp.where(none, 1, room))
 
   of = statistic("adjusted", measures, parameters)
@@ -131,31 +123,25 @@ def z_score(
   samples: int = 1000,
   **parameters: Any,
 ) -> Any:
-  """How many standard deviations a metric is from its expectation by chance.
+  """The value of a metric in standard deviations from its expectation under chance.
 
-  `(m - E) / std`, over the orders of the items with a score above -inf.
+  `(m - E) / std`, with the value `m`, and its expectation `E` and standard deviation `std` over all
+  orders of the items with scores above -inf.
 
   >>> import jaxrank as jr
   >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 1, 0, 0])
   >>> print(f"{z_score(jr.precision, scores, labels, k=2):.5f}")
   1.73205
 
-  Args:
-    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    ranking: Exact or smooth, for the value; chance is always exact.
-    key: Samples what has no closed form, and nothing else.
-    samples: How many orders are sampled, at once.
-    **parameters: Those of the metric, such as `k`.
+  See `jaxrank.chance` for the arguments and the errors that its functions share.
 
   Returns:
-    `[...]`, 0 where no order differs; by name for names.
+    The z-score of each query, `[...]`, or a dict of such arrays; 0 where all orders have the same
+    value.
 
   Raises:
-    NoClosedFormError: if only samples could tell, and there is no key.
-    TypeError: for parameters next to names, which have their own.
+    NoClosedFormError: if there is no closed form of the mean or of the standard deviation, and no
+      `key`.
   """
 
   def standardise(value: Array, mean: Array, deviation: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Moments of metrics under chance, in closed form or by sampling."""
+"""Moments of metrics under chance: `expected`, `std` and `variance`, and `sampled` estimates."""
 
 import statistics
 from typing import Any, NamedTuple, overload
@@ -13,7 +13,14 @@ from jaxrank.measures.measure import Many, Measures, One
 
 
 class Sampled(NamedTuple):
-  """Moments by sampling, each with half the width of its confidence interval, `[...]`."""
+  """Sampled moments, `[...]`, each with half the width of its confidence interval.
+
+  Attributes:
+    expected: The mean of the samples.
+    expected_margin: Half the width of the confidence interval of the mean.
+    variance: The unbiased variance of the samples.
+    variance_margin: Half the width of the confidence interval of the variance.
+  """
 
   expected: Array
   expected_margin: Array
@@ -65,21 +72,13 @@ def expected(
   >>> print({name: f"{value:.5f}" for name, value in expected("P@2 AP", labels).items()})
   {'P@2': '0.25000', 'AP': '0.52083'}
 
-  Args:
-    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
-    key: Samples what has no closed form, and nothing else.
-    samples: How many orders are sampled, at once.
-    **parameters: Those of the metric, such as `k`.
+  See `jaxrank.chance` for the arguments and the errors that its functions share.
 
   Returns:
-    `[...]`, one value per query; by name for names.
+    The mean of each query, `[...]`, or a dict of such arrays.
 
   Raises:
-    NoClosedFormError: if only samples could tell, and there is no key.
-    TypeError: for parameters next to names, which have their own.
+    NoClosedFormError: if there is no closed form of the mean and no `key`.
   """
   of = statistic("expected", measures, parameters)
   null = null_of(of, labels, where, retrieved, key, samples)
@@ -123,28 +122,22 @@ def std(
 ) -> Any:
   """The standard deviation of a metric over all orders of the retrieved items.
 
-  At most O(n log n), but for ERR and nERR: O(k^2) memory, and O(k^2) time for each item that may
-  stop a user, with `k = n` unless it is a Python int.
+  The time is at most O(n log n) except for ERR and nERR, which take O(k^2) memory, and O(k^2) time
+  for each item with a positive probability to stop. `k` counts as `n` there unless it is a Python
+  int.
 
   >>> import jaxrank as jr
   >>> print(f"{std(jr.precision, jnp.array([1, 0, 0, 0]), k=2):.5f}")
   0.25000
 
-  Args:
-    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
-    key: Samples what has no closed form, and nothing else.
-    samples: How many orders are sampled, at once.
-    **parameters: Those of the metric, such as `k`.
+  See `jaxrank.chance` for the arguments and the errors that its functions share.
 
   Returns:
-    `[...]`, one value per query, exactly 0 if no order differs; by name for names.
+    The standard deviation of each query, `[...]`, or a dict of such arrays; exactly 0 if all orders
+    have the same value.
 
   Raises:
-    NoClosedFormError: if only samples could tell, and there is no key.
-    TypeError: for parameters next to names, which have their own.
+    NoClosedFormError: if there is no closed form of the standard deviation and no `key`.
   """
   of = statistic("std", measures, parameters)
   null = null_of(of, labels, where, retrieved, key, samples)
@@ -192,21 +185,14 @@ def variance(
   >>> print(f"{variance(jr.precision, jnp.array([1, 0, 0, 0]), k=2):.5f}")
   0.06250
 
-  Args:
-    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
-    labels: `[..., n]`.
-    where: `[..., n]`, False on padding.
-    retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
-    key: Samples what has no closed form, and nothing else.
-    samples: How many orders are sampled, at once.
-    **parameters: Those of the metric, such as `k`.
+  See `jaxrank.chance` for the arguments and the errors that its functions share.
 
   Returns:
-    `[...]`, one value per query, exactly 0 if no order differs; by name for names.
+    The variance of each query, `[...]`, or a dict of such arrays; exactly 0 if all orders have the
+    same value.
 
   Raises:
-    NoClosedFormError: if only samples could tell, and there is no key.
-    TypeError: for parameters next to names, which have their own.
+    NoClosedFormError: if there is no closed form of the variance and no `key`.
   """
   of = statistic("variance", measures, parameters)
   null = null_of(of, labels, where, retrieved, key, samples)
@@ -251,7 +237,7 @@ def sampled(
   retrieved: ArrayLike | None = None,
   **parameters: Any,
 ) -> Any:
-  """Mean and variance of a metric over random orders, with what they may be wrong by.
+  """The mean and the variance of a metric over sampled orders, with confidence intervals.
 
   >>> import jax
   >>> import jaxrank as jr
@@ -261,24 +247,21 @@ def sampled(
   >>> print(abs(found.variance - 1 / 10) < 2 * found.variance_margin)
   True
 
+  See `jaxrank.chance` for the arguments and the errors that its functions share.
+
   Args:
-    measures: A metric, a measure, or names, metrics and measures as `evaluate` takes them.
-    labels: `[..., n]`.
-    key: A PRNG key; each query has orders of its own.
-    samples: How many orders are sampled, at once.
-    confidence: How often moments shall be within their margins.
-    where: `[..., n]`, False on padding.
-    retrieved: `[..., n]`, False for items at no rank, as at -inf; None is all.
-    **parameters: Those of the metric, such as `k`.
+    key: PRNG key; each query draws random orders of its own.
+    confidence: Confidence level of the intervals, between 0 and 1: the probability that an interval
+      contains the exact moment, by the normal approximation.
 
   Returns:
-    `Sampled` moments and margins, `[...]` each; by name for names.
+    `Sampled` moments and margins, `[...]` each, or a dict of these.
 
   Raises:
-    ValueError: unless there are two samples at least, and `confidence` is between 0 and 1.
+    ValueError: if `samples` is less than 2, or `confidence` is not between 0 and 1.
   """
   if not 0 < confidence < 1:
-    raise ValueError(f"confidence must be between 0 and 1, got {confidence}.")
+    raise ValueError(f"chance.sampled: confidence must be between 0 and 1, got {confidence}.")
   errors = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
 
   def summarise(values: Array) -> Sampled:

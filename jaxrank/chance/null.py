@@ -1,4 +1,7 @@
-"""Queries in a random order, and the moments of measures over all orders."""
+"""Internals of `jaxrank.chance`: moments of measures over all orders, and sampled orders.
+
+`moments` and `against` import it. `shuffled` has the ranking whose answers are means over orders.
+"""
 
 import dataclasses
 import functools
@@ -23,7 +26,15 @@ from jaxrank.rankings.exact import Exact
 
 
 class Null(NamedTuple):
-  """Queries whose retrieved items all tie, and how to sample their orders."""
+  """Queries under the null hypothesis of a random order.
+
+  Attributes:
+    scores: `[..., n]`, 0 for retrieved items and -inf for the others.
+    labels: `[..., n]`, or `[..., n, subtopics]`.
+    where: `[..., n]`, False on padding, or None.
+    key: PRNG key of sampled orders, or None.
+    samples: The number of sampled orders.
+  """
 
   scores: Array
   labels: Array
@@ -33,36 +44,49 @@ class Null(NamedTuple):
 
 
 class Statistic(NamedTuple):
-  """Measures, and whether the caller wants their values by name."""
+  """The measures that a public function was called with.
 
+  Attributes:
+    function: The name of the function, with which error messages start.
+    measures: The measures.
+    by_name: Whether the function returns a dict, rather than the value of a single measure.
+  """
+
+  function: str
   measures: tuple[Measure, ...]
   by_name: bool
 
   def values(self, scores: Any, labels: Any, where: Any, ranking: Ranking = Exact()) -> list[Array]:
     """The values `[...]` of each measure."""
-    found = evaluate_calls(self.measures, scores, labels, where, ranking)
+    with checks.named(self.function):
+      found = evaluate_calls(self.measures, scores, labels, where, ranking)
     return [x.value for x in found]
 
   def named(self, values: Iterable[Any]) -> Any:
-    """Values by name, or the one value of a lone metric or measure."""
+    """A dict of values by name, or the value of a single metric or measure."""
     if not self.by_name:
       return next(iter(values))
     return {measure.name: value for measure, value in zip(self.measures, values, strict=True)}
 
 
 def statistic(function: str, measures: Measures, parameters: Mapping[str, Any]) -> Statistic:
-  """Reads what the caller wants to know of: a metric with parameters, a measure, or several."""
-  with checks.named(f"chance.{function}"):
+  """Reads the measures of a public function: a metric with parameters, a measure, or several."""
+  function = f"chance.{function}"
+  with checks.named(function):
     if "ranking" in parameters:
-      raise TypeError("ranking: chance has its own, the random order; leave it out.")
-    if description.of_metric(measures) is not None:
-      return Statistic((one_measure(measures, parameters),), by_name=False)
+      raise TypeError("ranking is not a parameter here: orders are random; leave it out.")
+    about = description.of_metric(measures)
+    if about is not None:
+      if not isinstance(measures, Measure):
+        # The errors of `Measure` would put its name into the message.
+        about.bind(parameters)
+      return Statistic(function, (one_measure(measures, parameters),), by_name=False)
     if parameters:
       raise TypeError(
         f"{', '.join(parameters)}: parameters go with a metric such as jaxrank.ndcg; those of a "
         "name are part of it, as in nDCG@10."
       )
-    return Statistic(read_measures(measures), by_name=not isinstance(measures, Measure))
+    return Statistic(function, read_measures(measures), by_name=not isinstance(measures, Measure))
 
 
 def null_of(
@@ -74,37 +98,42 @@ def null_of(
   samples: int,
   values: Any = None,
 ) -> Null:
-  """Checked, and as wide as `values`."""
-  labels = checks.array("labels", labels)
-  dtype = jnp.result_type(*jax.tree.leaves(values) or [jnp.float32])
-  subtopics = any(measure.description.subtopics for measure in of.measures)
-  scores = jnp.zeros_like(labels[..., 0] if subtopics else labels, dtype)
-  if retrieved is not None:
-    retrieved = checks.boolean("retrieved", retrieved, scores, "False for items at no rank")
-    scores = jnp.where(retrieved, scores, -jnp.inf)
-  return Null(scores, labels, where, key, checks.count("samples", samples, 2))
+  """Checks the arguments; scores have the dtype of `values`, or float32 without any."""
+  with checks.named(of.function):
+    labels = checks.array("labels", labels)
+    dtype = jnp.result_type(*jax.tree.leaves(values) or [jnp.float32])
+    subtopics = any(measure.description.subtopics for measure in of.measures)
+    scores = jnp.zeros_like(labels[..., 0] if subtopics else labels, dtype)
+    if retrieved is not None:
+      retrieved = checks.boolean("retrieved", retrieved, scores, "False for items without a rank")
+      scores = jnp.where(retrieved, scores, -jnp.inf)
+    return Null(scores, labels, where, key, checks.count("samples", samples, 2))
 
 
 def retrieved_by(scores: Any) -> Any:
-  """Which items have a rank, in the dtype of the caller: a float64 may be finite and no float32."""
+  """Which items have a rank.
+
+  It is determined in the dtype of the caller, because a finite float64 may be infinite in float32.
+  """
   if isinstance(scores, Array):
     return ~jnp.isneginf(scores)
   return ~np.isneginf(np.asarray(scores))
 
 
 def moments_of(of: Statistic, null: Null, count: int = 2) -> tuple[list[Array], ...]:
-  """Mean and standard deviation of each value, or the mean alone."""
-  moments = [_moments(measure, null, count) for measure in of.measures]
+  """The means and the standard deviations of all measures, or only the means for `count=1`."""
+  moments = [_moments(of.function, measure, null, count) for measure in of.measures]
   return tuple(list(values) for values in zip(*moments, strict=True))
 
 
-def _moments(measure: Measure, null: Null, count: int) -> tuple[Array, ...]:
+def _moments(function: str, measure: Measure, null: Null, count: int) -> tuple[Array, ...]:
   try:
-    return _closed_form(measure, null, count)
+    with checks.named(function):
+      return _closed_form(measure, null, count)
   except NoClosedFormError:
     if null.key is None:
       raise
-  (values,) = draws(Statistic((measure,), by_name=False), null)
+  (values,) = draws(Statistic(function, (measure,), by_name=False), null)
   return (jnp.mean(values, axis=0), jnp.std(values, axis=0, ddof=1))[:count]
 
 
@@ -119,7 +148,7 @@ def _closed_form(measure: Measure, null: Null, count: int) -> tuple[Array, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class _Moments:
-  """The kernel of the moments of a metric over all orders."""
+  """A kernel that computes the moments of a metric over all orders."""
 
   metric: Description
   count: int
@@ -130,27 +159,28 @@ class _Moments:
     slopes = recorder.slopes(kernel, query)
     if slopes is None:
       raise NoClosedFormError(
-        "the metric is not affine in the answers of the ranking, so that its mean by chance has no "
+        "the metric is not affine in the answers of the ranking, so its mean under chance has no "
         "closed form; pass key=jax.random.key(0) to sample it."
       )
     if self.count == 1:
       return (mean,)
     if len(slopes) > 1:
       raise NoClosedFormError(
-        f"the metric asks the ranking {len(slopes)} questions, whose covariances by chance have no "
-        "closed form; pass key=jax.random.key(0) to sample its variance."
+        f"the metric asks the ranking {len(slopes)} questions, whose covariances under chance have "
+        "no closed form; pass key=jax.random.key(0) to sample its variance."
       )
     deviation = query.deviation(slopes[0]) if slopes else jnp.zeros_like(mean)
     return mean, deviation
 
 
 def draws(of: Statistic, null: Null) -> list[Array]:
-  """The values of random orders, `[samples, ...]` each."""
+  """The values of each measure for random orders, `[samples, ...]`."""
   column = jnp.zeros_like(null.scores) + sorting.slots(null.scores).astype(null.scores.dtype)
 
   def draw(key: Array) -> list[Array]:
     order = jax.random.permutation(key, column, axis=-1, independent=True)
     return of.values(order + null.scores, null.labels, null.where)
 
-  keys = jax.random.split(checks.prng_key(null.key), null.samples)
+  with checks.named(of.function):
+    keys = jax.random.split(checks.prng_key(null.key), null.samples)
   return jax.vmap(draw)(keys)

@@ -1,17 +1,30 @@
-"""Ranks among a whole corpus of items, chunk by chunk: `[queries, items]` is never stored.
+"""Ranks among a whole corpus of items, chunk by chunk: scores `[queries, items]` are never stored.
 
-A similarity is "dot", "cosine" (0 for a vector of zeros), "l2" (minus the squared distance, as
-`2 q.x - |x|^2 - |q|^2`), or a function of queries `[q, ...]` and items `[c, ...]` that returns
-scores `[q, c]`. A function may take pytrees of such arrays on both sides. It is compiled once for
-each function object: parameters that change belong in the queries, in the items, or in a
-`jax.tree_util.Partial`.
+`target_ranks` ranks one target of each query, and `top_items` finds the best items of each query.
+`unsampled_rank` and `unsampled_metric` correct metrics that were measured on a sample of the items.
 
-Ids count from 0, and -1 is no item. Outside `jit` an id beyond the corpus raises; under `jit` it is
-no item. A similarity of NaN leaves its item out. All scores come out of one program of one shape,
-so that copies of an item tie.
+The arguments that `target_ranks` and `top_items` share mean the same in both:
 
-Items that are numpy arrays, memory maps among them, stay on the host, and come to the device chunk
-by chunk; so do all others if there is a callback to tell of the progress.
+* `queries`: `[q, d]`, vectors, or what the similarity takes: a pytree of arrays `[q, ...]`.
+* `items`: `[n, d]`, vectors, or what the similarity takes: a pytree of arrays `[n, ...]`. numpy
+  arrays, memory maps among them, stay on the host and are sent to the device chunk by chunk. So are
+  all items if there is a `progress`.
+* `similarity`: "dot", "cosine" (0 for a vector of zeros), "l2" (minus the squared distance, as
+  `2 q.x - |x|^2 - |q|^2`), or a function of queries and of a chunk of items that returns scores
+  `[q, c]`. It is compiled once for each function object: put parameters that change into the
+  queries, the items, or a `jax.tree_util.Partial`. An item whose score is NaN is no candidate.
+* `exclude`: `[q, e]`, ids of items that are no candidates, such as known positives, in any order,
+  padded with -1; None excludes nothing.
+* `chunk`: the number of items that are scored at a time, at least 1, rounded up to a multiple of
+  128.
+* `axis_name`: inside `shard_map`, the mesh axis over which the items are split. Queries, targets
+  and excluded ids must be the same on all devices along it, and ids are those of the whole corpus.
+* `progress`: a function that is called as `progress(done, items)` after each chunk, outside `jit`
+  only.
+
+Ids count from 0, and -1 stands for no item. An id beyond the corpus raises `ValueError` outside
+`jit`, and stands for no item under `jit`. One program of one shape computes all scores, so that
+copies of an item tie.
 """
 
 from jaxrank.corpus.sampled import unsampled_metric, unsampled_rank

@@ -1,4 +1,4 @@
-"""The inputs of a search that every chunk of items meets, checked and converted."""
+"""Internals of `jaxrank.corpus`: checks and conversion of the inputs of a search."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,17 +14,17 @@ from jaxrank._core import batching, checks, sorting
 
 Progress = Callable[[int, int], object]
 
-# No item.
+# The id that stands for no item.
 NONE = -1
 
 
 class Inputs(NamedTuple):
-  """One row a query, but for the similarity.
+  """What is the same for all chunks of items; arrays have one row for each query.
 
   Attributes:
-    queries: `[q, ...]`.
-    removed: `[q, e]`, ids that are not counted, each once, padded with -1.
-    similarity: What gives the scores.
+    queries: `[q, ...]`, or a pytree of such arrays.
+    removed: `[q, e]`, ids that are not counted, without repeats, padded with -1.
+    similarity: Function of queries and items that returns scores.
     own: `[q, ...]`, the item of each target; None if there are no targets.
   """
 
@@ -35,24 +35,24 @@ class Inputs(NamedTuple):
 
 
 def size(x: Any) -> int:
-  """The common length of the leaves."""
+  """The length of the first axis of the leaves."""
   length: int = jax.tree.leaves(x)[0].shape[0]
   return length
 
 
 def as_arrays(name: str, x: Any) -> Any:
-  """The leaves as arrays of one length; those of numpy stay as they are."""
+  """Converts the leaves to arrays of one length; numpy arrays stay as they are."""
   leaves, structure = jax.tree.flatten(x, is_leaf=lambda x: isinstance(x, list))
   leaves = [leaf if isinstance(leaf, np.ndarray) else checks.array(name, leaf) for leaf in leaves]
   shapes = [leaf.shape for leaf in leaves]
   if not shapes or any(not shape or shape[0] != shapes[0][0] for shape in shapes):
-    told = ", ".join(map(str, shapes)) or "nothing"
-    raise ValueError(f"{name} must be arrays of one length, [{name}, ...], got {told}.")
+    got = ", ".join(map(str, shapes)) or "nothing"
+    raise ValueError(f"{name} must be arrays of one length, [{name}, ...], got {got}.")
   return jax.tree.unflatten(structure, leaves)
 
 
 def check_vectors(queries: Any, items: Any) -> None:
-  """Raises unless both are matrices of real numbers with rows of one length."""
+  """Raises an error unless both are matrices of real numbers with rows of one length."""
   for name, x in (("queries", queries), ("items", items)):
     if getattr(x, "ndim", None) != 2:
       raise ValueError(
@@ -68,14 +68,14 @@ def check_vectors(queries: Any, items: Any) -> None:
 
 
 def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) -> Array:
-  """int32 ids with one row a query; those known now must be of the items, or -1."""
+  """Ids as int32 with one row for each query; ids that are not traced must be valid, or -1."""
   traced = isinstance(x, jax.core.Tracer)
-  # Those of many processes are in reach of none.
+  # No process can read an array that is spread over several processes.
   known = not traced and getattr(x, "is_fully_addressable", True)
   try:
     found: Any = np.asarray(x) if known else x
   except ValueError:
-    raise ValueError(f"{name} must have rows of one length: pad them with -1.") from None
+    raise ValueError(f"{name} must have rows of one length; pad them with -1.") from None
   if known and not found.size:
     found = found.astype(np.int32)
   if not jnp.issubdtype(found.dtype, jnp.integer):
@@ -83,8 +83,8 @@ def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: in
   if found.ndim != ndim or found.shape[0] != queries:
     expected = [queries, "e"][:ndim]
     raise ValueError(
-      f"{name} must have one row a query, shape {str(expected).replace(repr('e'), 'e')}, got "
-      f"{list(found.shape)}."
+      f"{name} must have one row for each query, shape "
+      f"{str(expected).replace(repr('e'), 'e')}, got {list(found.shape)}."
     )
   if known and items is not None:
     wrong = np.argwhere((found < NONE) | (found >= items))
@@ -98,18 +98,18 @@ def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: in
 
 
 def come_from_host(progress: Progress | None, *inputs: Any) -> bool:
-  """Whether the items, the first of the inputs, come from the host chunk by chunk."""
+  """Whether the items, the first of `inputs`, are sent from the host chunk by chunk."""
   if progress is not None:
     checks.function("progress", progress, "a function of (done, total), or None")
   traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(inputs))
   if traced and progress is not None:
-    raise ValueError("progress is told of outside of jit only: drop it, or the jit.")
+    raise ValueError("progress works outside of jit only; drop it, or the jit.")
   on_host = any(isinstance(x, np.ndarray) for x in jax.tree.leaves(inputs[0]))
   return not traced and (progress is not None or on_host)
 
 
 def without_repeats(removed: Array) -> Array:
-  """`[q, e]`, the ids of each query without repeats, in any order."""
+  """The ids of each query in any order, `[q, e]`, with -1 in place of repeats."""
 
   def unique(x: Array) -> Array:
     key, _ = sorting.order(x)

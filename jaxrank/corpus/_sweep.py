@@ -1,4 +1,8 @@
-"""One pass over the items, on the device or chunk by chunk from the host; and over many devices."""
+"""Internals of `jaxrank.corpus`: passes over all items in chunks, on one device or on many.
+
+`on_device` loops inside a program, `from_host` sends the chunks from the host, and `over_devices`
+maps a search over a mesh.
+"""
 
 import functools
 from collections.abc import Callable
@@ -16,21 +20,21 @@ from jaxrank.corpus._inputs import NONE, Inputs, Progress, size
 _State = TypeVar("_State")
 _Result = TypeVar("_Result")
 
-# The inputs, the state, a chunk of items and its place, to the next state.
+# A function of the inputs, the state, a chunk of items and its place, which returns the next state.
 Step = Callable[[Inputs, _State, Any, "Place"], _State]
 
-# A chunk has a multiple of this many items. Products of other shapes may round otherwise, and the
-# ranks would depend on the chunk.
+# Chunks have a multiple of this many items. XLA may round products of other shapes differently, so
+# that ranks would depend on the chunk.
 _MULTIPLE = 128
 
 
 class Place(NamedTuple):
-  """Where a chunk stands: it counts from `fresh`, which no chunk before held, to before `stop`.
+  """The place of a chunk in the corpus. The items from `fresh` to before `stop` count.
 
   Attributes:
-    start: The id of its first item; negative for one that gives way to the targets' own items.
-    fresh: The first id that counts.
-    stop: The number of items; behind the last, it is repeated.
+    start: The id of the first item; negative for the step that scores the targets' own items.
+    fresh: The first id that no earlier chunk had.
+    stop: The number of items of the corpus; rows from there on repeat the last item.
   """
 
   start: Array | np.int32
@@ -38,7 +42,7 @@ class Place(NamedTuple):
   stop: Array | np.int32
 
   def counts(self, block: Array) -> Array:
-    """Whether a column counts, `[1, c]`."""
+    """Whether each column of scores `[q, c]` counts, `[1, c]`."""
     ids = self.start + sorting.slots(block)
     return (ids >= self.fresh) & (ids < self.stop)
 
@@ -46,14 +50,15 @@ class Place(NamedTuple):
 def on_device(
   step: Step[_State], inputs: Inputs, state: _State, items: Any, chunk: int, first: int = 0
 ) -> _State:
-  """The state after all chunks; the last one also holds items of the one before, to be as long.
+  """The state after all chunks, computed in a loop inside the program.
 
-  From `first = -1` on, a step with negative ids comes before.
+  The last chunk is as long as the others, and also has items of the chunk before it. `first = -1`
+  adds a step with negative ids before the first chunk.
   """
   items, n, chunk = _whole(items, chunk, jnp)
-  # In `shard_map` the state must differ from device to device as what it will meet.
-  met = [jnp.any(x[:1] != x[:1]) for x in jax.tree.leaves((inputs, items)) if x.ndim]
-  never = functools.reduce(jnp.logical_or, met) & False
+  # In `shard_map` the state must vary over the same mesh axes as the inputs and the items.
+  read = [jnp.any(x[:1] != x[:1]) for x in jax.tree.leaves((inputs, items)) if x.ndim]
+  never = functools.reduce(jnp.logical_or, read) & False
   state = jax.tree.map(lambda x: jnp.where(never, x, x), state)
 
   def body(i: Array, state: _State) -> _State:
@@ -74,7 +79,7 @@ def from_host(
   progress: Progress | None,
   first: int = 0,
 ) -> _State:
-  """The same in a loop of Python, which sends the next chunk while the device works on one."""
+  """The same in a Python loop, which sends the next chunk while the device computes."""
   items, n, chunk = _whole(items, chunk, np)
   chunks = -(-n // chunk)
 
@@ -101,7 +106,7 @@ def _compiled(step: Step[_State]) -> Step[_State]:
 
 
 def _whole(items: Any, chunk: int, numpy: Any) -> tuple[Any, int, int]:
-  """The items, at least a chunk of them, how many they were, and how many come at a time."""
+  """The items, padded to at least one chunk, their number, and the size of a chunk."""
   n = size(items)
   chunk = min(-(-chunk // _MULTIPLE), -(-n // _MULTIPLE)) * _MULTIPLE
   if n >= chunk:
@@ -116,9 +121,9 @@ Axis = str | tuple[str, ...] | None
 def over_devices(
   call: Callable[..., _Result], inputs: Inputs, items: Any, axis: Axis, *rest: Any
 ) -> _Result:
-  """`call(inputs, items, axis, *rest)` in `shard_map` if arrays lie on an Explicit mesh.
+  """`call(inputs, items, axis, *rest)`, in `shard_map` if arrays are on an Explicit mesh.
 
-  `rest` are arrays with one row a query.
+  `rest` are arrays with one row for each query.
   """
   places = [jax.typeof(jax.tree.leaves(x)[0]).sharding for x in (inputs.queries, items)]
   mesh = next((p.mesh for p in places if AxisType.Explicit in p.mesh.axis_types), None)
@@ -127,8 +132,8 @@ def over_devices(
   by_query, by_item = (p.spec[0] if not p.mesh.empty else None for p in places)
   if by_query and by_item and checks.axes_of(by_query) & checks.axes_of(by_item):
     raise ValueError(
-      f"queries, split over {by_query!r}, and items, over {by_item!r}, share a mesh axis: each "
-      "device would rank its queries among its items alone. Make one of them whole, with "
+      f"corpus: queries, split over {by_query!r}, and items, over {by_item!r}, share a mesh axis: "
+      "each device would rank its queries among its own items alone. Make one of them whole, with "
       "jax.sharding.reshard(queries, jax.P()), or split them over two axes."
     )
   queries, whole = PartitionSpec(by_query), PartitionSpec()
@@ -148,18 +153,18 @@ def over_devices(
 
 
 def offset(items: Any, axis: Axis) -> Array:
-  """The id of the first item of this device."""
+  """The id, in the whole corpus, of the first item of this device."""
   return jnp.int32(0) if axis is None else lax.axis_index(axis) * size(items)
 
 
 def local(ids: Array, items: Any, axis: Axis) -> Array:
-  """Ids among the items of this device, -1 for those of others."""
-  own = ids - offset(items, axis)
-  return jnp.where((own >= 0) & (own < size(items)), own, NONE)
+  """Converts ids to indices of the items of this device; -1 for items of other devices."""
+  index = ids - offset(items, axis)
+  return jnp.where((index >= 0) & (index < size(items)), index, NONE)
 
 
 def gather(items: Any, ids: Array, axis: Axis) -> Any:
-  """The items of local ids, from whichever device holds them."""
+  """The items at local ids, from the device that holds them to all devices."""
 
   def rows(x: Array) -> Array:
     found = jnp.take(x, jnp.maximum(ids, 0), axis=0, mode="clip")
@@ -173,9 +178,9 @@ def gather(items: Any, ids: Array, axis: Axis) -> Any:
 
 
 def side_by_side(x: Array, axis: Any) -> Array:
-  """`[q, devices * k]`, what each device has of `[q, k]`, in the order of their items.
+  """The columns `[q, k]` of all devices, `[q, devices * k]`, in the order of their items.
 
-  A sum, since an `all_gather` is not known to be the same everywhere.
+  It is a sum, because JAX does not know that the result of `all_gather` is the same on all devices.
   """
   device = lax.broadcasted_iota(jnp.int32, (1, lax.axis_size(axis), 1), 1)
   placed = jnp.where(device == lax.axis_index(axis), x[:, None], jnp.zeros_like(x[:, None]))

@@ -1,4 +1,4 @@
-"""`target_ranks` and `top_items`: counts and the best scores of one pass over the items."""
+"""`target_ranks` and `top_items`, each in one pass over the items, by counts and by best scores."""
 
 import functools
 from typing import Any, NamedTuple
@@ -16,12 +16,19 @@ from jaxrank.corpus._sweep import Place
 from jaxrank.corpus.similarity import Similarity, scorer, scores
 from jaxrank.ranks import TargetRanks
 
-# So many scores are held at a time: queries come in blocks of this over the chunk.
+# The largest number of scores in memory at a time, which bounds the queries in a block.
 _HELD = 1 << 23
 
 
 class Tally(NamedTuple):
-  """The score `[q]` of each target, and how many others are above it, not below, and there."""
+  """The counts of one pass over the items, for each query.
+
+  Attributes:
+    score: `[q]`, the score of the target.
+    above: `[q]`, how many other candidates have a higher score.
+    reaching: `[q]`, how many have the same score or a higher one.
+    present: `[q]`, how many there are.
+  """
 
   score: Array
   above: Array
@@ -30,7 +37,12 @@ class Tally(NamedTuple):
 
 
 class Best(NamedTuple):
-  """The best scores so far `[q, k]`, best first, and their ids; -inf and -1 where there is none."""
+  """The best items so far, best first.
+
+  Attributes:
+    scores: `[q, k]`, -inf where there is no item.
+    ids: `[q, k]`, int32, -1 where there is no item.
+  """
 
   scores: Array
   ids: Array
@@ -47,10 +59,10 @@ def target_ranks(
   axis_name: str | None = None,
   progress: Progress | None = None,
 ) -> TargetRanks:
-  """The rank of one target a query among all items, by counting.
+  """The rank of one target of each query among all items.
 
-  `1 + sum_j [s_j > s_t]` and `sum_j [s_j >= s_t]`, with the scores `s` of the target `t` and of the
-  items `j` that are not excluded.
+  The optimistic rank is `1 + sum_j [s_j > s_t]` and the pessimistic one `sum_j [s_j >= s_t]`, with
+  the score `s_t` of the target and the scores `s_j` of the items that are not excluded.
 
   >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
   >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])
@@ -58,33 +70,29 @@ def target_ranks(
   >>> print(ranks.optimistic, ranks.pessimistic, ranks.candidates)
   [1 3] [2 3] [4 3]
 
+  See `jaxrank.corpus` for the arguments that both searches share.
+
   Args:
-    queries: `[q, d]`, or what the similarity takes.
-    items: `[n, d]`, or what the similarity takes.
-    targets: `[q]`, ids; -1 for a query that is padding.
-    exclude: `[q, e]`, ids that are no candidates, such as known positives, in any order, padded
-      with -1. A target among them has no rank: `jnp.where(known == targets[:, None], -1, known)`
-      takes it out.
-    similarity: "dot", "cosine", "l2" or a function.
-    chunk: How many items are scored at a time, in round numbers: multiples of 128.
-    axis_name: Inside `shard_map`, the axis over which the items are split. Ids are those of the
-      whole corpus.
-    progress: Called as `progress(done, items)` after each chunk, outside `jit` only.
+    targets: `[q]`, the id of each target; -1 for a query that is padding.
+    exclude: `[q, e]`, ids that are no candidates. An excluded target has no rank; remove it from
+      known positives with `jnp.where(known == targets[:, None], -1, known)`.
 
   Returns:
-    Ranks `[q]`, int32. They are 0, which is no rank, where the target is excluded, scores NaN or,
-    under `jit`, is no item.
+    `jaxrank.ranks.TargetRanks`, `[q]`, int32. The ranks are 0, which stands for no rank, if the
+    target is excluded, has a NaN score, or is no item under `jit`.
 
   Raises:
-    TypeError: if ids are not integers.
-    ValueError: if shapes do not go together, there are no items, or an id is not one of theirs.
+    TypeError: if ids are not integers, or an argument has another wrong type.
+    ValueError: if shapes do not match, there are no items, or an id is not that of an item.
   """
-  inputs, items, known = _prepare(queries, items, exclude, similarity, axis_name)
-  targets = _inputs.as_ids("targets", targets, len(inputs.removed), known, ndim=1)
-  chunk = checks.count("chunk", chunk)
-  if axis_name is not None:
-    checks.same_on_devices("targets", targets, axis_name)
-  if not _inputs.come_from_host(progress, items, inputs, targets):
+  with checks.named("corpus.target_ranks"):
+    inputs, items, known = _prepare(queries, items, exclude, similarity, axis_name)
+    targets = _inputs.as_ids("targets", targets, len(inputs.removed), known, ndim=1)
+    chunk = checks.count("chunk", chunk)
+    if axis_name is not None:
+      checks.same_on_devices("targets", targets, axis_name)
+    on_host = _inputs.come_from_host(progress, items, inputs, targets)
+  if not on_host:
     ranks: TargetRanks = _rank(inputs, items, targets, chunk, axis_name)
   else:
     rows = np.maximum(np.asarray(targets), 0)
@@ -106,34 +114,31 @@ def top_items(
   axis_name: str | None = None,
   progress: Progress | None = None,
 ) -> tuple[Array, Array]:
-  """The best items of all for each query, and their scores.
+  """The best items of the corpus for each query, and their scores.
 
   >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
   >>> scores, ids = top_items(jnp.array([[2.0, 1.0]]), items, 2, exclude=jnp.array([[2]]))
   >>> print(scores, ids)
   [[2. 1.]] [[0 1]]
 
+  See `jaxrank.corpus` for the arguments that both searches share.
+
   Args:
-    queries: `[q, d]`, or what the similarity takes.
-    items: `[n, d]`, or what the similarity takes.
-    k: How many; may exceed the number of items.
-    exclude: `[q, e]`, ids that are no candidates, in any order, padded with -1.
-    similarity: "dot", "cosine", "l2" or a function.
-    chunk: How many items are scored at a time, in round numbers: multiples of 128.
-    axis_name: Inside `shard_map`, the axis over which the items are split. Ids are those of the
-      whole corpus.
-    progress: Called as `progress(done, items)` after each chunk, outside `jit` only.
+    k: The number of items to find, at least 1; it may exceed the number of items.
 
   Returns:
-    Scores and ids `[q, k]`, best first, ties by id; -inf and -1 where no candidate is left.
+    Scores and ids, `[q, k]` each, best first and tied items by id; -inf and -1 where no candidate
+    is left.
 
   Raises:
-    TypeError: if ids are not integers.
-    ValueError: if shapes do not go together, there are no items, or an id is not one of theirs.
+    TypeError: if ids are not integers, or an argument has another wrong type.
+    ValueError: if shapes do not match, there are no items, or an id is not that of an item.
   """
-  inputs, items, _ = _prepare(queries, items, exclude, similarity, axis_name)
-  k, chunk = checks.count("k", k), checks.count("chunk", chunk)
-  if not _inputs.come_from_host(progress, items, inputs):
+  with checks.named("corpus.top_items"):
+    inputs, items, _ = _prepare(queries, items, exclude, similarity, axis_name)
+    k, chunk = checks.count("k", k), checks.count("chunk", chunk)
+    on_host = _inputs.come_from_host(progress, items, inputs)
+  if not on_host:
     best: Best = _top(inputs, items, k, chunk, axis_name)
   else:
     best = _none_yet(inputs, items, k)
@@ -144,7 +149,7 @@ def top_items(
 def _prepare(
   queries: Any, items: Any, exclude: Any, similarity: Similarity, axis_name: str | None
 ) -> tuple[Inputs, Any, int | None]:
-  """The inputs, the items, and the number of items if it is known."""
+  """The checked inputs, the items, and the number of items if this device has all of them."""
   queries, items = _inputs.as_arrays("queries", queries), _inputs.as_arrays("items", items)
   q, n = _inputs.size(queries), _inputs.size(items)
   if isinstance(similarity, str):
@@ -180,7 +185,7 @@ def _rank(
 
 @jax.jit
 def _start(inputs: Inputs, own: Any, targets: Array) -> tuple[Inputs, Tally]:
-  """The inputs with the targets removed, whose own items need no counting, and an empty tally."""
+  """The inputs with the targets among the removed ids, and a tally of zeros."""
   removed = _inputs.without_repeats(jnp.concatenate([inputs.removed, targets[:, None]], axis=1))
   inputs = inputs._replace(removed=removed, own=own)
   score = jax.eval_shape(scores, inputs.similarity, inputs.queries, own)
@@ -189,10 +194,10 @@ def _start(inputs: Inputs, own: Any, targets: Array) -> tuple[Inputs, Tally]:
 
 
 def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
-  """Counts a chunk; one with negative ids gives way to the targets' own items.
+  """Adds the counts of a chunk; in the step with negative ids, scores the targets' own items.
 
-  The score of a target is the product of the same program as those of the others, in the same
-  shape: from a product of its own it might not tie with the copies of its item.
+  The program and the shape that compute the scores of the targets are those of the other scores: a
+  product of another shape may be rounded differently, and not tie with copies of its item.
   """
   chunk = _inputs.size(part)
 
@@ -218,8 +223,8 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
 
 def _against(score: Array, x: Array) -> tuple[Array, ...]:
   """How many of `x`, `[q, c]`, are above the score, not below it, and not NaN, in one pass."""
-  told = (x > score[:, None], x >= score[:, None], x == x)
-  ones = tuple(each.astype(jnp.int32) for each in told)
+  holds = (x > score[:, None], x >= score[:, None], x == x)
+  ones = tuple(each.astype(jnp.int32) for each in holds)
   zeros = (np.int32(0),) * len(ones)
 
   def add(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -232,7 +237,7 @@ def _against(score: Array, x: Array) -> tuple[Array, ...]:
 def _ranks(
   tally: Tally, targets: Array, mine: Array, excluded: Array, axis: _sweep.Axis
 ) -> TargetRanks:
-  """The ranks from the tallies, `mine` being the targets whose items this device holds."""
+  """The ranks from the tally; `mine` are the local ids of targets that this device holds, or -1."""
   left_out = jnp.any(excluded == mine[:, None], axis=1)
   ranked = (mine >= 0) & ~left_out & (tally.score == tally.score)
   counts = tally.above, tally.reaching, tally.present, ranked.astype(jnp.int32)
@@ -265,12 +270,12 @@ def _none_yet(inputs: Inputs, items: Any, k: int) -> Best:
 
 
 def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
-  """The best of those kept and those of a chunk."""
+  """The best items of those kept so far and those of a chunk."""
   chunk = _inputs.size(part)
 
   def keep(queries: Any, removed: Array, best: Best) -> Best:
     block = scores(inputs.similarity, queries, part)
-    # One 0 for both: top_k puts 0.0 before -0.0.
+    # Replaces -0.0 by 0.0, because top_k orders 0.0 before -0.0.
     block = jnp.where(block == 0, 0, block)
     block = jnp.where(place.counts(block) & (block == block), block, -jnp.inf)
     inside = (removed >= place.fresh) & (removed < place.start + chunk)
@@ -287,6 +292,6 @@ def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
 
 
 def _best(of: Best, k: int) -> Best:
-  """The `k` best, the first of those that tie."""
+  """The `k` best items; of tied items, the first ones."""
   top = sorting.top(of.scores, k)
   return Best(sorting.take(of.scores, top), sorting.take(of.ids, top))

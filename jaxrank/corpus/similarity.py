@@ -1,4 +1,4 @@
-"""Scores of queries and items: dot, cosine, L2, or a function of the caller's."""
+"""Internals of `jaxrank.corpus`: scores of queries and items, by name or by the user's function."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -14,7 +14,7 @@ Similarity = Literal["dot", "cosine", "l2"] | Callable[[Any, Any], Array]
 
 
 def scorer(similarity: Similarity) -> Partial:
-  """The similarity as a pytree to call, so that it passes through `jit` with what it holds."""
+  """The similarity as a callable pytree, so that it passes through `jit` with its parameters."""
   if isinstance(similarity, Partial):
     return similarity
   if callable(similarity):
@@ -25,7 +25,7 @@ def scorer(similarity: Similarity) -> Partial:
 
 def _dot(queries: Array, items: Array) -> Array:
   queries, items = _alike(queries, items)
-  # One row alone goes to a matrix-vector product, which rounds the last columns differently.
+  # XLA computes a single row by a matrix-vector product, which rounds the last columns differently.
   rows = jnp.concatenate([queries, queries]) if queries.shape[0] == 1 else queries
   product = lax.dot_general(
     rows,
@@ -48,7 +48,7 @@ def _l2(queries: Array, items: Array) -> Array:
 
 
 def _alike(x: Array, y: Array) -> tuple[Array, Array]:
-  """Both as floats of one dtype; half precision stays, and its products are exact in float32."""
+  """Both as floats of one dtype. Half precision stays, as its products are exact in float32."""
   if x.dtype == y.dtype and jnp.issubdtype(x.dtype, jnp.floating):
     return x, y
   x, y = arithmetic.floating(x), arithmetic.floating(y)
@@ -68,10 +68,12 @@ _NAMED = {"dot": Partial(_dot), "cosine": Partial(_cosine), "l2": Partial(_l2)}
 
 
 def scores(similarity: Partial, queries: Any, items: Any) -> Array:
-  """`[q, c]`, checked for what a caller's function may get wrong."""
+  """Scores `[q, c]`, with checks of the shape and the dtype that a user's function returns."""
   found = similarity(queries, items)
   expected = tuple(jax.tree.leaves(x)[0].shape[0] for x in (queries, items))
   if getattr(found, "shape", None) != expected:
-    told = getattr(found, "shape", type(found).__name__)
-    raise ValueError(f"similarity must return scores [queries, items] = {expected}, got {told}.")
-  return arithmetic.floating(checks.array("similarity", found))
+    got = getattr(found, "shape", type(found).__name__)
+    raise ValueError(
+      f"corpus: similarity must return scores [queries, items] = {expected}, got {got}."
+    )
+  return arithmetic.floating(checks.array("corpus: similarity", found))

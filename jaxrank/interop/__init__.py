@@ -1,6 +1,6 @@
-"""Drop-in adapters: the names of other libraries, on jaxrank's core.
+"""Drop-in adapters: modules with the names of other libraries, computed by jaxrank.
 
-Each module keeps its original's names, argument order, defaults, return types and documented
-behaviour, and never needs the original installed. `docs/interop.md` lists every deliberate
+Each module keeps the names, argument order, defaults, return types and documented behaviour of the
+original, and does not need the original to be installed. `docs/interop.md` lists every deliberate
 difference.
 """

@@ -1,4 +1,7 @@
-"""Arrays of any library, and ranked lists of any lengths, on the host for the metrics."""
+"""Internals of the adapters: arrays of any library, and lists of any length, for the metrics.
+
+Everything here runs on the host, except for one compiled program for each metric and shape.
+"""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -12,24 +15,25 @@ from jaxrank._core import checks
 from jaxrank._core.x64 import enable_x64
 from jaxrank.rankings.exact import Exact
 
-# Axes of powers of two from here on, and one program for every `k`: few to compile.
+# The smallest length to which axes are padded. All lengths are powers of two and `k` is traced, so
+# that few programs are compiled.
 _LEAST = 8
 
 
 def numpy(x: Any) -> np.ndarray:
-  """Anything array-like, a tensor of torch too."""
+  """Converts anything array-like to a numpy array, torch tensors too."""
   if hasattr(x, "detach"):
     x = x.detach().cpu()
-    # numpy has no such type.
+    # numpy has no bfloat16.
     x = x.float() if str(x.dtype) == "torch.bfloat16" else x.numpy()
   return np.asarray(x)
 
 
 def numbers(name: str, x: Any) -> np.ndarray:
-  """Real numbers of any library, of any shape.
+  """Converts real numbers of any library, in any shape, to a numpy array.
 
   Raises:
-    TypeError: if these are no such numbers, or rows differ in length.
+    TypeError: if they are not real numbers, or rows differ in length.
   """
   try:
     array = numpy(x)
@@ -43,12 +47,12 @@ def numbers(name: str, x: Any) -> np.ndarray:
 
 
 def roof(n: int, least: int = _LEAST) -> int:
-  """The next power of two, from `least` on."""
+  """The smallest power of two that is at least `n` and `least`."""
   return max(least, 1 << max(n - 1, 0).bit_length())
 
 
 def padded(x: np.ndarray) -> np.ndarray:
-  """With zeros up to powers of two along every axis."""
+  """Pads every axis with zeros to a power of two."""
   return np.pad(x, [(0, roof(n) - n) for n in x.shape])
 
 
@@ -59,23 +63,26 @@ def values(
   scores: np.ndarray | None = None,
   k: int | None = None,
 ) -> np.ndarray:
-  """A metric of arrays `[queries, n]`, `[queries]` in float64; no scores mean ranked order."""
+  """The values of a metric, `[queries]` in float64, for arrays `[queries, n]`.
+
+  Without scores, the items are in rank order.
+  """
   if scores is None:
     scores = np.broadcast_to(-np.arange(labels.shape[1], dtype=np.float64), labels.shape)
   arrays = (padded(x) for x in (scores, labels, where))
   cutoff = checks.cutoff(k)
   with enable_x64():
     parameters = {} if cutoff is None else {"k": np.asarray(cutoff)}
-    return np.asarray(_answer(metric, *arrays, parameters))[: len(where)]
+    return np.asarray(_evaluate(metric, *arrays, parameters))[: len(where)]
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _answer(metric, scores, labels, where, parameters):
+def _evaluate(metric, scores, labels, where, parameters):
   return metric(scores, labels, where=where, ranking=Exact("stable"), **parameters)
 
 
 def stack(rows: Sequence[Sequence[bool]]) -> np.ndarray:
-  """Rows padded with False, `[rows, longest]`."""
+  """Pads rows with False to one length, `[rows, longest]`."""
   stacked = np.zeros((len(rows), max(map(len, rows), default=0)), bool)
   for place, row in zip(stacked, rows, strict=True):
     place[: len(row)] = row
@@ -83,7 +90,7 @@ def stack(rows: Sequence[Sequence[bool]]) -> np.ndarray:
 
 
 def items(name: str, x: Any) -> list[Any] | np.ndarray:
-  """What stands in a list, or along the first axis of an array or tensor."""
+  """The items of a list, or along the first axis of an array or tensor."""
   if hasattr(x, "__array__"):
     x = numpy(x)
     if x.ndim:

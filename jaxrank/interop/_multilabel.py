@@ -1,4 +1,9 @@
-"""Metrics of the scores of all classes of an item, some of which it has."""
+"""Multilabel metrics of AutoIntent: each item has some of the classes, and scores for all of them.
+
+`jaxrank.interop.autointent` exports the functions. They take `labels` and `scores`, both
+`[items, classes]`; a positive label is a class that the item has. Items whose labels are None are
+dropped.
+"""
 
 from typing import Any, NamedTuple
 
@@ -8,12 +13,12 @@ from jaxrank.interop import _lists
 
 
 class _Sorted(NamedTuple):
-  """Classes of each item by score, `[items, classes]`.
+  """The classes of each item in descending order of scores; arrays `[items, classes]`.
 
   Attributes:
     has: Whether the item has the class.
-    rank: How many classes have this score or more.
-    found: How many of these the item has.
+    rank: The number of classes with the same score or a higher one.
+    found: The number of these classes that the item has.
   """
 
   has: np.ndarray
@@ -22,7 +27,7 @@ class _Sorted(NamedTuple):
 
 
 def scoring_map(labels: Any, scores: Any) -> float:
-  """Label ranking average precision; an item with no class, or with all, has 1.
+  """Label ranking average precision; an item with no class, or with all classes, has 1.
 
   >>> print(f"{scoring_map([[1, 0, 1]], [[0.9, 0.8, 0.7]]):.5f}")
   0.83333
@@ -33,22 +38,28 @@ def scoring_map(labels: Any, scores: Any) -> float:
 
 
 def scoring_neg_coverage(labels: Any, scores: Any) -> float:
-  """1 if the classes of every item come first, less how far down the last one is; 0 at the end.
+  """Negative coverage: the mean over items of `1 - (depth - 1) / (classes - 1)`.
+
+  `depth` is the number of classes with a score of at least the lowest score among the classes that
+  the item has, and 0 for an item with no class.
 
   >>> print(f"{scoring_neg_coverage([[1, 0, 0]], [[0.8, 0.9, 0.7]]):.5f}")
   0.50000
   """
   has, rank, _ = _sorted(labels, scores)
   if has.shape[1] < 2:
-    raise ValueError(f"coverage needs two classes at least, got {has.shape[1]}.")
+    raise ValueError(
+      f"scoring_neg_coverage: scores must have two classes at least, got {has.shape[1]}."
+    )
   depth = np.max(has * rank, axis=1, initial=0)
   return float(1 - (np.mean(depth) - 1) / (has.shape[1] - 1))
 
 
 def scoring_neg_ranking_loss(labels: Any, scores: Any) -> float:
-  """Minus the share of pairs of a class that an item has and one that it has not, out of order.
+  """Negative label ranking loss: minus the fraction of pairs of classes in the wrong order.
 
-  Ties are out of order; an item with no class, or with all, has 0.
+  A pair is a class that the item has and one that it does not have; tied scores are in the wrong
+  order. An item with no class, or with all classes, has 0.
 
   >>> print(f"{scoring_neg_ranking_loss([[1, 0, 0]], [[0.8, 0.9, 0.7]]):.5f}")
   -0.50000
@@ -61,7 +72,7 @@ def scoring_neg_ranking_loss(labels: Any, scores: Any) -> float:
 
 
 def scoring_hit_rate(labels: Any, scores: Any) -> float:
-  """The share of items that have the class with the best score, the first of those that tie.
+  """The fraction of items that have the class with the highest score, the first one of tied ones.
 
   >>> print(scoring_hit_rate([[1, 0], [1, 0]], [[0.9, 0.1], [0.2, 0.3]]))
   0.5

@@ -1,20 +1,23 @@
-"""AutoIntent's retrieval metrics, `autointent.metrics`, by name.
+"""The retrieval metrics of AutoIntent, `autointent.metrics`.
 
-Every function takes `query_labels`, one label for each query; `candidates_labels`, for each query
-the labels of its candidates in ranked order, best first, in lists that may differ in length; and
-`k`, how many candidates to look at (None is all, 0 gives 0.0). It returns a float in [0, 1].
+Every retrieval function returns a float in [0, 1], and takes
 
-In the plain functions a label is a class, and equal ones are relevant. In the `_intersecting` ones
-it is a row of zeros and ones, a column for each class, and rows that share a class are relevant.
-The `_macro` functions take rows too: the mean over classes of the mean over the queries that have
-the class, with the candidates that have it as relevant. Their `joint_absence=True` counts, for each
-class, the queries without it as well, with the candidates without it as relevant, and so every
-class: the numbers of the original.
+* `query_labels`: the label of each query. A query whose label is None is out of scope, and dropped.
+* `candidates_labels`: for each query, the labels of its candidates in rank order, best first. The
+  lists may differ in length.
+* `k`: the number of candidates to evaluate, an integer; None is all, and 0 gives 0.0.
+* `joint_absence`, of the `_macro` functions: whether to evaluate, for each class, also the queries
+  without the class, with the candidates without it as relevant. Every class then counts, and the
+  values are those of the original.
 
-A query whose label is None, out of scope, is dropped. `ValueError` is raised if none is left, if
-lengths or shapes do not go together, and for a negative `k`.
+In the plain functions a label is a class, and candidates of the same class are relevant. In the
+`_intersecting` functions a label is a row of zeros and ones with a column for each class, and
+candidates that share a class with the query are relevant. The `_macro` functions take such rows
+too: the value of a class is the mean over the queries that have the class, with the candidates that
+have it as relevant, and the result is the mean over the classes.
 
-The `scoring_` functions take the classes of items, as rows, and the scores of all classes.
+They raise `ValueError` if no query is left, if lengths or shapes do not match, and for a negative
+`k`. The `scoring_` functions take the classes of items, as rows, and the scores of all classes.
 
 >>> queries, candidates = [1, 3], [[2, 1, 1], [3, 1, 1]]
 >>> print(f"{retrieval_map(queries, candidates):.6f} {retrieval_mrr(queries, candidates, k=1)}")
@@ -41,7 +44,7 @@ class RetrievalMetricFn(Protocol):
   __name__: str
 
   def __call__(self, query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-    """The mean over queries, or classes."""
+    """The mean over queries, or over classes."""
     ...
 
 
@@ -51,14 +54,14 @@ _average_precision = functools.partial(metrics.average_precision, normalizer="re
 
 
 def retrieval_map(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """Mean average precision: what divides is the number of relevant candidates in the first `k`."""
+  """Mean average precision, divided by the number of relevant candidates in the first `k`."""
   return _plain(_average_precision, query_labels, candidates_labels, k)
 
 
 def retrieval_map_intersecting(
   query_labels: Any, candidates_labels: Any, k: int | None = None
 ) -> float:
-  """Mean average precision, of rows that intersect."""
+  """Mean average precision, for multilabel rows that share a class."""
   return _intersecting(_average_precision, query_labels, candidates_labels, k)
 
 
@@ -69,19 +72,19 @@ def retrieval_map_macro(
   *,
   joint_absence: bool = False,
 ) -> float:
-  """Mean average precision, for each class."""
+  """Mean average precision, averaged over classes."""
   return _macro(_average_precision, query_labels, candidates_labels, k, joint_absence)
 
 
 def retrieval_hit_rate(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """The share of queries with a relevant candidate in the first `k`."""
+  """Hit rate: the fraction of queries with a relevant candidate in the first `k`."""
   return _plain(metrics.hit_rate, query_labels, candidates_labels, k)
 
 
 def retrieval_hit_rate_intersecting(
   query_labels: Any, candidates_labels: Any, k: int | None = None
 ) -> float:
-  """The share of queries with a relevant candidate in the first `k`, of rows that intersect."""
+  """Hit rate, for multilabel rows that share a class."""
   return _intersecting(metrics.hit_rate, query_labels, candidates_labels, k)
 
 
@@ -92,19 +95,19 @@ def retrieval_hit_rate_macro(
   *,
   joint_absence: bool = False,
 ) -> float:
-  """The share of queries with a relevant candidate in the first `k`, for each class."""
+  """Hit rate, averaged over classes."""
   return _macro(metrics.hit_rate, query_labels, candidates_labels, k, joint_absence)
 
 
 def retrieval_precision(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """The share of relevant candidates in the first `k`, over `k` also if there are fewer."""
+  """Precision of the first `k` candidates; the divisor is `k` even if there are fewer."""
   return _plain(metrics.precision, query_labels, candidates_labels, k)
 
 
 def retrieval_precision_intersecting(
   query_labels: Any, candidates_labels: Any, k: int | None = None
 ) -> float:
-  """The share of relevant candidates in the first `k`, of rows that intersect."""
+  """Precision, for multilabel rows that share a class."""
   return _intersecting(metrics.precision, query_labels, candidates_labels, k)
 
 
@@ -115,19 +118,19 @@ def retrieval_precision_macro(
   *,
   joint_absence: bool = False,
 ) -> float:
-  """The share of relevant candidates in the first `k`, for each class."""
+  """Precision, averaged over classes."""
   return _macro(metrics.precision, query_labels, candidates_labels, k, joint_absence)
 
 
 def retrieval_ndcg(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """Normalised discounted cumulative gain."""
+  """Normalised discounted cumulative gain at `k`."""
   return _plain(metrics.ndcg, query_labels, candidates_labels, k)
 
 
 def retrieval_ndcg_intersecting(
   query_labels: Any, candidates_labels: Any, k: int | None = None
 ) -> float:
-  """Normalised discounted cumulative gain, of rows that intersect."""
+  """Normalised discounted cumulative gain, for multilabel rows that share a class."""
   return _intersecting(metrics.ndcg, query_labels, candidates_labels, k)
 
 
@@ -138,19 +141,19 @@ def retrieval_ndcg_macro(
   *,
   joint_absence: bool = False,
 ) -> float:
-  """Normalised discounted cumulative gain, for each class."""
+  """Normalised discounted cumulative gain, averaged over classes."""
   return _macro(metrics.ndcg, query_labels, candidates_labels, k, joint_absence)
 
 
 def retrieval_mrr(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """Mean reciprocal rank of the first relevant candidate, 0 below `k`."""
+  """Mean reciprocal rank of the first relevant candidate; 0 if its rank is greater than `k`."""
   return _plain(metrics.reciprocal_rank, query_labels, candidates_labels, k)
 
 
 def retrieval_mrr_intersecting(
   query_labels: Any, candidates_labels: Any, k: int | None = None
 ) -> float:
-  """Mean reciprocal rank of the first relevant candidate, of rows that intersect."""
+  """Mean reciprocal rank, for multilabel rows that share a class."""
   return _intersecting(metrics.reciprocal_rank, query_labels, candidates_labels, k)
 
 
@@ -161,7 +164,7 @@ def retrieval_mrr_macro(
   *,
   joint_absence: bool = False,
 ) -> float:
-  """Mean reciprocal rank of the first relevant candidate, for each class."""
+  """Mean reciprocal rank, averaged over classes."""
   return _macro(metrics.reciprocal_rank, query_labels, candidates_labels, k, joint_absence)
 
 
@@ -189,12 +192,12 @@ RETRIEVAL_METRICS_MULTILABEL = {function.__name__: function for function in _MUL
 
 
 class _Lists(NamedTuple):
-  """Queries with a label, and their candidates, one list after the other.
+  """The queries with a label, and all their candidates, one list after the other.
 
   Attributes:
-    queries: `[queries]`, or `[queries, classes]`.
-    own: The label of the query of each candidate, as `candidates`.
-    candidates: `[candidates]`, or `[candidates, classes]`.
+    queries: `[queries]` or `[queries, classes]`, the labels of the queries.
+    own: The label of the query of each candidate, in the shape of `candidates`.
+    candidates: `[candidates]` or `[candidates, classes]`, the labels of the candidates.
     where: `[queries, longest]`, the places of the candidates in padded lists.
   """
 
@@ -235,7 +238,10 @@ def _macro(
 def _values(
   metric: Callable[..., Any], lists: _Lists, shared: np.ndarray, k: int | None
 ) -> np.ndarray:
-  """`[kinds, queries]`, of kinds of relevance `[candidates, kinds]`."""
+  """The values `[kinds, queries]` of a metric for several kinds of relevance.
+
+  `shared`, `[candidates, kinds]`, tells which candidates are relevant.
+  """
   where = np.broadcast_to(lists.where, (shared.shape[1], *lists.where.shape))
   labels = np.zeros(where.shape, bool)
   labels[:, lists.where] = shared.T

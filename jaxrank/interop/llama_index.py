@@ -1,11 +1,11 @@
-"""LlamaIndex's retrieval metrics, `llama_index.core.evaluation.retrieval.metrics`, by name.
+"""The retrieval metrics of LlamaIndex, `llama_index.core.evaluation.retrieval.metrics`.
 
-A metric is made with its options, and `compute` takes one query: `expected_ids`, the relevant
-documents in any order, and `retrieved_ids`, best first. The other arguments are accepted and not
-used. `compute_many` takes the lists of many queries and returns an array.
+A metric is constructed with its options. `compute` takes the ids of one query: `expected_ids`, the
+relevant documents in any order, and `retrieved_ids`, best first. Its other arguments are accepted
+and have no effect. `compute_many` takes the lists of many queries and returns an array.
 
-An id that is retrieved twice keeps both ranks and counts at the first; one that is expected twice
-is one document.
+An id that is retrieved twice occupies both ranks and is relevant at the first one only. An id that
+is expected twice is one document.
 
 >>> result = MRR().compute(expected_ids=["d1", "d3"], retrieved_ids=["d2", "d1", "d3"])
 >>> print(result)
@@ -40,8 +40,8 @@ class RetrievalMetricResult:
   """The score of one query.
 
   Attributes:
-    score: A float, also `float(result)`.
-    metadata: Whatever else the metric has to say.
+    score: The score, also `float(result)`.
+    metadata: Further information of the metric; empty for the metrics of this module.
   """
 
   score: float
@@ -63,14 +63,14 @@ class RetrievalMetricResult:
 class Lists(NamedTuple):
   """Lists of ids as arrays `[queries, n]` for the metrics of `jaxrank`.
 
-  Columns are the documents retrieved, best first, then those expected and not retrieved, whose
-  score is -inf.
+  The columns are the retrieved documents, best first, and then the expected documents that are not
+  retrieved.
 
   Attributes:
-    scores: Minus the position.
-    labels: Whether a document is expected; False where its id came before.
-    where: False on padding.
-    repeated: Whether the id of a document came before.
+    scores: `[queries, n]`, minus the position of a retrieved document, and -inf for the others.
+    labels: `[queries, n]`, whether a document is expected; False for a repeated id.
+    where: `[queries, n]`, False on padding.
+    repeated: `[queries, n]`, whether the id occurs at a smaller rank too.
   """
 
   scores: np.ndarray
@@ -80,22 +80,22 @@ class Lists(NamedTuple):
 
 
 def to_arrays(expected_ids: Any, retrieved_ids: Any) -> Lists:
-  """The lists of many queries as arrays, for `jaxrank.evaluate` and every native metric.
+  """Converts the lists of many queries to arrays, for `jaxrank.evaluate` and the native metrics.
 
   >>> lists = to_arrays([["a", "b"]], [["x", "a", "a"]])
   >>> print(lists.scores, lists.labels.astype(int))
   [[  0.  -1.  -2. -inf]] [[0 1 0 1]]
 
   Args:
-    expected_ids: For each query, the ids of its relevant documents.
-    retrieved_ids: For each query, the ids retrieved, best first.
+    expected_ids: For each query, the list of the ids of its relevant documents.
+    retrieved_ids: For each query, the list of the retrieved ids, best first.
 
   Returns:
-    `Lists`.
+    The arrays, as `Lists`.
 
   Raises:
-    ValueError: if a list is empty, or their numbers differ.
-    TypeError: if something is not a list of ids.
+    ValueError: if a list is empty, or the numbers of lists differ.
+    TypeError: if an argument is not a list of lists of hashable ids.
   """
   expected_ids = _lists.items("expected_ids", expected_ids)
   retrieved_ids = _lists.items("retrieved_ids", retrieved_ids)
@@ -109,7 +109,7 @@ def to_arrays(expected_ids: Any, retrieved_ids: Any) -> Lists:
 
 
 class _Query(NamedTuple):
-  """What is known of the documents that one query retrieved, and how many it missed."""
+  """The labels and repeats of the retrieved documents, and the number of missed documents."""
 
   labels: list[bool]
   repeated: list[bool]
@@ -146,7 +146,7 @@ def _stacked(queries: Sequence[_Query]) -> Lists:
 
 
 class BaseRetrievalMetric(abc.ABC):
-  """What every metric is; a metric of one's own overrides `compute`."""
+  """The base class of the metrics; a user's metric overrides `compute`."""
 
   metric_name: ClassVar[str]
 
@@ -164,7 +164,7 @@ class BaseRetrievalMetric(abc.ABC):
 
 
 class _ListMetric(BaseRetrievalMetric):
-  """A metric of lists of ids."""
+  """The base class of the metrics of this module, which use ids only."""
 
   def compute(
     self,
@@ -175,21 +175,21 @@ class _ListMetric(BaseRetrievalMetric):
     retrieved_texts: Any = None,
     **kwargs: Any,
   ) -> RetrievalMetricResult:
-    """The result of one query, from its ids alone.
+    """The result of one query, from its ids only.
 
     Raises:
       ValueError: if there are no expected or no retrieved ids.
-      TypeError: if something is not a list of ids.
+      TypeError: if an argument is not a list of hashable ids.
     """
     lists = _stacked([_query(expected_ids, retrieved_ids)])
     return RetrievalMetricResult(score=float(self._values(lists)[0]))
 
   def compute_many(self, expected_ids: Any, retrieved_ids: Any) -> np.ndarray:
-    """The scores of many queries, `[queries]`, from their lists of ids.
+    """The scores of many queries, `[queries]`; the arguments are those of `to_arrays`.
 
     Raises:
-      ValueError: if a query has no expected or no retrieved ids, or the queries differ in number.
-      TypeError: if something is not a list of ids.
+      ValueError: if a query has no expected or no retrieved ids, or the numbers of lists differ.
+      TypeError: if an argument is not a list of lists of hashable ids.
     """
     return self._values(to_arrays(expected_ids, retrieved_ids))
 
@@ -199,10 +199,11 @@ class _ListMetric(BaseRetrievalMetric):
 
 @dataclasses.dataclass(kw_only=True)
 class HitRate(_ListMetric):
-  """Whether an expected document is retrieved.
+  """Hit rate: whether an expected document is retrieved.
 
   Attributes:
-    use_granular_hit_rate: The share of the expected documents instead, as `Recall`.
+    use_granular_hit_rate: Whether to return the fraction of the expected documents that are
+      retrieved, as `Recall` does.
   """
 
   metric_name: ClassVar[str] = "hit_rate"
@@ -212,7 +213,7 @@ class HitRate(_ListMetric):
     checks.true_or_false("use_granular_hit_rate", self.use_granular_hit_rate)
 
   def _values(self, lists: Lists) -> np.ndarray:
-    return _ask(metrics.recall if self.use_granular_hit_rate else metrics.hit_rate, lists)
+    return _evaluate(metrics.recall if self.use_granular_hit_rate else metrics.hit_rate, lists)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -220,7 +221,8 @@ class MRR(_ListMetric):
   """The reciprocal rank of the first expected document.
 
   Attributes:
-    use_granular_mrr: The mean of the reciprocal ranks of all expected documents retrieved instead.
+    use_granular_mrr: Whether to return the mean of the reciprocal ranks of all expected documents
+      that are retrieved.
   """
 
   metric_name: ClassVar[str] = "mrr"
@@ -230,7 +232,7 @@ class MRR(_ListMetric):
     checks.true_or_false("use_granular_mrr", self.use_granular_mrr)
 
   def _values(self, lists: Lists) -> np.ndarray:
-    return _ask(_reciprocal_ranks if self.use_granular_mrr else metrics.reciprocal_rank, lists)
+    return _evaluate(_reciprocal_ranks if self.use_granular_mrr else metrics.reciprocal_rank, lists)
 
 
 @metric
@@ -241,33 +243,33 @@ def _reciprocal_ranks(ranked: Ranked) -> Array:
 
 @dataclasses.dataclass(kw_only=True)
 class Precision(_ListMetric):
-  """The share of expected documents among those retrieved."""
+  """Precision: the fraction of the retrieved documents that are expected."""
 
   metric_name: ClassVar[str] = "precision"
 
   def _values(self, lists: Lists) -> np.ndarray:
     once = lists._replace(where=lists.where & ~lists.repeated)
-    return _ask(_precision, once)
+    return _evaluate(_precision, once)
 
 
 @dataclasses.dataclass(kw_only=True)
 class Recall(_ListMetric):
-  """The share of retrieved documents among those expected."""
+  """Recall: the fraction of the expected documents that are retrieved."""
 
   metric_name: ClassVar[str] = "recall"
 
   def _values(self, lists: Lists) -> np.ndarray:
-    return _ask(metrics.recall, lists)
+    return _evaluate(metrics.recall, lists)
 
 
 @dataclasses.dataclass(kw_only=True)
 class AveragePrecision(_ListMetric):
-  """The sum of the precisions at the expected documents retrieved, over all that are expected."""
+  """Average precision: the precisions at retrieved expected documents, over all expected ones."""
 
   metric_name: ClassVar[str] = "ap"
 
   def _values(self, lists: Lists) -> np.ndarray:
-    return _ask(metrics.average_precision, lists)
+    return _evaluate(metrics.average_precision, lists)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -275,10 +277,10 @@ class NDCG(_ListMetric):
   """Normalised discounted cumulative gain; the ideal retrieves every expected document first.
 
   Attributes:
-    mode: `"linear"` or `"exponential"`, which are the same for documents expected or not.
+    mode: `"linear"` or `"exponential"`; both gains are equal for binary relevance.
 
   Raises:
-    ValueError: for another mode.
+    ValueError: if the mode is another one.
   """
 
   metric_name: ClassVar[str] = "ndcg"
@@ -288,14 +290,23 @@ class NDCG(_ListMetric):
     checks.choice("mode", self.mode, _MODES)
 
   def _values(self, lists: Lists) -> np.ndarray:
-    return _ask(metrics.ndcg, lists)
+    return _evaluate(metrics.ndcg, lists)
 
 
 def discounted_gain(*, rel: float, i: int, mode: str) -> float:
-  """The gain of a document of relevance `rel` at rank `i`, from 1.
+  """The discounted gain of a document: its gain, divided by `log2(i + 1)`.
+
+  Args:
+    rel: The relevance of the document, a number.
+    i: The rank of the document, at least 1.
+    mode: `"linear"` for the gain `rel`, or `"exponential"` for `2 ** rel - 1`.
+
+  Returns:
+    The discounted gain.
 
   Raises:
-    ValueError: for a mode other than `"linear"` and `"exponential"`, or a rank below 1.
+    ValueError: if the mode is unknown, or the rank is less than 1.
+    TypeError: if `rel` is not a number.
   """
   checks.choice("mode", mode, _MODES)
   checks.number("rel", rel)
@@ -304,7 +315,7 @@ def discounted_gain(*, rel: float, i: int, mode: str) -> float:
   return (2**rel - 1 if mode == "exponential" else rel) / math.log2(i + 1)
 
 
-def _ask(metric: Callable[..., Any], lists: Lists) -> np.ndarray:
+def _evaluate(metric: Callable[..., Any], lists: Lists) -> np.ndarray:
   return _lists.values(metric, lists.labels, lists.where, lists.scores)
 
 
@@ -317,10 +328,11 @@ METRIC_REGISTRY: dict[str, type[BaseRetrievalMetric]] = {
 
 
 def resolve_metrics(metrics: Iterable[str]) -> list[type[BaseRetrievalMetric]]:
-  """The classes of metrics by name, in order.
+  """The classes of the metrics with these names, in order.
 
   Raises:
-    ValueError: for an unknown name.
+    ValueError: if a name is unknown.
+    TypeError: if `metrics` is not a list of names.
   """
   names = [metrics] if isinstance(metrics, str) else list(_lists.items("metrics", metrics))
   for name in names:

@@ -1,8 +1,9 @@
-"""The plain names of LlamaIndex's retrieval metrics, as measures of jaxrank."""
+"""`resolve_metrics`: measures from the plain names of LlamaIndex's retrieval metrics."""
 
 from collections.abc import Iterable
 
 from jaxrank import metrics
+from jaxrank._core import checks
 from jaxrank.interop import _lists
 from jaxrank.measures import Measure
 
@@ -25,20 +26,20 @@ def resolve_metrics(names: str | Iterable[str]) -> tuple[Measure, ...]:
   mrr hit_rate
 
   Args:
-    names: One name each, of `hit_rate`, `mrr`, `precision`, `recall`, `ap` and `ndcg`.
+    names: One name, or several: `hit_rate`, `mrr`, `precision`, `recall`, `ap` or `ndcg`.
 
   Returns:
-    Measures in order.
+    The measures in order, without repeats.
 
   Raises:
-    ValueError: for an unknown name.
-    TypeError: for what is no names at all.
+    ValueError: if a name is unknown.
+    TypeError: if `names` is not a name or a list of names.
   """
-  names = [names] if isinstance(names, str) else list(_lists.items("names", names))
-  for name in names:
-    if name not in _MEASURES:
-      raise ValueError(
-        f"resolve_metrics: names must be of {', '.join(_MEASURES)}, got {name!r}; jaxrank.parse "
-        "reads other names."
-      )
+  with checks.named("resolve_metrics"):
+    names = [names] if isinstance(names, str) else list(_lists.items("names", names))
+    for name in names:
+      if name not in _MEASURES:
+        raise ValueError(
+          f"names must be of {', '.join(_MEASURES)}, got {name!r}; jaxrank.parse reads other names."
+        )
   return tuple(_MEASURES[name] for name in dict.fromkeys(names))

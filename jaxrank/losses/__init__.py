@@ -1,20 +1,22 @@
-"""Losses of one value per query: smooth metrics, and the classical losses.
+"""Ranking losses with one value per query: smooth metrics, and the classical losses.
 
 `loss(scores, labels, *, where=None, ...)` takes arrays `[..., n]` and returns `[...]`; lower is
 better. The conventions of the metrics of `jaxrank` apply. In addition:
 
 * Losses are not reduced. `jnp.mean(query_weights * loss(...))` applies weights per query, and
   `jaxrank.aggregate` leaves queries out of the mean.
-* Sums and pairs leave out items with score -inf and `where=True`, relevant or not, and their
-  gradient is 0. The ideal of a metric counts them.
+* Items with score -inf and `where=True` are in no sum and in no pair, whether they are relevant or
+  not, and have gradient 0. The ideal of a metric counts them.
 * A query without relevant items has gradient 0. Its loss is 0, or 1 if the loss is `1 - metric`.
 * Gradients with respect to labels are not meaningful.
+* `neural_sort` and `soft_sort` return soft permutation matrices, and `perturbed` makes a loss from
+  another loss.
 
 The arguments that losses share mean the same in all of them, and a loss documents only its own:
 
 * `scores`: `[..., n]`, floats.
-* `labels`: `[..., n]`, grades. Where relevance is binary, positive labels are relevant. The losses
-  of pairs and `list_mle` use only the order of the labels, and take negative ones as 0.
+* `labels`: `[..., n]`, grades. Where relevance is binary, positive labels are relevant. The
+  pairwise losses and `list_mle` use only the order of the labels, and take negative ones as 0.
 * `where`: `[..., n]`, boolean, False on padding; None is all True.
 * `k`: the cut-off of the metric, a positive integer, which may be traced; None is the whole list.
 * `rel`: labels from here on are relevant; None is any positive label. It may be traced.
@@ -22,9 +24,11 @@ The arguments that losses share mean the same in all of them, and a loss documen
 * `discount`: a function from ranks, 1-based and perhaps fractional, to weights.
 * `max_label`: the largest label of the grading scale, which may be traced; larger labels count as
   this one. It must be the same for all queries, so that their losses are comparable.
+* `normalizer`: the divisor of the sum of precisions in average precision: `"relevant"` is the
+  number `R` of relevant items, `"cutoff"` is `min(k, R)`.
 * `weights`: `[..., n]`, factors of the gains of the items, such as inverse propensities; None is 1.
-  The ideal of nDCG takes them into account. In a loss of pairs, the weight of the better item
-  weighs the pair.
+  The ideal of nDCG takes them into account. The pairwise losses multiply the term of a pair by the
+  weight of its better item.
 * `temperature`: a positive number that divides the scores; may be traced.
 * `ranking`: a smooth ranking. The temperature of `jaxrank.Gaussian` is the standard deviation of
   the noise, that of `jaxrank.Gumbel` its scale. `1 / t` for `jaxrank.Logistic(t)` is the `alpha`

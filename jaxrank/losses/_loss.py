@@ -1,4 +1,7 @@
-"""What the classical losses share: the way from kernels to arrays, and the logits of a query."""
+"""Internals of the classical losses: `apply_loss` maps a kernel over queries; logits and targets.
+
+The modules of `jaxrank.losses` import it.
+"""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -14,7 +17,8 @@ from jaxrank._core.ranked import at_least_tiny
 from jaxrank._core.types import Gain
 from jaxrank.rankings.exact import Exact, ExactQuery
 
-# Of the largest float: room for the sum of so many differences of logits.
+# The bound of logits, as a fraction of the largest float: sums of millions of differences of logits
+# stay finite.
 _HEADROOM = 2.0**-24
 
 Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
@@ -31,8 +35,8 @@ def apply_loss(
 ) -> Array:
   """Computes `kernel(query, **parameters)` for each query of `lists`: scores, labels and mask.
 
-  The queries are sorted only if `ties` is given, with ties broken by this rule. `key` gives each
-  query its `query.noise`. Messages start with `name`, by default that of the kernel's function.
+  The queries are sorted only if `ties` is given, the rule for tied scores. `key` gives each query
+  its `query.noise`. Error messages start with `name`, by default the name of the kernel's function.
   """
   about = description.of_kernel(kernel)
   with checks.named(name or about.name):

@@ -1,7 +1,8 @@
 """Approx losses: `1 - metric`, with expected ranks in the formula of the metric.
 
 Expected ranks are smooth in the scores. `jaxrank.Logistic` computes them in O(n log n) time and
-O(n) memory. Every other metric gives a loss in the same way, for example
+O(n) memory. `approx_mrr` is an expectation under Gumbel noise instead. Every metric that accepts a
+smooth ranking gives a loss in the same way, for example
 `1 - jaxrank.rbp(scores, labels, ranking=jaxrank.Logistic(1.0))`. A query without relevant items
 has loss 1 and gradient 0.
 """
@@ -120,10 +121,6 @@ def approx_ap(
 
   See `jaxrank.losses` for the arguments that losses share.
 
-  Args:
-    normalizer: Divisor of the sum of precisions: `"relevant"` is the number `R` of relevant
-      items, `"cutoff"` is `min(k, R)`.
-
   Returns:
     Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.
 
@@ -160,8 +157,6 @@ def smooth_ap(
 
   Args:
     scores: Scores of the items, `[..., n]`, such as cosine similarities.
-    normalizer: Divisor of the sum of precisions: `"relevant"` is the number `R` of relevant
-      items, `"cutoff"` is `min(k, R)`.
     ranking: Smooth ranking. The paper's temperature is that of `Logistic`.
 
   Returns:
@@ -199,7 +194,8 @@ def approx_mrr(
   See `jaxrank.losses` for the arguments that losses share.
 
   Args:
-    k: Cut-off rank, below which the first relevant item counts 0; None for the whole list.
+    k: Cut-off rank; an order whose first relevant item has a rank greater than `k` has reciprocal
+      rank 0. None for the whole list.
     ranking: Smooth ranking. The temperature of `Gumbel` is the scale of the noise.
 
   Returns:

@@ -1,7 +1,10 @@
-"""Losses of pairs weighed by what swapping them does to a metric: LambdaRank and LambdaLoss."""
+"""LambdaRank and LambdaLoss: logistic losses of pairs, weighted by changes of a metric.
+
+The change is that of the metric if the two items swap ranks; `jaxrank.losses.swaps` computes it.
+"""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import jax
@@ -10,7 +13,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains, metrics
-from jaxrank._core import checks
+from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import Description, with_kernel
@@ -22,7 +25,7 @@ from jaxrank.losses._loss import apply_loss, logits
 from jaxrank.losses.pairwise import Items, rows_of, total
 from jaxrank.losses.swaps import Features, Swap
 from jaxrank.measures.grammar import one_measure
-from jaxrank.measures.measure import One
+from jaxrank.measures.measure import Measure, One
 from jaxrank.rankings.exact import Exact, ExactQuery
 
 
@@ -35,11 +38,12 @@ def lambda_rank(
   temperature: ArrayLike = 1.0,
   **parameters: Any,
 ) -> Array:
-  """LambdaRank for any metric: logistic loss of pairs, weighed by what swapping them changes.
+  """LambdaRank: the logistic loss of pairs, weighted by the change of a metric under a swap.
 
-  `sum |delta_ij| log(1 + exp(-(s_i - s_j) / temperature))` over the pairs whose swap would change
-  the metric by `delta_ij`, `i` the one that it wants first. The weights are constants to the
-  gradient. Tied items are ordered worst first, and by column if their labels are equal too.
+  `sum |delta_ij| log(1 + exp(-(s_i - s_j) / temperature))` over all pairs of retrieved items, where
+  `delta_ij` is the change of the metric if the two items swap ranks, and `i` is the item that comes
+  first in the better one of the two orders. The gradient treats the weights as constants. Tied
+  items are ordered by label, smallest first, and by column if their labels are equal too.
 
   >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])
   >>> print(f"{lambda_rank(scores, labels):.5f}")
@@ -50,19 +54,20 @@ def lambda_rank(
   See `jaxrank.losses` for the arguments that losses share.
 
   Args:
-    labels: `[..., n]`, or `[..., n, subtopics]` for a metric of diversity.
-    metric: A metric, a `jaxrank.Measure`, or a name such as `"nDCG@10"`; of this library, or made
-      by `jaxrank.metric`. It must be affine in the answers to its questions, as all metrics of
-      binary and graded relevance are, `auc`, and those of diversity.
-    **parameters: Those of the metric, such as `k=10`, unless it is a measure or a name.
+    labels: Labels, `[..., n]`, or `[..., n, subtopics]` for a metric of diversity.
+    metric: Metric of this library or made by `jaxrank.metric`, a `jaxrank.Measure`, or a name such
+      as `"nDCG@10"`. It must be affine in the answers to its questions to the ranking, as `ndcg`,
+      `err` and `average_precision` are; the table in `docs/metrics.md` has this for each metric.
+    **parameters: Parameters of the metric, such as `k=10`; a measure or a name has its own.
 
   Returns:
-    `[...]`, at least 0.
+    Loss of each query, `[...]`, at least 0.
 
   Raises:
-    TypeError: for what is no metric, or a parameter that it does not take.
-    ValueError: if the metric is not affine, as correlations and interpolated precision are not, or
-      if a swap of two items changes more than O(1) a pair can tell; by the name of the metric.
+    TypeError: if `metric` is not a metric, or does not take one of the parameters.
+    ValueError: if a parameter is out of its range, or the metric is not affine. The latter is a
+      `jaxrank.UnansweredError` that starts with the name of the metric; `kendall_tau` and
+      `ordered_pair_accuracy` raise it too.
 
   References:
     Burges, `From RankNet to LambdaRank to LambdaMART: an overview
@@ -72,13 +77,28 @@ def lambda_rank(
   """
   with checks.named("lambda_rank"):
     checks.positive("temperature", temperature)
-    measure = one_measure(metric, parameters)
-    about, given, _ = measure.call()
+    about, given = _with_parameters(metric, parameters)
     swapped = with_kernel(about, _LambdaRank(about, rows_of(scores)))
     call = Call(swapped, {**given, "temperature": temperature}, None)
     (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
   value: Array = found.value
   return value
+
+
+def _with_parameters(
+  metric: str | One, parameters: Mapping[str, Any]
+) -> tuple[Description, Mapping[str, Any]]:
+  """The description of a metric, a measure or a name, and its parameters, checked."""
+  about = description.of_metric(metric)
+  if about is not None and not isinstance(metric, Measure):
+    return about, about.bind(parameters)
+  if not isinstance(metric, str | Measure):
+    raise TypeError(
+      "metric must be a metric such as jaxrank.ndcg, a jaxrank.Measure, or a name such as "
+      f"'nDCG@10', got {metric!r}."
+    )
+  call = one_measure(metric, parameters).call()
+  return call.description, call.parameters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,16 +126,17 @@ def lambda_ndcg(
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """The losses of LambdaLoss for nDCG.
+  """LambdaLoss: the losses of the LambdaLoss framework for nDCG.
 
-  `sum |delta_ij| log(1 + exp(-(s_i - s_j) / temperature))` over the pairs with `g_i > g_j`. With
-  `G = (g_i - g_j) / max DCG@k`, discount `d`, and hard ranks `r` that are constants to the
-  gradient, `delta_ij` is
+  `sum |delta_ij| log(1 + exp(-(s_i - s_j) / temperature))` over the pairs of retrieved items with
+  gains `g_i > g_j`. With `G = (g_i - g_j) / max DCG@k`, discount `d`, and exact ranks `r` that the
+  gradient treats as constants, `delta_ij` is
 
-  * `"lambdarank"`: `G |d(r_i) - d(r_j)|`, with `d = 0` below `k`;
-  * `"ndcg2"`: `G (d(|r_i - r_j|) - d(|r_i - r_j| + 1))`, a bound of nDCG as LambdaRank's is not;
-    times `1 / (1 - d(max(r_i, r_j)))` if one of the two is below `k`, which bounds nDCG@k;
-  * `"ndcg2++"`: `mu` times the second, plus the first.
+  * `"lambdarank"`: `G |d(r_i) - d(r_j)|`, where `d(r)` is 0 for `r > k`;
+  * `"ndcg2"`: `G (d(|r_i - r_j|) - d(|r_i - r_j| + 1))`, divided by `1 - d(max(r_i, r_j))` if one
+    of the two ranks is greater than `k`. The loss is a bound of nDCG@k, which that of LambdaRank is
+    not;
+  * `"ndcg2++"`: `mu` times `"ndcg2"`, plus `"lambdarank"`.
 
   >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])
   >>> for scheme in ("lambdarank", "ndcg2", "ndcg2++"):
@@ -127,12 +148,12 @@ def lambda_ndcg(
   See `jaxrank.losses` for the arguments that losses share.
 
   Args:
-    scheme: The weight of a pair, see above.
-    mu: The weight of the one in the other in `"ndcg2++"`; may be traced.
-    gain: Maps labels to gains; the paper takes `gains.exponential`.
+    scheme: Weight of a pair: `"lambdarank"`, `"ndcg2"` or `"ndcg2++"`.
+    mu: Factor of `"ndcg2"` in `"ndcg2++"`, a number; may be traced.
+    gain: Function from labels to gains; the paper uses `jaxrank.gains.exponential`.
 
   Returns:
-    `[...]`, at least 0.
+    Loss of each query, `[...]`, at least 0.
 
   Raises:
     ValueError: if the scheme is unknown.
@@ -145,7 +166,7 @@ def lambda_ndcg(
   with checks.named("lambda_ndcg"):
     checks.choice("scheme", scheme, _SCHEMES)
     k = checks.cutoff(k)
-  own: dict[str, Any] = {"mu": mu} if scheme == "ndcg2++" else {}
+  extra: dict[str, Any] = {"mu": mu} if scheme == "ndcg2++" else {}
   return apply_loss(
     _lambda_ndcg,
     (scores, labels, where),
@@ -157,7 +178,7 @@ def lambda_ndcg(
     gain=gain,
     discount=discount,
     weights=weights,
-    **own,
+    **extra,
   )
 
 
@@ -171,11 +192,11 @@ def _lambda_ndcg(
   gain: Gain,
   discount: Discount,
   weights: Array | None = None,
-  **own: Any,
+  **extra: Any,
 ) -> Array:
   ideal = at_ranks(query.best(gain, weights, k=k), discount)
   share = safe_divide(query.gain(gain, weights), ideal)
-  return _sum_of_swaps(query, swap(query, share, discount, k, **own), temperature, rows)
+  return _sum_of_swaps(query, swap(query, share, discount, k, **extra), temperature, rows)
 
 
 def _ndcg(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> list[Swap]:
@@ -199,9 +220,9 @@ def _ndcg2(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> li
 def _ndcg2_plus(
   query: ExactQuery, share: Array, discount: Discount, k: Cutoff, *, mu: ArrayLike
 ) -> list[Swap]:
-  (broad,) = _ndcg2(query, share, discount, k)
+  (ndcg2,) = _ndcg2(query, share, discount, k)
   factor = jnp.asarray(mu).astype(query.dtype)
-  weighted = Swap(lambda *ranks: factor * broad.change(*ranks), broad.features)
+  weighted = Swap(lambda *ranks: factor * ndcg2.change(*ranks), ndcg2.features)
   return [*_ndcg(query, share, discount, k), weighted]
 
 

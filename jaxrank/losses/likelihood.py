@@ -1,4 +1,4 @@
-"""Listwise losses that compare each item with the items of smaller labels."""
+"""Listwise losses that compare each item with the items that have smaller labels."""
 
 from typing import NamedTuple
 
@@ -60,15 +60,15 @@ def _unique_softmax(
 
 
 class _Levels(NamedTuple):
-  """Items by label, best first: `[n]` each, `total` `[n + 1]`.
+  """Items sorted by label, largest first; arrays `[n]`, but `total` is `[n + 1]`.
 
   Attributes:
-    item: The index of each item.
-    live: Whether it is retrieved.
-    start: Where the items with its label start.
-    end: Where the next label starts.
-    z: Its logit, less the largest.
-    total: `log sum exp z` from each item on, and of nothing.
+    item: The column of each item.
+    live: Whether the item is retrieved.
+    start: The slot at which the items with its label start.
+    end: The slot at which the next smaller label starts.
+    z: The logit of the item, minus the largest logit.
+    total: `log sum exp z` over the slots from each one to the end; the last entry is an empty sum.
   """
 
   item: Array

@@ -28,8 +28,8 @@ def softmax(
   """ListNet: the cross entropy of the gains and the softmax of the scores.
 
   `-sum_i w_i g(y_i) log(exp(z_i) / sum_j exp(z_j))`, with gain `g` and `z = s / temperature`.
-  For a single relevant item the loss is an upper bound of the negative logarithm of its reciprocal
-  rank.
+  For a single relevant item of gain 1 the loss is an upper bound of the negative logarithm of its
+  reciprocal rank.
 
   >>> print(f"{softmax(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   5.22282
@@ -70,7 +70,7 @@ def poly1(
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """Poly-1: `softmax`, plus `epsilon` times the probability mass off the targets.
+  """Poly-1: `softmax`, plus `epsilon` times the probability mass that is not on the targets.
 
   `softmax + epsilon (1 - sum_i p_i exp(z_i) / sum_j exp(z_j))`, with `p_i` the share of item `i`
   in `sum w g(y)` and `z = s / temperature`.
@@ -81,7 +81,7 @@ def poly1(
   See `jaxrank.losses` for the arguments that losses share.
 
   Args:
-    epsilon: Weight of the second term; may be traced.
+    epsilon: Weight of the second term, a number; may be traced.
 
   Returns:
     Loss of each query, `[...]`, at least 0 for `epsilon >= 0`.
@@ -122,7 +122,7 @@ def xe_ndcg(
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
-  """XE-NDCG: the cross entropy of softened gains and softmax, a convex bound of nDCG.
+  """XE-NDCG: the cross entropy of softened gains and the softmax, a convex bound of nDCG.
 
   `-sum_i p_i log(exp(z_i) / sum_j exp(z_j))`, where `z = s / temperature`, and `p_i` is the share
   of item `i` in `sum_j w_j (g(y_j) + 1 - u_j)`, with gain `g`. Without a key, all `u_j` are 1/2;
@@ -212,18 +212,26 @@ def sampled_softmax(
     Yi et al., `Sampling-bias-corrected neural modeling for large corpus item recommendations
     <https://doi.org/10.1145/3298689.3346996>`_, 2019.
   """
-  checks.positive("temperature", temperature)
-  scores, labels, where = checks.lists(scores, labels, where)
-  if accidental_hits is not None:
-    hits = checks.boolean("accidental_hits", accidental_hits, scores, "True for accidental hits")
-    where = where & ~(hits & (labels <= 0))
-  scores = floating(scores)
-  known = where & (scores > -jnp.inf)
-  z = jnp.where(known, scores, 0) / jnp.asarray(temperature).astype(scores.dtype)
-  if log_q is not None:
-    log_q = checks.array("log_q", log_q).astype(scores.dtype)
-    if log_q.ndim == 1 and scores.ndim > 1:
-      log_q = jnp.broadcast_to(log_q, (*scores.shape[:-1], log_q.shape[0]))
-    checks.same_shape("log_q", log_q, "scores", scores)
-    z = z - jnp.where(known, log_q, 0)
-  return softmax(jnp.where(known, z, scores), labels, where=where, weights=weights)
+  with checks.named("sampled_softmax"):
+    checks.positive("temperature", temperature)
+    scores, labels, where = checks.lists(scores, labels, where)
+    if accidental_hits is not None:
+      hits = checks.boolean("accidental_hits", accidental_hits, scores, "True for accidental hits")
+      where = where & ~(hits & (labels <= 0))
+    scores = floating(scores)
+    known = where & (scores > -jnp.inf)
+    z = jnp.where(known, scores, 0) / jnp.asarray(temperature).astype(scores.dtype)
+    if log_q is not None:
+      log_q = checks.array("log_q", log_q).astype(scores.dtype)
+      if log_q.ndim == 1 and scores.ndim > 1:
+        log_q = jnp.broadcast_to(log_q, (*scores.shape[:-1], log_q.shape[0]))
+      checks.same_shape("log_q", log_q, "scores", scores)
+      z = z - jnp.where(known, log_q, 0)
+  return apply_loss(
+    _softmax,
+    (jnp.where(known, z, scores), labels, where),
+    name="sampled_softmax",
+    gain=gains.linear,
+    weights=weights,
+    temperature=1.0,
+  )

@@ -31,12 +31,14 @@ class Perturbed:
   scale: ArrayLike
 
   def __post_init__(self) -> None:
-    checks.positive("samples", self.samples)
-    checks.positive("scale", self.scale)
+    with checks.named("perturbed"):
+      checks.positive("samples", self.samples)
+      checks.positive("scale", self.scale)
 
   def __call__(self, scores: ArrayLike, labels: ArrayLike, **parameters: Any) -> Array:
     """Computes the mean of `loss(noisy_scores, labels, **parameters)` over the samples."""
-    scores = arithmetic.floating(checks.array("scores", scores))
+    with checks.named("perturbed"):
+      scores = arithmetic.floating(checks.array("scores", scores))
     scale = jnp.asarray(self.scale).astype(scores.dtype)
 
     def sample(key: Array) -> Array:
@@ -65,8 +67,8 @@ def perturbed(
     loss: Function `loss(scores, labels, *, where=None, ...)` from `[..., n]` to `[...]`.
     key: PRNG key. The noise of an item depends only on the position of its query in the batch and
       on its column, so that more padding does not change it.
-    samples: Number of noise samples.
-    scale: Scale of the noise, in units of the scores; may be traced.
+    samples: Number of noise samples, at least 1; the loss is computed for all of them at once.
+    scale: Scale of the noise, a positive number in units of the scores; may be traced.
 
   Returns:
     A callable that takes the arguments of `loss` and returns `[...]`.

@@ -1,4 +1,8 @@
-"""Pairwise losses, in O(n^2) time and, because they compute blocks of rows, in O(n) memory."""
+"""Pairwise losses in O(n^2) time, and in O(n) memory because pairs are computed in blocks of rows.
+
+The loss of a query is a mean over pairs. `total` and `rows_of` also serve `jaxrank.losses.lambdas`
+and the pairwise losses of `jaxrank.interop.rax`.
+"""
 
 import functools
 import math
@@ -48,7 +52,7 @@ def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
 
 
 def rows_of(scores: ArrayLike) -> int:
-  """Returns the number of rows of pairs to hold in memory at a time."""
+  """Returns how many rows of pairs of each query to hold in memory at a time."""
   return max(1, _PAIRS // max(1, math.prod(jnp.shape(scores))))
 
 
@@ -131,7 +135,7 @@ def pairwise_hinge(
   See `jaxrank.losses` for the arguments that losses share.
 
   Args:
-    margin: Smallest difference of scores without a loss; may be traced.
+    margin: Smallest difference of scores without a loss, a number; may be traced.
 
   Returns:
     Loss of each query, `[...]`, at least 0; 0 if all labels are equal.
@@ -155,8 +159,9 @@ def pairwise_soft_zero_one(
 ) -> Array:
   """The smoothed fraction of the pairs with different labels that are in the wrong order.
 
-  The mean of `w_i sigmoid(-(s_i - s_j) / temperature)` over the pairs with `y_i > y_j`: at
-  temperature 0 this is one minus the ordered pair accuracy of the retrieved items.
+  The mean of `w_i sigmoid(-(s_i - s_j) / temperature)` over the pairs with `y_i > y_j`. As the
+  temperature goes to 0, the loss without weights goes to one minus the ordered pair accuracy of the
+  retrieved items.
 
   >>> print(f"{pairwise_soft_zero_one(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   0.62693

@@ -1,4 +1,4 @@
-"""Soft permutation matrices: rows are ranks, columns are items, O(n^2)."""
+"""Soft permutation matrices, in O(n^2) time and memory: rows are ranks and columns are items."""
 
 from collections.abc import Callable
 
@@ -12,9 +12,9 @@ from jaxrank._core.sorting import take
 from jaxrank.losses._loss import apply_loss, logits
 from jaxrank.rankings.exact import ExactQuery
 
-# Items further below the best than this many temperatures tie. Logits are about n times as large as
-# scores in temperatures, and their rounding errors must stay small compared with 1.
-_DEEPEST = 1e6
+# Items more than this many temperatures below the best item tie. NeuralSort multiplies distances by
+# up to n, and this bounds the rounding errors of the products.
+_LARGEST_DISTANCE = 1e6
 
 
 def neural_sort(
@@ -23,8 +23,8 @@ def neural_sort(
   """NeuralSort: row `r` is a softmax whose largest entry is the item at rank `r`.
 
   `P[r, i] = softmax_i((n + 1 - 2 r) z_i - sum_j |z_i - z_j|)`, with `z = s / temperature` and `n`
-  retrieved items. `P @ gains` are the soft gains by rank; an item may take several ranks. Items
-  more than a million temperatures below the best item tie.
+  retrieved items. `P @ gains` are the soft gains by rank. One item may have the largest entry of
+  several rows. Items more than a million temperatures below the best item tie.
 
   >>> print(f"{neural_sort(jnp.array([1.0, 3.0, 2.0]), temperature=0.1)[0, 1]:.4f}")
   1.0000
@@ -39,7 +39,7 @@ def neural_sort(
     Grover et al., `Stochastic optimization of sorting networks via continuous relaxations
     <https://arxiv.org/abs/1903.08850>`_, 2019.
   """
-  return _operate(_neural_sort, scores, where, temperature)
+  return _apply(_neural_sort, scores, where, temperature)
 
 
 def soft_sort(
@@ -47,8 +47,8 @@ def soft_sort(
 ) -> Array:
   """SoftSort: row `r` is a softmax of the distances to the score at rank `r`.
 
-  `P[r, i] = softmax_i(-|z_(r) - z_i|)`, with `z = s / temperature` and `z_(r)` its value
-  at rank `r`.
+  `P[r, i] = softmax_i(-|z_(r) - z_i|)`, with `z = s / temperature` and the value `z_(r)` at
+  rank `r`.
 
   >>> print(f"{soft_sort(jnp.array([1.0, 3.0, 2.0]), temperature=0.1)[0, 1]:.4f}")
   1.0000
@@ -62,10 +62,10 @@ def soft_sort(
   References:
     Prillo and Eisenschlos, `SoftSort <https://arxiv.org/abs/2006.16038>`_, 2020.
   """
-  return _operate(_soft_sort, scores, where, temperature)
+  return _apply(_soft_sort, scores, where, temperature)
 
 
-def _operate(
+def _apply(
   kernel: Callable[..., Array],
   scores: ArrayLike,
   where: ArrayLike | None,
@@ -77,7 +77,7 @@ def _operate(
 def _neural_sort(query: ExactQuery, *, temperature: ArrayLike) -> Array:
   z, live = logits(query, temperature), query.retrieved
   top = lax.stop_gradient(jnp.max(jnp.where(live, z, -jnp.inf)))
-  z = jnp.where(live, jnp.maximum(z - jnp.where(jnp.any(live), top, 0), -_DEEPEST), 0)
+  z = jnp.where(live, jnp.maximum(z - jnp.where(jnp.any(live), top, 0), -_LARGEST_DISTANCE), 0)
   spread = jnp.sum(jnp.where(live[None], jnp.abs(z[:, None] - z[None]), 0), axis=1)
   slope = query.count(live) - 1 - 2 * sorting.slots(z).astype(z.dtype)
   return _row_softmax(slope[:, None] * z[None] - spread[None], live)

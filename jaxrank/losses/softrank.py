@@ -1,7 +1,7 @@
 """SoftRank losses: `1 - metric`, in expectation over Gaussian noise on the scores.
 
 The expectation is exact and deterministic: `jaxrank.Gaussian` integrates over the noise and draws
-no samples. Every other metric gives a loss in the same way, for example
+no samples. Every metric that accepts a smooth ranking gives a loss in the same way, for example
 `1 - jaxrank.rbp(scores, labels, ranking=jaxrank.Gaussian(1.0))`. A query without relevant items
 has loss 1 and gradient 0.
 """
@@ -119,10 +119,6 @@ def softrank_ap(
 
   See `jaxrank.losses` for the arguments that losses share.
 
-  Args:
-    normalizer: Divisor of the sum of precisions: `"relevant"` is the number `R` of relevant
-      items, `"cutoff"` is `min(k, R)`.
-
   Returns:
     Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.
 
@@ -156,7 +152,8 @@ def softrank_rr(
   See `jaxrank.losses` for the arguments that losses share.
 
   Args:
-    k: Cut-off rank, below which the first relevant item counts 0; None for the whole list.
+    k: Cut-off rank; orders whose first relevant item has a rank greater than `k` contribute 0 to
+      the expectation. None for the whole list.
 
   Returns:
     Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.

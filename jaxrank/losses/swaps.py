@@ -1,9 +1,10 @@
-"""By how much a metric changes when two items of a ranking swap places, in O(1) a pair.
+"""Changes of a metric when two items of a ranking swap ranks, each pair in O(1) time.
 
-A kernel that is jointly affine in the answers to its questions changes by the sum over its
-questions of slope times change of the answer. The recorder gives the slopes; this module gives the
-change of each answer, from sums over the ranks above or below an item that are the same for all
-its pairs. docs/mathematics.md, "Swaps", derives the changes.
+`jaxrank.losses.lambdas` uses this module. The value of a kernel that is jointly affine in the
+answers to its questions changes by the sum over its questions of slope times change of the answer.
+`jaxrank._core.recorder` computes the slopes, and this module computes the changes of the answers.
+It needs only sums over the ranks above or below an item, which are the same for all pairs of the
+item. docs/mathematics.md, "Swaps", derives the changes.
 """
 
 import functools
@@ -22,19 +23,19 @@ from jaxrank._core.ties import survival
 from jaxrank._core.types import Cutoff, Discount
 from jaxrank.rankings.exact import ExactQuery
 
-# The logarithm of the probability to pass an item at which everyone stops: 0 when alone, and a sum
-# of thousands of them is still exact enough for the difference of two.
-_WALL = -100.0
+# Stands for log(0), the logarithm of the probability to pass an item at which every user stops. Its
+# exponential is negligible, and differences of sums of thousands of them are still precise.
+_LOG_ZERO = -100.0
 
 Features = tuple[Array, ...]
 
 
 class Swap(NamedTuple):
-  """The change of a metric for any two ranks.
+  """The change of a value when the items at two ranks change places.
 
   Attributes:
-    change: Of the features of two ranks, the upper first.
-    features: `[n]` each, in rank order.
+    change: Function of the features of two ranks, the smaller rank first.
+    features: Arrays `[n]` in rank order.
   """
 
   change: Callable[[Features, Features], Array]
@@ -42,16 +43,20 @@ class Swap(NamedTuple):
 
 
 def of_metric(query: ExactQuery, about: Description, **parameters: Any) -> list[Swap]:
-  """The swaps of the questions of a metric, whose changes add up to that of the metric.
+  """The swaps of the questions of a metric; their changes add up to the change of the metric.
+
+  A positive change is an improvement: the sign is changed if smaller values of the metric are
+  better.
 
   Raises:
-    ValueError: if the metric is not affine in the answers, or a question has no swap in O(1).
+    UnansweredError: if the metric is not affine in the answers, or asks a question whose change is
+      not known in O(1) time.
   """
   slopes = recorder.slopes(functools.partial(about.kernel, **parameters), query)
   if slopes is None:
     raise UnansweredError(
-      "the metric is not affine in the answers of the ranking, so that the change by a swap is no "
-      "sum over its questions; LambdaRank takes metrics that are."
+      "the metric is not affine in the answers of the ranking, as LambdaRank requires; pass an "
+      "affine one, such as jaxrank.ndcg (the table in docs/metrics.md marks them)."
     )
   sign = 1 if about.higher_is_better else -1
   return [swap for slope in slopes for swap in _of_question(query, slope, sign)]
@@ -78,14 +83,14 @@ def discounted(
   among: Array | None = None,
   slope: Array | int = 1,
 ) -> Swap:
-  """Of `sum w_i discount(r_i)`: `(w_b - w_a) (d_a - d_b)`."""
+  """The swap of `sum w_i discount(r_i)`: the change is `(w_b - w_a) (d_a - d_b)`."""
   if among is not None:
     return _discounted_among(query, w, discount, k, among, slope)
   return _exchanged(query.mean(w), _at_ranks(query, discount, k) * slope)
 
 
 def _exchanged(w: Array, d: Array) -> Swap:
-  """Of `sum_r w_r d_r` when two of the `w` change places."""
+  """The swap of `sum_r w_r d_r`, where two of the `w` change places."""
 
   def change(upper: Features, lower: Features) -> Array:
     (w, d), (v, e) = upper, lower
@@ -102,9 +107,9 @@ def _discounted_among(
   among: Array,
   slope: Array | int,
 ) -> Swap:
-  """Of `sum w_i discount(r_i)`, with ranks among the items of a mask.
+  """The swap of `sum w_i discount(r_i)`, with ranks among the items of a mask.
 
-  The items between move by one rank if one of the two is of the mask: docs/mathematics.md, "Swaps".
+  The items between move by one rank if one of the two is in the mask: docs/mathematics.md, "Swaps".
   """
 
   def worth(rank: Array) -> Array:
@@ -135,9 +140,10 @@ def cascade(
   worth: Array | None = None,
   slope: Array | int = 1,
 ) -> Swap:
-  """Of `sum w_i discount(r_i) prod (1 - p_j)` over the items `j` ahead of `i`, `w` the worth.
+  """The swap of `sum w_i discount(r_i) prod (1 - p_j)`, the product over items `j` ahead of `i`.
 
-  With the `S`, `M`, `V` and `F` of docs/mathematics.md, "Swaps", the change is
+  `w` is the worth and `p` the probability to stop. With the `S`, `M`, `V` and `F` of
+  docs/mathematics.md, "Swaps", the change is
   `S ((w_b - w_a) d_a + (p_a - p_b) (V_a - M F_b) + M d_b ((1 - p_b) w_a - (1 - p_a) w_b))`.
   """
 
@@ -150,7 +156,7 @@ def cascade(
 
   p, d = query.mean(stop), _at_ranks(query, discount, k) * slope
   w = p if worth is None else query.mean(worth)
-  step = jnp.maximum(jnp.log1p(-p), _WALL)
+  step = jnp.maximum(jnp.log1p(-p), _LOG_ZERO)
   passed = jnp.cumsum(step)
 
   def up(below: Array, rank: Any) -> tuple[Array, tuple[Array, Array]]:
@@ -163,15 +169,15 @@ def cascade(
 
 
 def _first(query: ExactQuery, b: Array, discount: Discount, k: Cutoff, slope: Array | int) -> Swap:
-  """Of the discount of the first relevant item, where everyone stops."""
+  """The swap of the discount of the first relevant item, at which every user stops."""
   return cascade(query, b, discount, k, slope=slope)
 
 
 def precision(query: ExactQuery, b: Array, k: Cutoff, slope: Array | int) -> Swap:
-  """Of the sum of the precisions at the ranks `r_i <= k` of the relevant items.
+  """The swap of the sum of the precisions at the ranks `r_i <= k` of the relevant items.
 
-  With `H` the hits and `C` the sum of `b / r` down to a rank, `b_b - b_a` times
-  `(H_a + b_b) / a - (H_b + b_b) / b + C_b - C_a`.
+  With the number `H_r` of relevant items and the sum `C_r` of `b / r` at the ranks up to `r`, the
+  change is `b_b - b_a` times `(H_a + b_b) / a - (H_b + b_b) / b + C_b - C_a`.
   """
 
   def change(upper: Features, lower: Features) -> Array:
@@ -183,10 +189,10 @@ def precision(query: ExactQuery, b: Array, k: Cutoff, slope: Array | int) -> Swa
 
 
 def _before(query: ExactQuery, w: Array, slope: Array) -> Swap:
-  """Of `sum_i c_i before(w)_i`, with the slopes `c`.
+  """The swap of `sum_i c_i before(w)_i`, with the slopes `c`.
 
-  With `W` and `C` the sums over the ranks between, `(c_a - c_b) W + (w_b - w_a) C + c_a w_b - c_b
-  w_a`.
+  With the sums `W` and `C` of `w` and `c` over the ranks between `a` and `b`, the change is
+  `(c_a - c_b) W + (w_b - w_a) C + c_a w_b - c_b w_a`.
   """
 
   def change(upper: Features, lower: Features) -> Array:
@@ -200,7 +206,7 @@ def _before(query: ExactQuery, w: Array, slope: Array) -> Swap:
 
 
 def _cumulative(query: ExactQuery, w: Array, slope: Array) -> Swap:
-  """Of `sum_r c_r cumulative(w)_r`: every rank counts for itself and all below."""
+  """The swap of `sum_r c_r cumulative(w)_r`: the weight of a rank counts there and further down."""
   return _exchanged(query.mean(w), jnp.cumsum(slope[::-1])[::-1])
 
 

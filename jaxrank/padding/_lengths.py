@@ -1,4 +1,4 @@
-"""The lengths to which queries are padded."""
+"""Internals of `pad_buckets`: the lengths to which queries are padded."""
 
 from collections.abc import Sequence
 
@@ -6,27 +6,37 @@ import numpy as np
 
 from jaxrank._core import checks
 
-# So many sizes are told apart when lengths are chosen; more are rounded up.
+# The largest number of different query sizes from which lengths are chosen. If there are more, they
+# are rounded up to a geometric grid of this many sizes.
 _SIZES = 1024
 
 
 def choices(
   lengths: Sequence[int] | np.ndarray | None, buckets: int | None, sizes: np.ndarray
 ) -> np.ndarray:
-  """The lengths to choose from, ascending."""
+  """The lengths to which queries may be padded, ascending.
+
+  Raises:
+    ValueError: if both `lengths` and `buckets` are given, or one of them is not valid.
+    TypeError: if `buckets` is not an int.
+  """
   if buckets is None:
     longest = int(sizes.max(initial=0))
     return 2 ** np.arange(longest.bit_length() + 1) if lengths is None else _given(lengths)
   if lengths is not None:
-    raise ValueError(f"buckets are in place of lengths, got {buckets} and lengths={lengths}")
+    raise ValueError(
+      "buckets and lengths exclude each other, got "
+      f"buckets={buckets} and lengths={lengths}; pass one of them."
+    )
   return _least_padding(sizes, checks.count("buckets", buckets))
 
 
 def _least_padding(sizes: np.ndarray, buckets: int) -> np.ndarray:
-  """The lengths, so many or fewer, that hold queries of these sizes in the fewest cells.
+  """At most `buckets` lengths that hold queries of these sizes in the fewest cells.
 
-  Dynamic programming over the sizes that occur: the fewest cells for the `j` shortest are those for
-  the `i` shortest with one length less, and a bucket for the rest.
+  Dynamic programming over the sizes that occur: the fewest cells for the `j` smallest sizes are the
+  minimum over `i` of the fewest cells for the `i` smallest with one length less, plus the cells of
+  one more length that holds the sizes from `i` to `j`.
   """
   size, count = np.unique(sizes, return_counts=True)
   if size.size > _SIZES:
@@ -54,5 +64,5 @@ def _least_padding(sizes: np.ndarray, buckets: int) -> np.ndarray:
 def _given(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
   choices = np.unique(np.asarray(lengths))
   if choices.size and (choices.dtype.kind not in "iu" or choices[0] < 1):
-    raise ValueError(f"lengths must be positive integers, got {lengths}")
+    raise ValueError(f"lengths must be positive integers, got {lengths}.")
   return choices

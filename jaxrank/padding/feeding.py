@@ -1,4 +1,4 @@
-"""`batches`: padded queries in fixed shapes, sent to the device ahead of time."""
+"""`batches`: an iterator over padded queries in fixed shapes, prefetched to the device."""
 
 import collections
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank.padding.padding import Batch, as_list, pad_buckets  # noqa: F401, of the example
+from jaxrank.padding.padding import Batch, as_list, pad_buckets  # noqa: F401, the doctest uses it
 
 
 def batches(
@@ -18,10 +18,10 @@ def batches(
   ahead: int = 2,
   progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Batch]:
-  """Cuts padded queries into batches of fixed shapes, and sends them to the device ahead of time.
+  """Iterates over padded queries in batches of fixed shapes, prefetched to the device.
 
-  All batches of one length have one shape, so that a jitted function compiles once for each; the
-  last of them is filled with empty queries, which the streaming state takes for padding.
+  All batches of one length have one shape, so that a jitted function compiles once for each length.
+  The last batch of a length is filled with queries without items; `jaxrank.Evaluator` ignores them.
 
   >>> padded = pad_buckets([7, 8, 8, 8, 9], [0.1, 0.2, 0.3, 0.4, 0.5], [1, 0, 0, 1, 1])
   >>> for batch in batches(padded, cells=8):
@@ -30,29 +30,34 @@ def batches(
   (1, 4) [8] 3
 
   Args:
-    padded: what `pad` or `pad_buckets` returned.
-    cells: how many cells a batch may hold; one query, or one for each device, if that is more.
-    sharding: where to put the arrays `[queries, length]`; None takes the default device. The
-      number of queries is made a multiple of its devices.
-    ahead: how many batches are sent before the one at work is done.
-    progress: called as `progress(done, queries)` after each batch.
+    padded: A `Batch` of `pad`, or the list of `pad_buckets`.
+    cells: The largest number of cells of a batch, at least 1. A batch has one query, or one for
+      each device, even if that is more.
+    sharding: The sharding of the arrays `[queries, length]`; None takes the default device. The
+      number of queries of a batch is a multiple of the number of devices.
+    ahead: The number of batches, at least 1, that are sent to the device before the current one is
+      done.
+    progress: Function called as `progress(done, queries)` after each batch, with the number of
+      queries so far and in all; None for no call.
 
   Returns:
-    An iterator of `Batch`: scores, labels and mask on the device; ids and rows on the host, of
-    which an empty query has the last id again, and -1.
+    An iterator of `Batch`, with scores, labels and mask on the device, and ids and rows on the
+    host. A query without items repeats the last id, and its rows are -1.
 
   Raises:
-    ValueError: `cells` or `ahead` is less than 1.
-    TypeError: what is padded, a number, the sharding or `progress` is none.
+    ValueError: if `cells` or `ahead` is less than 1.
+    TypeError: if an argument has a wrong type.
   """
-  cells, ahead = checks.count("cells", cells), checks.count("ahead", ahead)
-  if progress is not None:
-    checks.function("progress", progress, "a function of (done, queries), or None")
-  if not isinstance(sharding, jax.sharding.Sharding | None):
-    raise TypeError(
-      f"sharding must be such as NamedSharding(mesh, P('data')), got {type(sharding).__name__}."
-    )
-  groups = as_list(padded)
+  with checks.named("batches"):
+    cells, ahead = checks.count("cells", cells), checks.count("ahead", ahead)
+    if progress is not None:
+      checks.function("progress", progress, "a function of (done, queries), or None")
+    if not isinstance(sharding, jax.sharding.Sharding | None):
+      raise TypeError(
+        "sharding must be a Sharding such as NamedSharding(mesh, P('data')), or None, got "
+        f"{type(sharding).__name__}."
+      )
+    groups = as_list(padded)
   devices = len(sharding.device_set) if sharding is not None else 1
   total = sum(len(group.query_ids) for group in groups)
 
@@ -62,16 +67,16 @@ def batches(
         scores, labels, where = jax.device_put(piece[:3], sharding)
         yield Batch(scores, labels, where, piece.query_ids, piece.rows), queries
 
-  return _told(send(), total, ahead, progress)
+  return _prefetched(send(), total, ahead, progress)
 
 
-def _told(
+def _prefetched(
   sent: Iterator[tuple[Batch, int]],
   total: int,
   ahead: int,
   progress: Callable[[int, int], object] | None,
 ) -> Iterator[Batch]:
-  """The batches, so many of them behind those that are sent."""
+  """Yields the batches, each after the next `ahead` batches have been sent."""
   waiting: collections.deque[tuple[Batch, int]] = collections.deque()
   done, more = 0, True
   while more or waiting:
@@ -89,7 +94,7 @@ def _told(
 
 
 def _pieces(group: Batch, cells: int, devices: int) -> Iterator[tuple[Batch, int]]:
-  """Batches of one shape, and how many queries of each are not empty."""
+  """Batches of one shape, each with its number of queries that have items."""
   count, length = group.where.shape
   rows = min(cells // max(length, 1), count) // devices * devices
   rows = max(rows, devices)

@@ -1,4 +1,4 @@
-"""`pad`, `pad_buckets` and `unpad`: flat rows to padded arrays and back."""
+"""`pad`, `pad_buckets` and `unpad` convert flat rows to padded arrays, and back."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
@@ -14,13 +14,13 @@ from jaxrank.padding import _lengths
 class Batch(NamedTuple):
   """Queries padded to one length, as `pad` and `pad_buckets` return them.
 
-  A pytree. Ids of a dtype that JAX does not know (strings) stay on the host: hand a jitted function
-  the fields it needs.
+  A batch is a pytree. JAX has no strings: if the ids are strings, pass the other fields to a jitted
+  function rather than the batch.
 
   Attributes:
     scores: `[queries, length]`, 0 on padding.
     labels: `[queries, length]`, 0 on padding.
-    where: `[queries, length]`, bool, False on padding.
+    where: `[queries, length]`, boolean, False on padding.
     query_ids: `[queries]`, ascending.
     rows: `[queries, length]`, the index of each cell in the flat input, -1 on padding.
   """
@@ -35,11 +35,11 @@ class Batch(NamedTuple):
 def pad(
   query_ids: ArrayLike, scores: ArrayLike, labels: ArrayLike, *, length: int | None = None
 ) -> Batch:
-  """Gathers the rows of each query into one padded row.
+  """Pads queries to one length: each becomes a row of arrays `[queries, length]`.
 
-  Queries come in ascending order of their ids, whatever the order of the rows, so the values of two
-  systems on the same queries line up. Items keep their order within a query, and dtypes are kept.
-  One long query pads all the others: `pad_buckets` is for lengths that differ much.
+  Queries come in ascending order of their ids, whatever the order of the rows, so that the values
+  of two systems on the same queries correspond. Items keep their order within a query. All queries
+  are padded to the longest one; for lengths that differ much, use `pad_buckets`.
 
   >>> batch = pad(["b", "a", "b"], scores=[0.3, 0.2, 0.9], labels=[0, 1, 2])
   >>> batch.query_ids.tolist(), batch.scores.tolist(), batch.labels.tolist()
@@ -47,25 +47,27 @@ def pad(
   >>> batch.where.tolist(), batch.rows.tolist()
   ([[True, False], [True, True]], [[1, -1], [0, 2]])
 
+  See `jaxrank.padding` for `query_ids`, `scores` and `labels`.
+
   Args:
-    query_ids: `[rows]`, the query of each row, in any order and of any dtype that sorts.
-    scores: `[rows]`.
-    labels: `[rows]`.
-    length: the padded length; None takes the number of items of the longest query.
+    length: The padded length, at least 0; None takes the number of items of the longest query.
 
   Returns:
-    A `Batch` of `[queries, length]`.
+    A `Batch` of arrays `[queries, length]`.
 
   Raises:
-    ValueError: the inputs are not one-dimensional of one length, an id is NaN, or a query has more
-      items than `length`.
+    ValueError: if the inputs are not one-dimensional and of one length, an id is NaN, or a query
+      has more items than `length`.
+    TypeError: if ids cannot be sorted, scores or labels are not numbers, or `pad` is called inside
+      `jit`.
   """
-  flat_ids, flat_scores, flat_labels = _rows(query_ids, scores, labels)
-  ids, sizes, order = _group(flat_ids)
-  if length is None:
-    length = int(sizes.max(initial=0))
-  length = checks.count("length", length, least=0)
-  _check_fits("length", length, ids, sizes)
+  with checks.named("pad"):
+    flat_ids, flat_scores, flat_labels = _rows(query_ids, scores, labels)
+    ids, sizes, order = _group(flat_ids)
+    if length is None:
+      length = int(sizes.max(initial=0))
+    length = checks.count("length", length, least=0)
+    _check_fits("length", length, ids, sizes)
   return _fill(ids, sizes, order, flat_scores, flat_labels, length)
 
 
@@ -79,35 +81,38 @@ def pad_buckets(
 ) -> list[Batch]:
   """Pads each query to the shortest of a few lengths that holds it.
 
-  With the default, powers of two, more than half of all cells hold an item, and a jitted function
-  compiles at most `1 + log2` of the longest query times; `buckets=` bounds the times, and finds the
-  lengths that then leave the least padding. Values per query line up with the ids of the batches,
-  joined: `np.concatenate([batch.query_ids for batch in batches])`.
+  With the default lengths, the powers of two, more than half of all cells hold an item, and a
+  jitted function compiles for at most `1 + ceil(log2(n))` lengths if the longest query has `n`
+  items.
+  `buckets` bounds the number of lengths, and chooses those with the least padding. The order of the
+  values per query is that of `np.concatenate([batch.query_ids for batch in batches])`.
 
   >>> batches = pad_buckets([7, 8, 8, 8, 9], [0.1, 0.2, 0.3, 0.4, 0.5], [1, 0, 0, 1, 1])
   >>> [(batch.query_ids.tolist(), batch.scores.shape) for batch in batches]
   [([7, 9], (2, 1)), ([8], (1, 4))]
 
+  See `jaxrank.padding` for `query_ids`, `scores` and `labels`.
+
   Args:
-    query_ids: `[rows]`, the query of each row, in any order and of any dtype that sorts.
-    scores: `[rows]`.
-    labels: `[rows]`.
-    lengths: the lengths to choose from, in any order; None takes the powers of two.
-    buckets: in place of lengths, how many of them there may be.
+    lengths: Positive integers in any order, the lengths to which queries may be padded; None takes
+      the powers of two.
+    buckets: The largest number of lengths, at least 1, instead of `lengths`.
 
   Returns:
-    One `Batch`, as of `pad`, for each length that some query needs, the shortest first; no rows
-    give no batch.
+    A `Batch` for each length that a query needs, the shortest first; an empty list without rows.
 
   Raises:
-    ValueError: the inputs are not one-dimensional of one length, an id is NaN, a length is not a
-      positive integer, `buckets` is less than 1 or given with `lengths`, or a query has more items
-      than the largest of `lengths`.
+    ValueError: if the inputs are not one-dimensional and of one length, an id is NaN, a length is
+      not a positive integer, `buckets` is less than 1 or given with `lengths`, or a query has more
+      items than the largest of `lengths`.
+    TypeError: if ids cannot be sorted, scores or labels are not numbers, or `pad_buckets` is called
+      inside `jit`.
   """
-  flat_ids, flat_scores, flat_labels = _rows(query_ids, scores, labels)
-  ids, sizes, order = _group(flat_ids)
-  choices = _lengths.choices(lengths, buckets, sizes)
-  _check_fits("lengths, whose largest", int(choices.max(initial=0)), ids, sizes)
+  with checks.named("pad_buckets"):
+    flat_ids, flat_scores, flat_labels = _rows(query_ids, scores, labels)
+    ids, sizes, order = _group(flat_ids)
+    choices = _lengths.choices(lengths, buckets, sizes)
+    _check_fits("the largest of lengths", int(choices.max(initial=0)), ids, sizes)
   bucket = np.searchsorted(choices, sizes)
   batches = []
   for index in np.unique(bucket):
@@ -119,42 +124,44 @@ def pad_buckets(
 
 
 def unpad(batch: Batch | Sequence[Batch], values: ArrayLike | Sequence[ArrayLike]) -> np.ndarray:
-  """Brings one value per cell back to one value per row, in the order of the flat input.
+  """Converts values of padded cells back to values of rows, in the order of the flat input.
 
   >>> batch = pad(["b", "a", "b"], scores=[0.3, 0.2, 0.9], labels=[0, 1, 2])
   >>> unpad(batch, batch.scores * 10).tolist()
   [3.0, 2.0, 9.0]
 
   Args:
-    batch: what `pad` returned, or the list that `pad_buckets` returned.
-    values: `[queries, length, ...]`, or a list of these, one for each batch.
+    batch: A `Batch` of `pad`, or the list of `pad_buckets`.
+    values: An array `[queries, length, ...]`, or a list with one such array for each batch.
 
   Returns:
-    `[rows, ...]`, of the dtype of the values.
+    `[rows, ...]`, in the dtype of the values.
 
   Raises:
-    ValueError: the values have another shape than the batch, there are more or fewer of them than
+    ValueError: if the values have another shape than the batch, their number is not that of the
       batches, or the batches do not hold each row of the flat input once.
+    TypeError: if `batch` is neither a `Batch` nor a list of them.
   """
-  batches = as_list(batch)
-  one = isinstance(batch, Batch) or not isinstance(values, Iterable)
-  arrays = list(cast(Sequence[ArrayLike], [values] if one else values))
-  if len(arrays) != len(batches):
-    raise ValueError(
-      f"unpad takes one array of values per batch, got {len(arrays)} for {len(batches)} batches"
-    )
-  if not batches:
-    return np.zeros(0)
-  pairs = [_cells(b, v) for b, v in zip(batches, arrays, strict=True)]
-  rows, flat = (np.concatenate(column) for column in zip(*pairs, strict=True))
-  _check_complete(rows)
+  with checks.named("unpad"):
+    batches = as_list(batch)
+    one = isinstance(batch, Batch) or not isinstance(values, Iterable)
+    arrays = list(cast(Sequence[ArrayLike], [values] if one else values))
+    if len(arrays) != len(batches):
+      raise ValueError(
+        f"values must be one array for each batch, got {len(arrays)} for {len(batches)} batches."
+      )
+    if not batches:
+      return np.zeros(0)
+    pairs = [_cells(b, v) for b, v in zip(batches, arrays, strict=True)]
+    rows, flat = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    _check_complete(rows)
   result = np.empty_like(flat)
   result[rows] = flat
   return result
 
 
 def as_list(batch: Batch | Iterable[Batch]) -> list[Batch]:
-  """What `pad` or `pad_buckets` returned, as a list."""
+  """A `Batch`, or the batches of `pad_buckets`, as a list."""
   single = isinstance(batch, Batch) or not isinstance(batch, Iterable)
   batches = cast(list[Batch], [batch] if single else list(batch))
   for each in batches:
@@ -168,7 +175,7 @@ def _cells(batch: Batch, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
   values, rows = np.asarray(values), np.asarray(batch.rows)
   if values.shape[: rows.ndim] != rows.shape:
     raise ValueError(
-      f"values must have the shape of the batch, {rows.shape}, first, got {values.shape}"
+      f"values must have the shape of the batch, {rows.shape}, first, got {values.shape}."
     )
   valid = rows >= 0
   return rows[valid], values[valid]
@@ -177,11 +184,11 @@ def _cells(batch: Batch, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 def _rows(*columns: ArrayLike) -> list[np.ndarray]:
   """The query ids, scores and labels as arrays, one entry per row."""
   if any(isinstance(column, jax.core.Tracer) for column in columns):
-    raise TypeError("Shapes of padded queries depend on the data: call this outside of jit.")
+    raise TypeError("the shapes of padded queries depend on the data; call it outside of jit.")
   try:
     arrays = [np.asarray(column) for column in columns]
   except ValueError as error:
-    raise ValueError(f"query_ids, scores and labels must be flat: {error}") from None
+    raise ValueError(f"query_ids, scores and labels must be flat arrays: {error}") from None
   for name, x in zip(("scores", "labels"), arrays[1:], strict=True):
     if x.size:
       checks.real(name, x.dtype)
@@ -189,20 +196,20 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
     ids, scores, labels = (array.shape for array in arrays)
     raise ValueError(
       "query_ids, scores and labels must be one-dimensional and of one length, one entry per row, "
-      f"got shapes {ids}, {scores} and {labels}"
+      f"got shapes {ids}, {scores} and {labels}."
     )
   return arrays
 
 
 def _group(query_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """The ids in ascending order, how many rows each has, and the rows in that order."""
+  """The ids in ascending order, the number of rows of each, and the rows in that order."""
   try:
     order = np.argsort(query_ids, kind="stable")
   except TypeError as error:
     raise TypeError(f"query_ids must be of one dtype that sorts: {error}.") from None
   ordered = query_ids[order]
   if ordered.size and ordered[-1] != ordered[-1]:
-    raise ValueError(f"query_ids must name a query, got {ordered[-1]} in row {order[-1]}")
+    raise ValueError(f"query_ids must not be NaN, got {ordered[-1]} in row {order[-1]}.")
   new = np.ones(ordered.shape, bool)
   new[1:] = ordered[1:] != ordered[:-1]
   starts = np.flatnonzero(new)
@@ -217,7 +224,7 @@ def _fill(
   labels: np.ndarray,
   length: int,
 ) -> Batch:
-  """One batch of queries with `sizes` items; their rows stand in `order`, query after query."""
+  """One batch of queries with `sizes` items; `order` has their rows, query after query."""
   where = np.arange(length) < sizes[:, None]
 
   def place(values: np.ndarray, padding: int) -> np.ndarray:
@@ -234,8 +241,8 @@ def _check_fits(name: str, length: int, query_ids: np.ndarray, sizes: np.ndarray
     at = int(sizes.argmax())
     query = query_ids[at : at + 1].tolist()[0]
     raise ValueError(
-      f"{name} is {length}, must hold the longest query, got {longest} items for query {query!r}: "
-      "pass a larger one, or None to fit the data"
+      f"{name} is {length}, which must hold the longest query, got {longest} items for query "
+      f"{query!r}; pass a larger one, or None to fit the data."
     )
 
 
@@ -244,6 +251,7 @@ def _check_complete(rows: np.ndarray) -> None:
   seen[rows[rows < rows.size]] = True
   if not seen.all():
     raise ValueError(
-      f"unpad needs each row of the flat input once, but the batches hold {rows.size} cells "
-      f"and rows up to {rows.max()}: pass all that pad or pad_buckets returned, whole"
+      "the batches must hold each row of the flat input once, got "
+      f"{rows.size} cells and rows up to {rows.max()}; pass all batches that pad or pad_buckets "
+      "returned, uncut."
     )

@@ -1,4 +1,13 @@
-"""Statistics of the ranks of single targets: knowledge graphs, recommendation."""
+"""Statistics of the ranks of single targets, for knowledge graphs and recommendation.
+
+`from_scores` ranks the target of each query, or task, among its candidates and returns
+`TargetRanks`. The metrics, such as `inverse_harmonic_mean_rank` and `hits_at_k`, are `RankMetric`s:
+call them with ranks `[..., n]` for the statistic over the `n` tasks of each list, and use their
+methods for its moments under chance. `evaluate` computes many of them by name.
+
+Under chance the rank of each target is uniform on 1 to its number of candidates, and independent of
+the other ranks.
+"""
 
 from jaxrank.ranks._metric import RankMetric
 from jaxrank.ranks.against_chance import (

@@ -1,4 +1,4 @@
-"""What every statistic of ranks shares: shapes, dtypes, tasks that are left out, invalid input."""
+"""Internals of `RankMetric`: shapes, dtypes, tasks that are left out, and invalid input."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jaxrank.ranks.target import floating
 
 
 def broadcastable(function: str, **arguments: ArrayLike | None) -> list[Array]:
-  """The arguments as arrays whose shapes are known to broadcast; None becomes 1."""
+  """Converts arguments to arrays whose shapes broadcast; None becomes 1."""
   arrays = [
     checks.array(f"{function}: {name}", np.float32(1) if x is None else x)
     for name, x in arguments.items()
@@ -40,7 +40,7 @@ def as_floats(*arrays: Array) -> list[Array]:
   shape = jnp.broadcast_shapes((1,), *(x.shape for x in floats))
   dtype = jnp.float64 if wide else jnp.float32
   if shape[-1] == 0:
-    # One task of weight 0 stands for none.
+    # A list without tasks becomes a list of one task of weight 0.
     return [jnp.zeros((*shape[:-1], 1), dtype) for _ in floats]
   return [jnp.broadcast_to(x.astype(dtype), shape) for x in floats]
 
@@ -53,7 +53,11 @@ def draw(key: Array, candidates: Array) -> Array:
 def apply(
   formula: Formula, k: int | Array | None, ranks: Array, candidates: Array, weights: Array
 ) -> Array:
-  """A formula over the last axis, with tasks left out and invalid input made NaN."""
+  """Applies a formula over the last axis.
+
+  Tasks of weight 0 and tasks without candidates are left out. The value of a list with an invalid
+  task is NaN.
+  """
 
   def of_list(ranks: Array, candidates: Array, weights: Array) -> Array:
     kept = (weights != 0) & (candidates != 0)

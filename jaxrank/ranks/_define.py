@@ -1,4 +1,7 @@
-"""Decorators that make a `RankMetric` of a function, and take its name and its docstring."""
+"""Decorators that make a `RankMetric` from a formula, with its name and its docstring.
+
+`metrics` and `against_chance` use them.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -21,7 +24,7 @@ def rank_metric(
   variance: Formula | None = None,
   weighted: bool = True,
 ) -> Callable[[Formula], RankMetric]:
-  """Makes a metric of the formula of its value; the arguments are those of `Statistic`."""
+  """Makes a metric from the formula of its value; the arguments are those of `Statistic`."""
 
   def make(value: Formula) -> RankMetric:
     statistic = Statistic(
@@ -51,18 +54,10 @@ def averaged(
   synonyms: tuple[str, ...] = (),
   k: int | None = None,
 ) -> Callable[[Formula], RankMetric]:
-  """Makes the weighted mean of what a formula gives for each rank, `[n]`.
+  """Makes the metric that is the weighted mean of a formula with one value for each rank, `[n]`.
 
-  Args:
-    increasing: Whether larger is better.
-    bounds: The least and the largest value.
-    mean: The expectation for each task, `[n]`.
-    spread: The variance for each task, `[n]`.
-    synonyms: Other names that `resolve` knows.
-    k: The cut-off, if there is one.
-
-  Returns:
-    A decorator.
+  The formulas `mean` and `spread` give the expectation and the variance under chance of the value
+  of each task, `[n]`. The other arguments are those of `Statistic`, and the cut-off `k`.
   """
 
   def make(each: Formula) -> RankMetric:
@@ -86,10 +81,10 @@ def averaged(
 def named(
   *, synonyms: tuple[str, ...], bounds: tuple[float, float] | None = None
 ) -> Callable[[Callable[[], RankMetric]], RankMetric]:
-  """Makes the metric that a function returns a public one, with the name of the function.
+  """Gives the metric that a function returns the name and the docstring of the function.
 
   Args:
-    synonyms: Other names that `resolve` knows.
+    synonyms: Other names that `resolve` accepts.
     bounds: The least and the largest value; None keeps those of the metric.
 
   Returns:

@@ -1,4 +1,4 @@
-"""`RankMetric`: a statistic of ranks that is called, and its moments under chance."""
+"""`RankMetric`, a statistic of ranks and its moments under chance."""
 
 import dataclasses
 import functools
@@ -20,12 +20,12 @@ from jaxrank.ranks.target import TargetRanks
 
 _MOMENTS: dict[Moment, str] = {"expected": "expectation", "variance": "variance"}
 
-# The largest number of ranks that is drawn at a time.
+# The largest number of random ranks in memory at a time.
 _DRAWN = 1 << 20
 
 
 class _InstanceDoc:
-  """A `__doc__` by which metrics have docstrings of their own, and their class keeps its own."""
+  """A descriptor for `__doc__`: the docstring of each metric, and that of the class."""
 
   def __init__(self, of_class: str | None):
     self.of_class = of_class
@@ -37,15 +37,15 @@ class _InstanceDoc:
 @pytree("k")
 @dataclasses.dataclass(frozen=True, repr=False)
 class RankMetric:
-  """A statistic of the ranks of targets: call it for its value, or ask for its moments by chance.
+  """A statistic of the ranks of targets: a function of ranks, with its moments under chance.
 
-  Every metric of `jaxrank.ranks` is one, and so is what `adjusted`, `z_score` and
-  `expectation_normalized` return. A metric is a pytree with its cut-off as the only leaf, and can
-  be pickled.
+  The metrics of `jaxrank.ranks`, and the results of `adjusted`, `z_score` and
+  `expectation_normalized`, are instances. A metric is a pytree with its cut-off as the only leaf,
+  and can be pickled.
 
   Attributes:
-    statistic: The formulas.
-    k: The cut-off, None for a statistic without one.
+    statistic: The formulas and properties of the statistic.
+    k: The cut-off; None for a statistic without one.
   """
 
   statistic: Statistic
@@ -71,13 +71,13 @@ class RankMetric:
     """The same statistic with another cut-off.
 
     Args:
-      k: A positive integer, which may be traced.
+      k: The cut-off, a positive integer; may be traced.
 
     Returns:
       A metric.
 
     Raises:
-      ValueError: if the statistic has no cut-off, or `k` is below 1.
+      ValueError: if the statistic has no cut-off, or `k` is less than 1.
       TypeError: if `k` is not an integer.
     """
     name = self.statistic.name
@@ -91,13 +91,13 @@ class RankMetric:
 
   @property
   def name(self) -> str:
-    """The name in snake case, with the cut-off if that is known."""
+    """The name in snake case, with the cut-off if it is not traced."""
     name = self.statistic.name
     return f"{name[:-1]}{self.k}" if isinstance(self.k, int) else name
 
   @property
   def synonyms(self) -> tuple[str, ...]:
-    """Other names that `resolve` knows."""
+    """Other names that `resolve` accepts."""
     return self.statistic.synonyms
 
   @property
@@ -124,35 +124,37 @@ class RankMetric:
   ) -> Array:
     """Computes the statistic over the last axis.
 
-    A weight of 0 leaves a task out, and so do 0 candidates; the value of a list without tasks is
-    0. A rank below 1 or NaN, or a negative weight, makes the value NaN.
+    Tasks of weight 0 and tasks with 0 candidates are left out. The value of a list without tasks is
+    0. A rank that is less than 1 or NaN, or a negative weight, makes the value NaN.
 
     Args:
-      ranks: `[..., n]`, or `TargetRanks`, whose realistic ranks and candidates are taken.
-      query_weights: `[..., n]`, the weight of each task; None weighs all tasks equally.
-      candidates: `[..., n]`, the number of candidates of each task, or one number for all.
+      ranks: `[..., n]`, the rank of each target, at least 1; or `TargetRanks`, of which the
+        realistic ranks and the candidates are used.
+      query_weights: `[..., n]`, the weight of each task, at least 0; None weights all tasks
+        equally.
+      candidates: `[..., n]`, the number of candidates of each task, or one number for all tasks.
 
     Returns:
-      `[...]`.
+      The value of each list, `[...]`.
 
     Raises:
-      ValueError: if shapes do not broadcast, if a metric that compares with chance gets no
-        candidates, or gets weights that its closed form does not cover.
+      ValueError: if shapes do not broadcast, or a metric that compares with chance has no
+        candidates, or has weights that its closed form does not cover.
     """
     if isinstance(ranks, TargetRanks):
       candidates = ranks.candidates if candidates is None else candidates
       ranks = ranks.realistic
     if candidates is None and self.needs_candidates:
       raise ValueError(
-        f"{self.name} compares ranks with chance and needs the number of candidates of each, got "
-        "none; pass candidates=, or TargetRanks."
+        f"{self.name}: the metric compares ranks with chance and needs the numbers of candidates, "
+        "got none; pass candidates=, or TargetRanks."
       )
     if self.needs_candidates and query_weights is not None and not self.statistic.weighted:
       raise ValueError(
-        f"{self.name} has no closed form for weighted tasks, got query_weights; pass None to weigh "
-        "all tasks equally."
+        f"{self.name}: the metric has no closed form for weighted tasks, got query_weights; pass "
+        "None to weight all tasks equally."
       )
-    # `broadcastable` takes None for 1, which only the other arguments may be.
+    # `broadcastable` accepts None, which only the other arguments may be.
     ranks = checks.array(f"{self.name}: ranks", ranks)
     given = broadcastable(
       self.name, ranks=ranks, candidates=candidates, query_weights=query_weights
@@ -168,18 +170,17 @@ class RankMetric:
     key: Array | None = None,
     samples: int = 1000,
   ) -> Array:
-    """The expectation under a random order.
-
-    It is in closed form where one is known, and else the mean of samples.
+    """The expectation under chance, in closed form if there is one, else the mean of samples.
 
     Args:
       candidates: `[..., n]`, the number of candidates of each task.
-      query_weights: `[..., n]`, the weight of each task; None weighs all tasks equally.
-      key: A PRNG key, which a statistic without a closed form needs.
-      samples: How many times all ranks are drawn where there is no closed form.
+      query_weights: `[..., n]`, the weight of each task, at least 0; None for equal weights, for
+        which more statistics have a closed form.
+      key: PRNG key, required without a closed form and not used with one.
+      samples: Number of samples of all ranks without a closed form, at least 1; 2 for variances.
 
     Returns:
-      `[...]`.
+      The expectation for each list, `[...]`.
 
     Raises:
       ValueError: if there is neither a closed form nor a key.
@@ -194,7 +195,7 @@ class RankMetric:
     key: Array | None = None,
     samples: int = 1000,
   ) -> Array:
-    """The variance under a random order; the arguments are those of `expected`."""
+    """The variance under chance; the arguments are those of `expected`."""
     sample_variance = functools.partial(jnp.var, ddof=1)
     return self._moment("variance", sample_variance, candidates, query_weights, key, samples)
 
@@ -206,7 +207,7 @@ class RankMetric:
     key: Array | None = None,
     samples: int = 1000,
   ) -> Array:
-    """The standard deviation under a random order; the arguments are those of `expected`."""
+    """The standard deviation under chance; the arguments are those of `expected`."""
     return jnp.sqrt(self.variance(candidates, query_weights, key=key, samples=samples))
 
   def sampled_values(
@@ -217,33 +218,29 @@ class RankMetric:
     key: Array,
     samples: int = 1000,
   ) -> Array:
-    """The values of random orders.
-
-    Args:
-      candidates: `[..., n]`, the number of candidates of each task.
-      query_weights: `[..., n]`, the weight of each task; None weighs all tasks equally.
-      key: A PRNG key.
-      samples: How many times all ranks are drawn.
+    """The values of random ranks; the arguments are those of `expected`, and `key` is required.
 
     Returns:
-      `[samples, ...]`.
+      The values for each list, `[samples, ...]`.
     """
     function = f"{self.name}.sampled_values"
     candidates = checks.array(f"{function}: candidates", candidates)
     given = broadcastable(function, candidates=candidates, query_weights=query_weights)
     samples = checks.count(f"{function}: samples", samples)
-    values: Array = _sampled(self, checks.prng_key(key), *given, samples)
+    with checks.named(function):
+      key = checks.prng_key(key)
+    values: Array = _sampled(self, key, *given, samples)
     return values
 
   def has_closed_form(self, moment: Moment, query_weights: ArrayLike | None = None) -> bool:
-    """Whether a moment under a random order has a closed form.
+    """Whether a moment under chance has a closed form.
 
     Args:
-      moment: "expected" or "variance".
-      query_weights: The weights of the tasks; None stands for equal ones.
+      moment: `"expected"` or `"variance"`.
+      query_weights: The weights of the tasks; None for equal weights.
 
     Returns:
-      True if no samples are needed.
+      True if `expected`, or `variance`, needs no key.
     """
     checks.choice(f"{self.name}.has_closed_form: moment", moment, _MOMENTS)
     known = self.statistic.moment(moment) is not None
@@ -284,7 +281,7 @@ def _value(metric: RankMetric, ranks: Array, candidates: Array, weights: Array) 
 def _closed_form(metric: RankMetric, moment: Moment, candidates: Array, weights: Array) -> Array:
   formula = metric.statistic.moment(moment)
   assert formula is not None
-  # The formulas of moments do not read the ranks. The candidates are valid ranks.
+  # The formulas of moments do not read the ranks; the numbers of candidates are valid ranks.
   candidates, weights = as_floats(candidates, weights)
   return apply(formula, metric.k, candidates, candidates, weights)
 

@@ -1,4 +1,4 @@
-"""The tasks of one list, and the formulas that make up a statistic of their ranks."""
+"""Internals of `jaxrank.ranks`: `Tasks`, the tasks of one list, and `Statistic`, the formulas."""
 
 import dataclasses
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class Tasks(NamedTuple):
 
   Attributes:
     ranks: `[n]`, as floats, 1 where a task is left out.
-    candidates: `[n]`, how many candidates each has, as floats; 1 where it is left out or unknown.
+    candidates: `[n]`, the numbers of candidates, as floats; 1 where one is left out or unknown.
     weights: `[n]`, 0 where a task is left out.
     k: The cut-off of the statistic, if it has one.
   """
@@ -29,15 +29,15 @@ class Tasks(NamedTuple):
 
   @property
   def share(self) -> Array:
-    """`[n]`, weights over their sum."""
+    """The weights divided by their sum, `[n]`."""
     return safe_divide(self.weights, jnp.sum(self.weights))
 
   def mean(self, x: Array) -> Array:
-    """The weighted mean; of whole numbers of equal weight, their exact sum is divided once."""
+    """The weighted mean of `x`, `[n]`; with equal weights, integers are summed exactly."""
     return safe_divide(jnp.sum(self.weights * x), jnp.sum(self.weights))
 
   def mean_variance(self, v: Array) -> Array:
-    """The variance of the weighted mean of independent numbers of variances `v`."""
+    """The variance of the weighted mean of independent numbers with the variances `v`, `[n]`."""
     return jnp.sum(self.share**2 * v)
 
 
@@ -51,17 +51,18 @@ class Statistic:
   Under chance each rank is uniform on 1 to its number of candidates, independently of the others.
 
   Attributes:
-    name: In snake case; that of a statistic with a cut-off ends in `k`.
+    name: The name in snake case; it ends in `k` if the statistic has a cut-off.
     doc: The docstring of its `RankMetric`.
     increasing: Whether larger is better.
     bounds: The least and the largest value.
     value: Computes the statistic.
-    surplus: Computes `value - 1`, exactly where all ranks are 1. The best value of every statistic
-      that `adjusted` takes is 1.
+    surplus: Computes `value - 1`, exactly 0 where all ranks are 1 and the value is 1. `adjusted`
+      is meant for statistics whose best value is 1.
     expected: Computes the expectation under chance; None without a closed form.
-    expected_surplus: Computes `expected - 1`, exactly where every task has one candidate.
+    expected_surplus: Computes `expected - 1`, exactly where every task has one candidate; None
+      without a closed form.
     variance: Computes the variance under chance; None without a closed form.
-    synonyms: Other names that `resolve` knows.
+    synonyms: Other names that `resolve` accepts.
     weighted: Whether the closed forms also hold for weighted tasks.
     needs_candidates: Whether the value depends on the numbers of candidates.
     derived: The function that makes this statistic's metric of another metric, such as `adjusted`,

@@ -1,8 +1,9 @@
-"""Statistics of ranks that compare with chance: adjusted, z-scores, over their expectation.
+"""Statistics of ranks compared with chance: adjusted, z-scored, divided by their expectation.
 
 Each is an affine function of the statistic that it is derived from, with coefficients that depend
-on the numbers of candidates and the weights alone. Chance is a random order without ties, with
-which realistic ranks are compared; optimistic ranks of tied items would beat it without merit.
+only on the numbers of candidates and the weights. Chance is a random order without ties. It is
+compared with realistic ranks, because optimistic ranks of tied items are better than chance for any
+model.
 """
 
 import functools
@@ -21,49 +22,51 @@ _INF = math.inf
 
 
 def expectation_normalized(base: RankMetric) -> RankMetric:
-  """`M / E[M]`: a random order gives 1.
+  """A metric divided by its expectation under chance, `M / E[M]`: a random order gives 1.
 
   >>> metric = expectation_normalized(metrics.hits_at_k.at(2))
   >>> print(f"{metric(jnp.array([1, 4]), candidates=4):.2f}")
   1.00
 
   Args:
-    base: A metric with a closed form of its expectation.
+    base: The metric `M`, whose expectation has a closed form.
 
   Returns:
     A metric that needs the numbers of candidates.
 
   Raises:
-    ValueError: if the base has no closed form.
+    ValueError: if the expectation has no closed form, or the metric compares with chance already.
+    TypeError: if `base` is not a rank metric.
   """
   _check_base("expectation_normalized", base)
   return RankMetric(_expectation_normalized(base.statistic), base.k)
 
 
 def adjusted(base: RankMetric) -> RankMetric:
-  """`(M - E[M]) / (1 - E[M])`: a random order gives 0, and a value of 1 stays 1.
+  """A metric adjusted for chance, `(M - E[M]) / (1 - E[M])`: a random order gives 0, and 1 stays 1.
 
-  The value is 0 where every task has one candidate. It means something for a metric whose best
-  value is 1. `jaxrank.chance.adjusted` is the same for metrics of scores and labels.
+  The value is 0 where every task has one candidate. It is meant for metrics whose best value is 1.
+  `jaxrank.chance.adjusted` is the same for metrics of scores and labels.
 
   >>> print(f"{adjusted(metrics.arithmetic_mean_rank)(jnp.array([1, 4]), candidates=4):.2f}")
   0.00
 
   Args:
-    base: A metric with a closed form of its expectation.
+    base: The metric `M`, with the best value 1 and a closed form of its expectation.
 
   Returns:
     A metric that needs the numbers of candidates.
 
   Raises:
-    ValueError: if the base has no closed form.
+    ValueError: if the expectation has no closed form, or the metric compares with chance already.
+    TypeError: if `base` is not a rank metric.
   """
   _check_base("adjusted", base)
   return RankMetric(_adjusted(base.statistic), base.k)
 
 
 def z_score(base: RankMetric) -> RankMetric:
-  """`(M - E[M]) / sqrt(V[M])`, with its sign turned if smaller values of `M` are better.
+  """The z-score of a metric, `(M - E[M]) / sqrt(V[M])`, negated if smaller values are better.
 
   The value is 0 where every task has one candidate.
 
@@ -71,13 +74,14 @@ def z_score(base: RankMetric) -> RankMetric:
   0.577350
 
   Args:
-    base: A metric with closed forms of its expectation and variance.
+    base: The metric `M`, with closed forms of its expectation and its variance.
 
   Returns:
     A metric that needs the numbers of candidates.
 
   Raises:
-    ValueError: if the base has no closed forms.
+    ValueError: if a moment has no closed form, or the metric compares with chance already.
+    TypeError: if `base` is not a rank metric.
   """
   _check_base("z_score", base)
   return RankMetric(_z_score(base.statistic), base.k)
@@ -86,8 +90,8 @@ def z_score(base: RankMetric) -> RankMetric:
 def _check_base(function: str, base: RankMetric) -> None:
   if not isinstance(base, RankMetric):
     raise TypeError(
-      f"ranks.{function}: base must be a rank metric, got {base!r}; pass jr.ranks.resolve('mrr') "
-      "or the like."
+      f"ranks.{function}: base must be a rank metric, got {base!r}; pass one such as "
+      "jr.ranks.resolve('mrr')."
     )
 
 
@@ -101,11 +105,12 @@ def _closed_form(function: str, base: Statistic, formula: Formula | None) -> For
     )
   raise ValueError(
     f"ranks.{function}: base must have closed forms of its moments under chance, got {base.name}, "
-    f"which has not; compare with the moments of {base.name}.sampled_values instead."
+    f"which has none; compare with the moments of {base.name}.sampled_values instead."
   )
 
 
-# One statistic is derived once: jit compiles for it once, and metrics made twice are equal.
+# A statistic is derived only once, so that `jit` compiles for it once, and metrics that are made
+# twice are equal.
 @functools.cache
 def _expectation_normalized(base: Statistic) -> Statistic:
   expected = _closed_form("expectation_normalized", base, base.expected)
@@ -121,7 +126,7 @@ def _expectation_normalized(base: Statistic) -> Statistic:
     value=value,
     surplus=lambda tasks: value(tasks) - 1,
     expected=lambda tasks: jnp.ones((), tasks.weights.dtype),
-    variance=_over(base.variance, expected),
+    variance=_scaled_variance(base.variance, expected),
     weighted=base.weighted,
     needs_candidates=True,
     derived=(expectation_normalized, base),
@@ -138,13 +143,13 @@ def _adjusted(base: Statistic) -> Statistic:
 
   return Statistic(
     name=f"adjusted_{base.name}",
-    doc="`(M - E[M]) / (1 - E[M])` of a metric `M`: a random order gives 0, the best 1.",
+    doc="`(M - E[M]) / (1 - E[M])` of a metric `M`: a random order gives 0, and 1 stays 1.",
     increasing=True,
     bounds=(-_INF, 1),
     value=value,
     surplus=lambda tasks: value(tasks) - 1,
     expected=lambda tasks: jnp.zeros((), tasks.weights.dtype),
-    variance=_over(base.variance, expected_surplus),
+    variance=_scaled_variance(base.variance, expected_surplus),
     weighted=base.weighted,
     needs_candidates=True,
     derived=(adjusted, base),
@@ -163,7 +168,7 @@ def _z_score(base: Statistic) -> Statistic:
 
   return Statistic(
     name=f"z_{base.name}",
-    doc="`(M - E[M]) / sqrt(V[M])` of a metric `M`, with the sign by which larger is better.",
+    doc="`(M - E[M]) / sqrt(V[M])` of a metric `M`, with the sign for which larger is better.",
     increasing=True,
     bounds=(-_INF, _INF),
     value=value,
@@ -176,7 +181,7 @@ def _z_score(base: Statistic) -> Statistic:
   )
 
 
-def _over(variance: Formula | None, scale: Formula) -> Formula | None:
+def _scaled_variance(variance: Formula | None, scale: Formula) -> Formula | None:
   """The variance of a statistic that is divided by `scale`."""
   return variance and (lambda tasks: safe_divide(variance(tasks), scale(tasks) ** 2))
 
@@ -203,7 +208,7 @@ def adjusted_arithmetic_mean_rank_index() -> RankMetric:
 
 @named(synonyms=("gmri", "agmri"))
 def adjusted_geometric_mean_rank_index() -> RankMetric:
-  """The geometric mean rank, adjusted for chance: a random order gives 0, the best 1.
+  """The geometric mean rank adjusted for chance: a random order gives 0, the best ranks 1.
 
   >>> print(f"{adjusted_geometric_mean_rank_index(jnp.array([1, 2, 4]), candidates=4):.6f}")
   0.238095
@@ -213,7 +218,7 @@ def adjusted_geometric_mean_rank_index() -> RankMetric:
 
 @named(synonyms=("amrr", "aihmr", "adjusted_mrr", "adjusted_mean_reciprocal_rank"))
 def adjusted_inverse_harmonic_mean_rank() -> RankMetric:
-  """The mean reciprocal rank, adjusted for chance: a random order gives 0, the best 1.
+  """The mean reciprocal rank adjusted for chance: a random order gives 0, the best ranks 1.
 
   >>> print(f"{adjusted_inverse_harmonic_mean_rank(jnp.array([1, 2, 4]), candidates=4):.6f}")
   0.130435
@@ -234,7 +239,7 @@ def adjusted_inverse_harmonic_mean_rank() -> RankMetric:
   )
 )
 def adjusted_hits_at_k() -> RankMetric:
-  """Hits at k, adjusted for chance: a random order gives 0, the best 1.
+  """Hits at k adjusted for chance: a random order gives 0, the best ranks 1.
 
   >>> print(f"{adjusted_hits_at_k.at(2)(jnp.array([1, 2, 4]), candidates=4):.6f}")
   0.333333
@@ -282,7 +287,7 @@ def z_hits_at_k() -> RankMetric:
   return z_score(metrics.hits_at_k)
 
 
-# By itself doctest collects functions and classes, but no other objects.
+# doctest collects functions and classes by itself, and other objects from `__test__`.
 __test__ = {
   x.statistic.name: x.statistic.doc
   for x in list(globals().values())

@@ -1,4 +1,4 @@
-"""The weighted median of ranks, and its exact moments under chance."""
+"""The weighted median of ranks, and its exact moments under chance; `metrics` uses them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,27 +9,26 @@ from jax import Array, lax
 
 from jaxrank._core import sorting
 
-# The number of ranks whose counts are computed side by side.
+# The number of ranks whose counts are computed at a time.
 _BLOCK = 128
 
-# Terms below it change no digit of a float32 sum.
+# Smaller terms do not change a float32 sum.
 _NEGLIGIBLE = 1e-12
 
 
 def weighted_median(x: Array, share: Array) -> Array:
-  """The `x` with half of the weight on either side; halfway between two of them where both have.
+  """The value with half of the weight on either side; the mean of two such values if there are two.
 
   Args:
-    x: `[n]`.
-    share: `[n]`, at least 0, of sum 1.
+    x: `[n]`, the values.
+    share: `[n]`, the weights, at least 0 and with sum 1.
 
   Returns:
     A scalar.
   """
-  weighty = share > 0
-  _, order = sorting.order(sorting.keys(x, weighty))
+  _, order = sorting.order(sorting.keys(x, share > 0))
   x, share = sorting.take(x, order), sorting.take(share, order)
-  # Sums of shares are rounded: a sum within a few roundings of 0.5 counts as half.
+  # Sums of weights are rounded, so a sum that is close to 0.5 counts as half.
   half = 0.5 - 8 * jnp.finfo(x.dtype).eps
   present = share > 0
   upper = jnp.where(jnp.cumsum(share) >= half, x, -jnp.inf)
@@ -40,14 +39,14 @@ def weighted_median(x: Array, share: Array) -> Array:
 
 
 def expected(candidates: Array, share: Array) -> Array:
-  """The expected median of ranks that are uniform on 1 to their numbers of candidates.
+  """The expected median of independent ranks, each uniform on 1 to its number of candidates.
 
-  The median of an even number is halfway between the middle two. The result is exact, and takes
-  half as many steps as the largest number of candidates times the square of the number of tasks.
+  The median of an even number of ranks is the mean of the middle two. The result is exact. For `n`
+  tasks and at most `C` candidates it takes `C n^2 / 2` steps.
 
   Args:
-    candidates: `[n]`, as floats.
-    share: `[n]`, 0 for a task that is left out; the others count alike.
+    candidates: `[n]`, the numbers of candidates, as floats.
+    share: `[n]`, 0 for a task that is left out; the others have equal weight.
 
   Returns:
     A scalar.
@@ -64,9 +63,9 @@ def expected(candidates: Array, share: Array) -> Array:
 def variance(candidates: Array, share: Array) -> Array:
   """The variance of the median under chance; the arguments are those of `expected`.
 
-  With the middle ranks `X <= Y`, `((X + Y) / 2)^2 = (2 X^2 + 2 Y^2 - (Y - X)^2) / 4`, and the
-  first two need the distribution of one of them alone. Moments are taken about a number close to
-  the median, so that no large numbers cancel.
+  With the middle ranks `X <= Y`, `((X + Y) / 2)^2 = (2 X^2 + 2 Y^2 - (Y - X)^2) / 4`, where the
+  first two terms need only the distribution of one of the ranks. Moments are taken about a number
+  close to the median, so that no large numbers cancel.
   """
   middle = _middle(candidates, share)
 
@@ -75,7 +74,7 @@ def variance(candidates: Array, share: Array) -> Array:
     d = x - middle.anchor
     mean = jnp.where(d >= 0, counts.fewer, -counts.enough)
     square = jnp.abs(2 * d + 1) * jnp.abs(mean)
-    gap = counts.half * (1 + 2 * _before(middle, x, counts.half))
+    gap = counts.half * (1 + 2 * _sum_of_halves(middle, x, counts.half))
     return jnp.stack([jnp.mean(mean), jnp.mean(square) - gap / 4])
 
   mean, square = _sum(middle, term)
@@ -83,14 +82,14 @@ def variance(candidates: Array, share: Array) -> Array:
 
 
 class _Middle(NamedTuple):
-  """The tasks with weight, and the place of their middle ranks.
+  """The tasks that are not left out, and the places of their middle ranks.
 
   Attributes:
-    candidates: `[n]`.
+    candidates: `[n]`, the numbers of candidates.
     kept: `[n]`, False for a task that is left out.
-    places: `[2]`, of the two middle ranks; one place twice for an odd number of tasks.
+    places: `[2]`, the places of the two middle ranks, equal for an odd number of tasks.
     even: Whether the number of tasks is even.
-    most: The largest number of candidates.
+    largest: The largest number of candidates.
     anchor: A whole number close to the median.
   """
 
@@ -98,7 +97,7 @@ class _Middle(NamedTuple):
   kept: Array
   places: Array
   even: Array
-  most: Array
+  largest: Array
   anchor: Array
 
 
@@ -106,9 +105,9 @@ class _Counts(NamedTuple):
   """The distribution of the number of ranks that are at most `x`, under chance.
 
   Attributes:
-    fewer: `[2]`, the probabilities that the number is less than each middle place.
-    enough: `[2]`, the probabilities that it is not.
-    half: The probability that it is half of an even number of tasks.
+    fewer: `[2]`, the probability that the number is less than each middle place.
+    enough: `[2]`, the probability that it is not less.
+    half: The probability that it is half of the number of tasks; 0 if that is odd.
   """
 
   fewer: Array
@@ -119,7 +118,7 @@ class _Counts(NamedTuple):
 def _middle(candidates: Array, share: Array) -> _Middle:
   kept = share > 0
   n = jnp.sum(kept, dtype=jnp.int32)
-  most = jnp.max(jnp.where(kept, candidates, 0))
+  largest = jnp.max(jnp.where(kept, candidates, 0))
 
   def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
     low, high = ends
@@ -127,8 +126,9 @@ def _middle(candidates: Array, share: Array) -> _Middle:
     enough = 2 * jnp.sum(_chances(candidates, kept, mid)) >= n.astype(candidates.dtype)
     return jnp.where(enough, low, mid), jnp.where(enough, mid, high)
 
-  _, anchor = lax.fori_loop(0, 32, halve, (jnp.zeros_like(most), most))
-  return _Middle(candidates, kept, jnp.stack([(n + 1) // 2, n // 2 + 1]), n % 2 == 0, most, anchor)
+  _, anchor = lax.fori_loop(0, 32, halve, (jnp.zeros_like(largest), largest))
+  places = jnp.stack([(n + 1) // 2, n // 2 + 1])
+  return _Middle(candidates, kept, places, n % 2 == 0, largest, anchor)
 
 
 def _chances(candidates: Array, kept: Array, x: Array) -> Array:
@@ -137,10 +137,10 @@ def _chances(candidates: Array, kept: Array, x: Array) -> Array:
 
 
 def _at_most(middle: _Middle, x: Array) -> _Counts:
-  """Computes the counts by the recursion of the Poisson-binomial distribution.
+  """The counts, by the recursion of the Poisson-binomial distribution.
 
-  The last entry holds the probability of its count and all above, so that neither tail is computed
-  as 1 minus the other.
+  The last entry of the recursion has the probability of its count and of all larger ones, so that
+  neither tail is computed as 1 minus the other.
   """
   size = middle.kept.size // 2 + 2
 
@@ -160,11 +160,12 @@ def _at_most(middle: _Middle, x: Array) -> _Counts:
   return _Counts(fewer, enough, total((count == middle.places[0]) & middle.even))
 
 
-def _before(middle: _Middle, y: Array, chance: Array) -> Array:
-  """Sums, over `x < y`, the probability that half of the ranks are at most `x`, given at most `y`.
+def _sum_of_halves(middle: _Middle, y: Array, chance: Array) -> Array:
+  """The sum over `x < y` of the probability that half of the ranks are at most `x`.
 
-  It does not depend on which tasks have those ranks: all with no more than `y` candidates do, and
-  the ranks of the others are uniform on 1 to `y`. Terms fall with `x`, and the sum ends where they
+  It is conditional on the same half being at most `y`, which has the probability `chance`. It does
+  not depend on which tasks are in that half: those with at most `y` candidates are, and the ranks
+  of the others are uniform on 1 to `y`. The terms decrease with `x`, and the sum ends where they
   are negligible.
   """
   small = middle.kept & (middle.candidates <= y)
@@ -174,7 +175,7 @@ def _before(middle: _Middle, y: Array, chance: Array) -> Array:
     each = jnp.where(small, jnp.log(jnp.minimum(x / middle.candidates, 1)), 0)
     return jnp.exp(others * jnp.log(x / y) + jnp.sum(each))
 
-  def go_on(state: tuple[Array, Array, Array]) -> Array:
+  def continues(state: tuple[Array, Array, Array]) -> Array:
     x, term, _ = state
     return (x >= 1) & (chance * term > _NEGLIGIBLE)
 
@@ -183,20 +184,20 @@ def _before(middle: _Middle, y: Array, chance: Array) -> Array:
     term = at(x)
     return x - 1, term, total + term
 
-  return lax.while_loop(go_on, step, (y - 1, jnp.ones_like(y), jnp.zeros_like(y)))[2]
+  return lax.while_loop(continues, step, (y - 1, jnp.ones_like(y), jnp.zeros_like(y)))[2]
 
 
 def _sum(middle: _Middle, term: Callable[[Array], Array]) -> Array:
-  """Sums `term(x)` over `0 <= x < most`, a block at a time."""
+  """Sums `term(x)` over `0 <= x < middle.largest`, a block at a time."""
 
-  def shown(x: Array) -> Array:
-    return jnp.where(x < middle.most, term(x), 0)
+  def masked(x: Array) -> Array:
+    return jnp.where(x < middle.largest, term(x), 0)
 
   def add(state: tuple[Array, Array]) -> tuple[Array, Array]:
     start, total = state
     x = start + jnp.arange(_BLOCK, dtype=start.dtype)
-    return start + _BLOCK, total + jnp.sum(jax.vmap(shown)(x), axis=0)
+    return start + _BLOCK, total + jnp.sum(jax.vmap(masked)(x), axis=0)
 
-  like = jax.eval_shape(term, middle.most)
-  start = (jnp.zeros_like(middle.most), jnp.zeros(like.shape, like.dtype))
-  return lax.while_loop(lambda state: state[0] < middle.most, add, start)[1]
+  like = jax.eval_shape(term, middle.largest)
+  start = (jnp.zeros_like(middle.largest), jnp.zeros(like.shape, like.dtype))
+  return lax.while_loop(lambda state: state[0] < middle.largest, add, start)[1]

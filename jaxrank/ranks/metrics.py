@@ -1,7 +1,8 @@
-"""The statistics of ranks: means and their inverses, hits, spread, and the counts.
+"""The statistics of ranks: means and their inverses, hits at k, measures of spread, and the count.
 
-Each is a `RankMetric`, made of the formula below its decorator: users call it with ranks
-`[..., n]`, `query_weights=` and `candidates=`.
+Each is a `RankMetric`, which the decorator makes from the formula below it. Users call it with
+ranks `[..., n]`, `query_weights=` and `candidates=`. In the docstrings, the task `i` has the rank
+`r_i`, `C_i` candidates and the weight `p_i`, where the weights of a list are divided by their sum.
 """
 
 import math
@@ -31,9 +32,9 @@ _QUARTILE = 0.6744897501960817
   spread=lambda tasks: (tasks.candidates - 1) * (tasks.candidates + 1) / 12,
 )
 def arithmetic_mean_rank(tasks: Tasks) -> Array:
-  """Mean rank, `MR = sum_i p_i r_i`, with the weights `p`, of sum 1, and the ranks `r`.
+  """Mean rank, `MR = sum_i p_i r_i`.
 
-  Under chance `E = sum p (C + 1) / 2` and `V = sum p^2 (C^2 - 1) / 12`, with `C` candidates.
+  Under chance, `E = sum p (C + 1) / 2` and `V = sum p^2 (C^2 - 1) / 12`.
 
   >>> print(f"{arithmetic_mean_rank(jnp.array([1, 2, 4])):.6f}")
   2.333333
@@ -43,7 +44,7 @@ def arithmetic_mean_rank(tasks: Tasks) -> Array:
 
 @rank_metric(increasing=True, bounds=(0, 1), synonyms=("iamr",))
 def inverse_arithmetic_mean_rank(tasks: Tasks) -> Array:
-  """One over the mean rank.
+  """Inverse of the mean rank, `1 / MR`.
 
   >>> print(f"{inverse_arithmetic_mean_rank(jnp.array([1, 2, 4])):.6f}")
   0.428571
@@ -65,8 +66,8 @@ def inverse_arithmetic_mean_rank(tasks: Tasks) -> Array:
 def inverse_harmonic_mean_rank(tasks: Tasks) -> Array:
   """Mean reciprocal rank, `MRR = sum_i p_i / r_i`.
 
-  Under chance `E = sum p H_1(C) / C` and `V = sum p^2 (H_2(C) / C - (H_1(C) / C)^2)`, with `C`
-  candidates and the harmonic numbers `H_m(C) = sum_{j <= C} j^-m`.
+  Under chance, `E = sum p H_1(C) / C` and `V = sum p^2 (H_2(C) / C - (H_1(C) / C)^2)`, with the
+  harmonic numbers `H_m(C) = sum_{j <= C} j^-m`.
 
   >>> print(f"{inverse_harmonic_mean_rank(jnp.array([1, 2, 4])):.6f}")
   0.583333
@@ -78,7 +79,7 @@ def inverse_harmonic_mean_rank(tasks: Tasks) -> Array:
 
 @rank_metric(increasing=False, bounds=(1, _INF), synonyms=("hmr",))
 def harmonic_mean_rank(tasks: Tasks) -> Array:
-  """One over the mean reciprocal rank.
+  """Harmonic mean rank, `1 / MRR`.
 
   >>> print(f"{harmonic_mean_rank(jnp.array([1, 2, 4])):.6f}")
   1.714286
@@ -112,7 +113,8 @@ def _gmr_variance(tasks: Tasks) -> Array:
 def geometric_mean_rank(tasks: Tasks) -> Array:
   """Geometric mean rank, `GMR = prod_i r_i^{p_i}`.
 
-  Under chance `E = prod E r^p` and `V = prod E r^{2 p} - E^2`, with `E r^p = sum_{j <= C} j^p / C`.
+  Under chance, `E = prod E r^p` and `V = prod E r^{2 p} - E^2`, where
+  `E r^p = sum_{j <= C} j^p / C`.
 
   >>> print(f"{geometric_mean_rank(jnp.array([1, 2, 4])):.6f}")
   2.000000
@@ -122,7 +124,7 @@ def geometric_mean_rank(tasks: Tasks) -> Array:
 
 @rank_metric(increasing=True, bounds=(0, 1), synonyms=("igmr",))
 def inverse_geometric_mean_rank(tasks: Tasks) -> Array:
-  """One over the geometric mean rank.
+  """Inverse of the geometric mean rank, `1 / GMR`.
 
   >>> print(f"{inverse_geometric_mean_rank(jnp.array([1, 2, 4])):.6f}")
   0.500000
@@ -138,10 +140,10 @@ def inverse_geometric_mean_rank(tasks: Tasks) -> Array:
   weighted=False,
 )
 def median_rank(tasks: Tasks) -> Array:
-  """Median rank: of an even number, halfway between the middle two.
+  """Median rank; with an even number of tasks, the mean of the middle two ranks.
 
-  Its moments under chance are exact for tasks of equal weight. They take half as many steps as the
-  largest number of candidates times the square of the number of tasks.
+  The moments under chance are exact, for tasks of equal weight only. For `n` tasks and at most `C`
+  candidates they take `C n^2 / 2` steps.
 
   >>> print(f"{median_rank(jnp.array([1, 2, 4])):.1f} {median_rank(jnp.array([1, 2, 4, 5])):.1f}")
   2.0 3.0
@@ -153,7 +155,7 @@ def median_rank(tasks: Tasks) -> Array:
 
 @rank_metric(increasing=True, bounds=(0, 1))
 def inverse_median_rank(tasks: Tasks) -> Array:
-  """One over the median rank.
+  """Inverse of the median rank.
 
   >>> print(f"{inverse_median_rank(jnp.array([1, 2, 4])):.6f}")
   0.500000
@@ -174,9 +176,9 @@ def _chance_of_hit(tasks: Tasks) -> Array:
   k=10,
 )
 def hits_at_k(tasks: Tasks) -> Array:
-  """Hits at k, `sum_i p_i [r_i <= k]`; `k` is 10, or another by `hits_at_k.at(k)`.
+  """Hits at k, `sum_i p_i [r_i <= k]`; `k` is 10, and `hits_at_k.at(k)` has another cut-off.
 
-  Under chance `E = sum p q` and `V = sum p^2 q (1 - q)`, with `q = min(k / C, 1)`.
+  Under chance, `E = sum p q` and `V = sum p^2 q (1 - q)`, with `q = min(k / C, 1)`.
 
   >>> print(f"{hits_at_k.at(2)(jnp.array([1, 2, 4])):.6f}")
   0.666667
@@ -204,7 +206,7 @@ def _expected_variance(tasks: Tasks) -> Array:
 def variance(tasks: Tasks) -> Array:
   """The variance of the ranks, `sum_i p_i (r_i - MR)^2`.
 
-  Under chance `E = sum p ((1 - p) (C^2 - 1) / 12 + (c - sum p c)^2)`, with `c = (C + 1) / 2`.
+  Under chance, `E = sum p ((1 - p) (C^2 - 1) / 12 + (c - sum p c)^2)`, with `c = (C + 1) / 2`.
 
   >>> print(f"{variance(jnp.array([1, 2, 4])):.6f}")
   1.555556
@@ -214,19 +216,21 @@ def variance(tasks: Tasks) -> Array:
 
 @rank_metric(increasing=False, bounds=(0, _INF), synonyms=("rank_std", "std"))
 def standard_deviation(tasks: Tasks) -> Array:
-  """The standard deviation of the ranks, the root of their variance.
+  """The standard deviation of the ranks, the square root of their variance.
 
   >>> print(f"{standard_deviation(jnp.array([1, 2, 4])):.6f}")
   1.247219
   """
-  # The gradient of the root is infinite at 0.
+  # The gradient of the square root is infinite at 0.
   var = _variance_of_ranks(tasks)
   return jnp.where(var > 0, jnp.sqrt(jnp.where(var > 0, var, 1)), 0)
 
 
 @rank_metric(increasing=False, bounds=(0, _INF), synonyms=("rank_mad", "mad"))
 def median_absolute_deviation(tasks: Tasks) -> Array:
-  """The median distance to the median rank, over 0.67449, which makes it a standard deviation.
+  """The median absolute deviation from the median rank, divided by 0.67449.
+
+  The divisor makes it an estimate of the standard deviation, exact for a normal distribution.
 
   >>> print(f"{median_absolute_deviation(jnp.array([1, 2, 4])):.6f}")
   1.482602
@@ -247,7 +251,7 @@ def _number(tasks: Tasks) -> Array:
   variance=lambda tasks: jnp.zeros_like(_number(tasks)),
 )
 def count(tasks: Tasks) -> Array:
-  """The number of ranks, without those of weight 0.
+  """The number of ranks with a positive weight.
 
   >>> print(f"{count(jnp.array([1, 2, 4]), jnp.array([1, 1, 0])):.0f}")
   2
@@ -255,7 +259,7 @@ def count(tasks: Tasks) -> Array:
   return _number(tasks)
 
 
-# By itself doctest collects functions and classes, but no other objects.
+# doctest collects functions and classes by itself, and other objects from `__test__`.
 __test__ = {
   x.statistic.name: x.statistic.doc
   for x in list(globals().values())

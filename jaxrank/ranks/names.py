@@ -1,4 +1,4 @@
-"""Names of rank statistics: `resolve` and `parse` read them, `evaluate` computes many at once."""
+"""Names of rank statistics: `resolve` and `parse` read names, `evaluate` computes many at once."""
 
 import difflib
 import functools
@@ -44,8 +44,8 @@ class Name(NamedTuple):
   """The parts of a name such as `both.realistic.hits_at_10`.
 
   Attributes:
-    side: "head", "tail" or "both".
-    kind: "optimistic", "realistic" or "pessimistic".
+    side: `"head"`, `"tail"` or `"both"`.
+    kind: `"optimistic"`, `"realistic"` or `"pessimistic"`.
     metric: The statistic.
   """
 
@@ -63,7 +63,7 @@ def _check_name(function: str, name: str) -> None:
 
 
 def _normalized(name: str) -> str:
-  """The name without case, hyphens, underscores and spaces."""
+  """The name in lower case, without hyphens, underscores and spaces."""
   return re.sub(r"[-_ ]", "", name.lower())
 
 
@@ -77,13 +77,14 @@ _BY_NAME = {
 def resolve(name: str) -> RankMetric:
   """Finds a metric by its name or a synonym, such as `mrr`, `hits@5` or `adjusted_hits_at_3`.
 
-  Case, `-`, `_` and spaces make no difference; `hits@k` and the like have the cut-off 10.
+  Case, `-`, `_` and spaces have no effect. Names without a number, such as `hits@k`, have the
+  cut-off 10.
 
   >>> print(resolve("Mean-Reciprocal-Rank").name, resolve("h@3").name, resolve("ah@k").name)
   inverse_harmonic_mean_rank hits_at_3 adjusted_hits_at_10
 
   Args:
-    name: The name.
+    name: The name or a synonym; a number at its end is the cut-off.
 
   Returns:
     The metric.
@@ -107,16 +108,16 @@ def resolve(name: str) -> RankMetric:
 
 
 def parse(name: str) -> Name:
-  """Reads `side.kind.metric`; without a side or kind it is both sides and realistic ranks.
+  """Parses a name of the form `side.kind.metric`; the defaults are both sides and realistic ranks.
 
   >>> print(parse("hits@5"), parse("head.mrr"))
   both.realistic.hits_at_5 head.realistic.inverse_harmonic_mean_rank
 
   Args:
-    name: The name; `best`, `worst`, `avg` and `average` are synonyms of kinds.
+    name: The name. The kinds have the synonyms `best`, `worst`, `avg` and `average`.
 
   Returns:
-    Its parts.
+    The parts of the name.
 
   Raises:
     ValueError: if a part is unknown, or a metric that compares with chance is combined with ranks
@@ -146,7 +147,7 @@ def evaluate(
 ) -> dict[str, Array]:
   """Computes many statistics of the ranks of one or two sides in one program.
 
-  The value of both sides is that of all their tasks together, not the mean of two values.
+  The value of both sides is the statistic of all their tasks together, not the mean of two values.
 
   >>> head = TargetRanks(jnp.array([1]), jnp.array([1]), jnp.array([5]))
   >>> tail = TargetRanks(jnp.array([2, 4]), jnp.array([2, 4]), jnp.array([5, 5]))
@@ -155,11 +156,13 @@ def evaluate(
   {'mr': '2.33', 'head.mr': '1.00', 'tail.mr': '3.00', 'both.realistic.hits_at_1': '0.33'}
 
   Args:
-    names: Names as `parse` reads them, in a list or in a string with spaces between.
-    head: Ranks `[..., n]`.
-    tail: Ranks `[..., m]`; None if there is one side only, which then is both.
-    head_query_weights: `[..., n]`, the weights of tasks; None weighs all equally.
-    tail_query_weights: `[..., m]`, the same of the tail.
+    names: Names as `parse` reads them, in a list or in a string, separated by spaces.
+    head: `TargetRanks` of the head, `[..., n]`.
+    tail: `TargetRanks` of the tail, `[..., m]`; None if there is only one side, so that `"both"` is
+      that side.
+    head_query_weights: `[..., n]`, the weights of the tasks of the head, at least 0; None weights
+      all tasks equally.
+    tail_query_weights: `[..., m]`, the same for the tail.
 
   Returns:
     Values `[...]` by name.
@@ -181,7 +184,7 @@ def evaluate(
     given["tail"] = _with_weights("tail", tail, tail_query_weights)
   elif "tail" in sides:
     raise ValueError(
-      f"ranks.evaluate: names of the tail need its ranks, got {names} and no tail; pass tail=."
+      f"ranks.evaluate: names of the tail need its ranks, got {names} and tail=None; pass tail=."
     )
   values = by_side(sides, kinds, [name.metric for name in parsed], given)
   return {
@@ -191,7 +194,7 @@ def evaluate(
 
 
 def _with_weights(side: Side, ranks: Any, query_weights: Any) -> tuple[TargetRanks, Array]:
-  """The ranks of a side, and its weights in the shape of the ranks."""
+  """The ranks of a side, and the weights of its tasks in the shape of the ranks."""
   if not isinstance(ranks, TargetRanks):
     raise TypeError(
       f"ranks.evaluate: {side} must be TargetRanks, got {ranks!r}; make them with "
@@ -214,10 +217,10 @@ def by_side(
   metrics: list[RankMetric],
   given: dict[str, tuple[TargetRanks, Array]],
 ) -> list[Array]:
-  """Computes `[..., sides, kinds]` for each metric.
+  """Computes the values of each metric, `[..., sides, kinds]`.
 
-  Every side is a row of all tasks in which those of the other side have weight 0. JAX thus compiles
-  one program for each metric, instead of one for each side and kind.
+  Every side is a row of all tasks, in which the tasks of the other side have weight 0. JAX thus
+  compiles each metric once, rather than once for each side and kind.
   """
 
   def row(side: str) -> Array:
@@ -240,17 +243,17 @@ def by_side(
 
 
 def macro_weights(groups: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-  """Weights of tasks by which every group counts once: one over the size of the task's group.
+  """Weights with which every group of tasks counts once: the inverse of the size of the group.
 
-  Tasks of a group share a query, such as the relation and the tail of triples whose heads are
-  ranked. Pass the result as `query_weights`, or to `evaluate` for each side.
+  The tasks of a group share a query, such as the relation and the tail of the triples whose heads
+  are ranked. Pass the result as `query_weights`, or to `evaluate` for each side.
 
   >>> print(macro_weights(jnp.array([7, 3, 7])))
   [0.5 1.  0.5]
 
   Args:
-    groups: `[..., n]`, integers.
-    where: `[..., n]`, False on padding, which gets weight 0.
+    groups: `[..., n]`, integers, the group of each task.
+    where: `[..., n]`, boolean, False on padding, which gets weight 0; None is all True.
 
   Returns:
     `[..., n]`, float32.
@@ -259,23 +262,24 @@ def macro_weights(groups: ArrayLike, *, where: ArrayLike | None = None) -> Array
     TypeError: if groups are not integers, or `where` is not boolean.
     ValueError: if shapes differ.
   """
-  groups = checks.array("ranks.macro_weights: groups", groups)
-  if not jnp.issubdtype(groups.dtype, jnp.integer) or groups.ndim == 0:
-    raise TypeError(
-      "ranks.macro_weights: groups must be integers [..., n], got "
-      f"{groups.dtype}{list(groups.shape)}; number the groups, as np.unique does with "
-      "return_inverse=True."
-    )
-  if groups.dtype.itemsize < 4:
-    groups = groups.astype(jnp.int32)
-  weights: Array = _macro_weights(groups, checks.mask(where, groups))
+  with checks.named("ranks.macro_weights"):
+    groups = checks.array("groups", groups)
+    if not jnp.issubdtype(groups.dtype, jnp.integer) or groups.ndim == 0:
+      raise TypeError(
+        f"groups must be integers [..., n], got {groups.dtype}{list(groups.shape)}; number the "
+        "groups, as np.unique does with return_inverse=True."
+      )
+    if groups.dtype.itemsize < 4:
+      groups = groups.astype(jnp.int32)
+    mask = checks.mask(where, groups)
+  weights: Array = _macro_weights(groups, mask)
   return weights
 
 
 @jax.jit
 def _macro_weights(groups: Array, where: Array) -> Array:
   def weigh(groups: Array, where: Array) -> Array:
-    # The keys of wide integers are 0, 1, 2 and so on, without gaps.
+    # The keys of integers of 32 bits or more are dense ranks, 0, 1, 2 and so on.
     group = jnp.where(where, sorting.keys(groups, where), groups.size)
     size = jnp.zeros(groups.size + 1, jnp.float32).at[group].add(1)
     return jnp.where(where, 1 / size[group], 0)

@@ -1,4 +1,8 @@
-"""Sums of powers of 1 to n: exact for small n, a series beyond, and never a table of n numbers."""
+"""Sums of powers of 1 to n, for the moments of rank statistics under chance.
+
+They are exact for small `n` and a series for larger ones, so that no table of `n` numbers is
+needed.
+"""
 
 from typing import NamedTuple
 
@@ -6,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+# Sums of up to this many terms are exact.
 _HEAD = 16
 _EULER = 0.5772156649015329
 
@@ -18,7 +23,7 @@ def harmonic(n: Array) -> Array:
   """
   x = 1 / n
   series = jnp.log(n) + _EULER + x / 2 - x**2 / 12 + x**4 / 120
-  return jnp.where(n > _HEAD, series, _few(n, 1))
+  return jnp.where(n > _HEAD, series, _exact_sum(n, 1))
 
 
 def harmonic_squares(n: Array) -> Array:
@@ -29,16 +34,17 @@ def harmonic_squares(n: Array) -> Array:
   """
   x = 1 / n
   series = np.pi**2 / 6 - x + x**2 / 2 - x**3 / 6 + x**5 / 30
-  return jnp.where(n > _HEAD, series, _few(n, 2))
+  return jnp.where(n > _HEAD, series, _exact_sum(n, 2))
 
 
-def _few(n: Array, order: int) -> Array:
+def _exact_sum(n: Array, order: int) -> Array:
+  """`sum j^-order` over `j <= n`, for `n` up to `_HEAD`."""
   table = jnp.asarray(np.cumsum(np.arange(1.0, _HEAD + 1) ** -order), n.dtype)
   return table[jnp.clip(n, 1, _HEAD).astype(jnp.int32) - 1]
 
 
 class Power(NamedTuple):
-  """Moments of `r^p` for a rank `r` that is uniform on 1 to n, each exact to its own size.
+  """Moments of `r^p` for a rank `r` that is uniform on 1 to n, each with a small relative error.
 
   Attributes:
     log_mean: `log E r^p`.
@@ -50,11 +56,11 @@ class Power(NamedTuple):
 
 
 def power(n: Array, p: Array) -> Power:
-  """The moments of `r^p` for one number of candidates and one `0 <= p <= 1`.
+  """The moments of `r^p` for one number of candidates `n` and one `0 <= p <= 1`.
 
-  With many tasks `p` is small and all powers are near 1, so that their sums would lose everything
-  in rounding: what is summed is `v = (j / n)^p - 1` and its square, from `j = 17` on by the
-  Euler-Maclaurin formula.
+  With many tasks `p` is small and all powers are close to 1, so that their variance would be lost
+  in rounding. The sums are therefore those of `v = (j / n)^p - 1` and of its square; from `j = 17`
+  on they are computed by the Euler-Maclaurin formula.
 
   >>> import jax
   >>> moments = jax.jit(power)(jnp.array(3.0), jnp.array(1.0))
@@ -63,7 +69,7 @@ def power(n: Array, p: Array) -> Power:
   """
   j = jnp.arange(1, _HEAD + 1, dtype=n.dtype)
   v = jnp.where(j <= n, jnp.expm1(p * jnp.log(j / n)), 0)
-  # At the last term of the head, and the factors of the primitives of v and its square.
+  # The value of v at the last exact term, and the factors of the antiderivatives of v and v ** 2.
   m, e = _HEAD, v[-1]
   once, twice = 1 / (p + 1), 1 / ((p + 1) * (2 * p + 1))
   slope = p * (1 + e) / m
@@ -76,6 +82,6 @@ def power(n: Array, p: Array) -> Power:
 
   first = mean(v, tail)
   second = mean(v**2, tail_squares)
-  # Never negative but by rounding.
+  # It can be negative by rounding.
   spread = jnp.maximum(second - first**2, 0)
   return Power(p * jnp.log(n) + jnp.log1p(first), spread / (1 + first) ** 2)

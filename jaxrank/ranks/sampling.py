@@ -1,4 +1,4 @@
-"""Confidence intervals by resampling."""
+"""`bootstrap`, confidence intervals of statistics of ranks by resampling."""
 
 import functools
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks
 
-# The largest number of resampled values that is held at a time.
+# The largest number of resampled values in memory at a time.
 _HELD = 1 << 20
 
 
@@ -36,43 +36,45 @@ def bootstrap(
   resamples: int = 1000,
   confidence: ArrayLike = 0.95,
 ) -> Interval:
-  """The confidence interval of a statistic, from resamples of its data with replacement.
+  """The bootstrap confidence interval of a statistic, by resampling its data with replacement.
 
-  Resampled ranks give the uncertainty of a metric that comes from its queries. Resampled
-  `sampled_values` of a metric give the uncertainty of an estimate of its moments under chance.
+  With ranks as data, it is the uncertainty of a metric due to the choice of queries. With the
+  `sampled_values` of a metric, it is the uncertainty of an estimate of its moments under chance.
 
   >>> low, _, high = bootstrap(jnp.mean, jnp.arange(100.0), key=jax.random.key(0))
   >>> print(bool(low < 49.5 < high))
   True
 
   Args:
-    statistic: A function of the resampled data that returns a scalar. JAX compiles anew for each
+    statistic: Function of the resampled data that returns a scalar. It is compiled once for each
       function object.
-    *data: Arrays `[n]`, or pytrees of them such as `TargetRanks`, which are resampled together.
-    key: A PRNG key.
-    resamples: The number of resamples.
-    confidence: The share of the resampled values that the interval holds, in [0, 1].
+    *data: Arrays `[n]`, or pytrees of such arrays, as `TargetRanks`; they are resampled together.
+    key: PRNG key of the resamples.
+    resamples: Number of resamples, at least 1.
+    confidence: Fraction of the resampled values that the interval contains, in [0, 1]; may be
+      traced.
 
   Returns:
-    The ends and the middle of the interval, scalars.
+    The lower end, the median and the upper end of the interval, scalars.
 
   Raises:
-    ValueError: if the data differ in length or are empty, or `confidence` is not in [0, 1].
-    TypeError: if `statistic` is not a function.
+    ValueError: if the data differ in length or are empty, or a number is out of its range.
+    TypeError: if `statistic` is not a function, or another argument has a wrong type.
   """
-  checks.function("ranks.bootstrap: statistic", statistic, "a function such as jnp.mean")
-  checks.unit_interval("ranks.bootstrap: confidence", confidence)
-  resamples = checks.count("ranks.bootstrap: resamples", resamples)
-  key = checks.prng_key(key)
-  array = functools.partial(checks.array, "ranks.bootstrap: data")
-  data = tuple(jax.tree.map(array, data, is_leaf=lambda x: isinstance(x, list)))
-  shapes = {x.shape for x in jax.tree.leaves(data)}
-  if len(shapes) != 1 or len(*shapes) != 1 or (0,) in shapes:
-    got = sorted(map(list, shapes))
-    raise ValueError(
-      f"ranks.bootstrap: data must be arrays [n] of one length, at least 1, got shapes {got}; pass "
-      "one value or rank per query."
-    )
+  with checks.named("ranks.bootstrap"):
+    checks.function("statistic", statistic, "a function such as jnp.mean")
+    checks.unit_interval("confidence", confidence)
+    resamples = checks.count("resamples", resamples)
+    key = checks.prng_key(key)
+    array = functools.partial(checks.array, "data")
+    data = tuple(jax.tree.map(array, data, is_leaf=lambda x: isinstance(x, list)))
+    shapes = {x.shape for x in jax.tree.leaves(data)}
+    if len(shapes) != 1 or len(*shapes) != 1 or (0,) in shapes:
+      got = sorted(map(list, shapes))
+      raise ValueError(
+        f"data must be arrays [n] of one length, at least 1, got shapes {got}; pass one value or "
+        "rank per query."
+      )
   interval: Interval = _bootstrap(statistic, resamples, key, data, jnp.asarray(confidence, float))
   return interval
 

@@ -1,4 +1,8 @@
-"""The ranks of targets among their candidates: optimistic, realistic and pessimistic about ties."""
+"""`TargetRanks` and `from_scores`: the ranks of targets among their candidates.
+
+Ranks are optimistic, realistic and pessimistic about ties. `jaxrank.sharded` uses the checks and
+`counted` for candidates that are spread over devices.
+"""
 
 import contextlib
 import dataclasses
@@ -19,19 +23,20 @@ from jaxrank._core.x64 import enable_x64
 @pytree("optimistic", "pessimistic", "candidates")
 @dataclasses.dataclass(frozen=True, init=False)
 class TargetRanks:
-  """Ranks of targets, best first and counted from 1, and the candidates they were ranked among.
+  """The ranks of targets, from 1 for the best score, and the numbers of their candidates.
 
-  A rank of 0 stands for a target without a score; its realistic rank and every metric of it are
-  NaN. A target with 0 candidates is padding, which metrics leave out.
+  A rank of 0 stands for a target without a score; its realistic rank is NaN, and so is every metric
+  that includes it. A target with 0 candidates is padding, which metrics leave out.
 
   >>> ranks = TargetRanks(jnp.array([1, 2]), jnp.array([1, 5]), jnp.array([9, 9]))
   >>> print(ranks.realistic)
   [1.  3.5]
 
   Attributes:
-    optimistic: `[...]`, 1 + the number of candidates that score higher than the target.
-    pessimistic: `[...]`, the number that score at least as high, the target included.
-    candidates: `[...]`, how many there are, the target included.
+    optimistic: `[...]`, 1 + the number of candidates with a higher score than the target.
+    pessimistic: `[...]`, the number of candidates with the same score or a higher one, the target
+      included.
+    candidates: `[...]`, the number of candidates, the target included.
   """
 
   optimistic: Array
@@ -47,7 +52,7 @@ class TargetRanks:
 
   @property
   def realistic(self) -> Array:
-    """`[...]`, the mean of both, that over all orders of tied items; NaN for a rank of 0."""
+    """The mean rank over all orders of tied items, `[...]`; NaN for a rank of 0."""
     best, worst = floating(self.optimistic), floating(self.pessimistic)
     return jnp.where(best > 0, 0.5 * (best + worst), jnp.nan)
 
@@ -60,26 +65,27 @@ def floating(x: Array) -> Array:
 def from_scores(
   scores: ArrayLike, targets: ArrayLike, *, where: ArrayLike | None = None
 ) -> TargetRanks:
-  """Ranks one target of each query among its candidates.
+  """Ranks the target of each query among its candidates.
 
-  A NaN score leaves its candidate out, as `where` does. A target that is left out itself, or whose
-  index is out of range, has rank 0.
+  A candidate with a NaN score is left out, as one with `where` False is. A target that is left out,
+  or whose index is out of range, has rank 0.
 
   >>> ranks = from_scores(jnp.array([0.5, 0.9, 0.5, 0.5, 0.1]), 0)
   >>> print(ranks.optimistic, ranks.realistic, ranks.pessimistic, ranks.candidates)
   2 3.0 4 5
 
   Args:
-    scores: `[..., n]`. Infinite ones are ordinary scores here.
-    targets: `[...]`, the index of each target among its candidates.
-    where: `[..., n]`, False on padding and on other known answers, True at the target.
+    scores: `[..., n]`, higher first; -inf is an ordinary score here.
+    targets: `[...]`, integers, the index of each target among its candidates.
+    where: `[..., n]`, boolean, False on padding and on other known answers, True at the target;
+      None is all True.
 
   Returns:
-    Ranks `[...]`, int32.
+    `TargetRanks` of shape `[...]`, int32.
 
   Raises:
     TypeError: if `where` is not boolean, or `targets` are not integers.
-    ValueError: if shapes do not go together.
+    ValueError: if shapes do not match.
   """
   wide = isinstance(scores, np.ndarray) and scores.dtype.itemsize == 8
   with enable_x64() if wide else contextlib.nullcontext():
@@ -88,7 +94,7 @@ def from_scores(
 
 
 def checked_scores(function: str, scores: ArrayLike) -> Array:
-  """Scores as an array `[..., n]`; errors name `function`."""
+  """Scores as an array `[..., n]`; error messages start with `function`."""
   scores = checks.array(f"{function}: scores", scores)
   if scores.ndim == 0:
     raise ValueError(
@@ -100,7 +106,7 @@ def checked_scores(function: str, scores: ArrayLike) -> Array:
 def checked_tasks(
   function: str, scores: ArrayLike, targets: ArrayLike, where: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-  """Scores, int32 targets and mask as arrays of matching shapes; errors name `function`."""
+  """Scores, int32 targets and mask, of matching shapes; error messages start with `function`."""
   scores = checked_scores(function, scores)
   targets = checks.array(f"{function}: targets", targets)
   if not jnp.issubdtype(targets.dtype, jnp.integer):
@@ -113,7 +119,9 @@ def checked_tasks(
       f"{function}: targets must have one index per query, shape {scores.shape[:-1]}, got "
       f"{targets.shape}; pass scores [..., n] and targets [...]."
     )
-  return scores, targets.astype(jnp.int32), checks.mask(where, scores)
+  with checks.named(function):
+    mask = checks.mask(where, scores)
+  return scores, targets.astype(jnp.int32), mask
 
 
 @jax.jit
@@ -124,7 +132,7 @@ def _from_scores(scores: Array, targets: Array, where: Array) -> TargetRanks:
 def counted(
   scores: Array, targets: Array, where: Array, total: Callable[[Array], Array]
 ) -> TargetRanks:
-  """Ranks by counts; `total` sums numbers `[...]` over the devices that share the candidates."""
+  """Ranks by counting; `total` sums a number over the devices that share the candidates."""
   rank = functools.partial(_rank, total)
   ranks: TargetRanks = batching.over_queries(rank, targets.ndim)(scores, targets, where)
   return ranks
@@ -134,7 +142,7 @@ def _rank(
   total: Callable[[Array], Array], scores: Array, target: Array, where: Array
 ) -> TargetRanks:
   valid = where & (scores == scores)
-  # A mask reads the score of a target on another device too, which indexing would not.
+  # A masked sum also reads the score of a target on another device, which indexing does not.
   chosen = valid & (jnp.arange(scores.size, dtype=jnp.int32) == target)
   score = total(jnp.sum(jnp.where(chosen, scores, jnp.zeros_like(scores)), dtype=scores.dtype))
 
@@ -144,6 +152,6 @@ def _rank(
   found = count(chosen) > 0
   optimistic = jnp.where(found, 1 + count(valid & (scores > score)), 0)
   pessimistic = jnp.where(found, count(valid & (scores >= score)), 0)
-  # A query whose scores are all NaN must become NaN, and must not be left out as padding is.
+  # With at least 1 candidate, a query whose scores are all NaN is not left out as padding is.
   candidates = jnp.maximum(count(valid), (count(where) > 0).astype(jnp.int32))
   return TargetRanks(optimistic, pessimistic, candidates)

@@ -1,4 +1,4 @@
-"""Measures over many batches, devices and processes: an `Evaluator` and its `State`."""
+"""Measures over many batches, devices and processes: `Evaluator` and its `State`."""
 
 from jaxrank.streaming.evaluator import Evaluator
 from jaxrank.streaming.summary import State

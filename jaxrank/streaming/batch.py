@@ -1,4 +1,7 @@
-"""What a batch of queries adds to a state."""
+"""Internals of `Evaluator.update`: the values of a batch of queries, and what they add to a state.
+
+`evaluator`, `summary` and `reservoir` import it.
+"""
 
 from typing import Any, NamedTuple
 
@@ -12,15 +15,15 @@ from jaxrank.streaming.moments import Moments
 
 
 class Queries(NamedTuple):
-  """Queries after evaluation, with any leading axes.
+  """A batch of evaluated queries, with any leading axes.
 
   Attributes:
     values: `[..., measures]`.
-    weight: `[...]`, of the dtype of the values.
-    group: `[...]`, int32, in range.
-    kept: `[..., measures]`, whether a value is in the mean.
-    empty: `[..., measures]`, whether there was nothing to find.
-    invalid: `[...]`, whether the query counts apart.
+    weight: `[...]`, in the dtype of the values.
+    group: `[...]`, int32, from 0 to the number of groups - 1.
+    kept: `[..., measures]`, whether the mean includes the value.
+    empty: `[..., measures]`, whether the query holds nothing that the measure seeks.
+    invalid: `[...]`, whether the query counts as invalid.
   """
 
   values: Array
@@ -32,11 +35,11 @@ class Queries(NamedTuple):
 
 
 class Rules(NamedTuple):
-  """What an evaluator makes of its queries: all that its programs are compiled for.
+  """The settings of an evaluator that its compiled programs depend on.
 
   Attributes:
-    empty: The policy.
-    groups: Their number, or None.
+    empty: The policy for empty queries.
+    groups: The number of groups, or None.
   """
 
   empty: str
@@ -46,29 +49,29 @@ class Rules(NamedTuple):
 def queries(
   rules: Rules, values: Array, found: Array, live: Array, weight: Array, group: Array
 ) -> Queries:
-  """Tells which values count, and which queries are set apart.
+  """Determines which values count, and which queries are empty or invalid.
 
   Args:
-    rules: Those of the evaluator.
+    rules: The settings of the evaluator.
     values: `[..., measures]`.
     found: `[..., measures]`, whether the query holds what the measure seeks.
     live: `[...]`, whether the query has a candidate.
-    weight: `[...]`.
-    group: `[...]`.
+    weight: `[...]`, the weight of the query.
+    group: `[...]`, int32, the group of the query, which may be out of range.
   """
   last = (rules.groups or 1) - 1
-  fits = jnp.all(jnp.isfinite(values), -1) & jnp.isfinite(weight) & (weight >= 0)
-  fits = fits & (group >= 0) & (group <= last)
+  proper = jnp.all(jnp.isfinite(values), -1) & jnp.isfinite(weight) & (weight >= 0)
+  proper = proper & (group >= 0) & (group <= last)
   live = live & (weight != 0)
-  valid = (live & fits)[..., None]
+  valid = (live & proper)[..., None]
   if rules.empty == "one":
     values = jnp.where(found, values, 1)
   kept = valid & found if rules.empty == "skip" else valid & jnp.ones_like(found)
-  return Queries(values, weight, jnp.clip(group, 0, last), kept, valid & ~found, live & ~fits)
+  return Queries(values, weight, jnp.clip(group, 0, last), kept, valid & ~found, live & ~proper)
 
 
 def weight(query_weights: Any, like: Array) -> Array:
-  """The weight of each query, of the shape and dtype of `like`."""
+  """The weight of each query, in the shape and dtype of `like`; None gives ones."""
   if query_weights is None:
     return jnp.ones_like(like)
   weights = arithmetic.floating(checks.array("query_weights", query_weights)).astype(like.dtype)
@@ -77,21 +80,21 @@ def weight(query_weights: Any, like: Array) -> Array:
 
 
 def group(groups: Any, expected: int | None, like: Array) -> Array:
-  """The group of each query, int32, of the shape of `like`."""
+  """The group of each query, int32, in the shape of `like`; `expected` is the number of groups."""
   if (groups is None) != (expected is None):
     got = "none" if groups is None else "some"
-    raise ValueError(f"Evaluator has groups={expected} and update got {got}; give both or none.")
+    raise ValueError(f"Evaluator has groups={expected} and update got {got}; pass both or neither.")
   if groups is None:
     return jnp.zeros_like(like, jnp.int32)
   numbers = checks.array("groups", groups)
   if not jnp.issubdtype(numbers.dtype, jnp.integer):
-    raise TypeError(f"groups must be integers from 0, one a query; got {numbers.dtype}.")
+    raise TypeError(f"groups must be integers from 0, one for each query, got {numbers.dtype}.")
   checks.same_shape("groups", numbers, "the queries", like)
   return numbers.astype(jnp.int32)
 
 
 def tally(queries: Queries, groups: int | None) -> tuple[Array, Array, Array, Moments]:
-  """Count, empty, invalid and moments of the queries, of each group if there are groups."""
+  """The counts of kept, empty and invalid queries and the moments; per group if there are any."""
   axes = tuple(range(queries.group.ndim))
 
   def of(these: Array) -> tuple[Array, Array, Array, Moments]:

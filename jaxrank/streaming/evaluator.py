@@ -1,4 +1,4 @@
-"""`Evaluator`: measures over any number of batches."""
+"""`Evaluator`, the means of measures over any number of batches."""
 
 import dataclasses
 import functools
@@ -13,10 +13,9 @@ from jax.typing import ArrayLike
 from jaxrank._core import checks
 from jaxrank._core.batching import over_queries
 from jaxrank._core.ranked import Ranking
-from jaxrank.measures import Measure
 from jaxrank.measures.evaluation import evaluate_calls
 from jaxrank.measures.grammar import read_measures
-from jaxrank.measures.measure import Measures
+from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
 from jaxrank.streaming import batch, moments, reservoir, summary
 from jaxrank.streaming.summary import State
@@ -29,13 +28,13 @@ Invalid = Literal["warn", "propagate"]
 class Evaluator:
   """The mean of measures over any number of batches, devices and processes.
 
-  `update` takes a batch, `merge` two states, `compute` gives the means; all but `compute` and its
-  kin are pure, and may be jitted and scanned. The mean and the spread `sum w (x - mean)^2` are
-  merged by the formulas of Chan, Golub and LeVeque, in pairs of float32: their error does not
-  grow with the number of queries.
+  `update` adds a batch to a state, `merge` combines two states, and `compute` returns the means.
+  `init`, `update`, `merge` and `all_reduce` are pure functions for `jit` and `lax.scan`; the other
+  methods take a state outside `jit` and return Python floats, or the state of a group. Moments are
+  kept in pairs of float32, so that their error does not grow with the number of queries.
 
-  A query without a candidate, `where` all False, is padding and never counts. A query with a
-  value that is not finite counts apart, in `state.invalid`.
+  A query without a candidate, `where` all False, is padding and never counts. A query with a value
+  that is not finite is in no mean, and counts in `state.invalid`.
 
   >>> evaluator = Evaluator("nDCG@2 RR")
   >>> state = evaluator.init()
@@ -45,19 +44,20 @@ class Evaluator:
   {'nDCG@2': '0.6697', 'RR': '0.7500'}
 
   Args:
-    measures: Names, metrics and `Measure`s, as `evaluate` takes them.
-    empty: What a query counts that does not hold what the metric seeks, by its description:
-      relevant items for most, others for fall-out, both for AUC, two labels that differ for
-      correlations. `"zero"`, `"one"`, nothing (`"skip"`), or an `"error"` in `compute`.
-    invalid: What `compute` makes of queries that are not finite: `"warn"` leaves them out and
-      says so, `"propagate"` returns NaN.
-    groups: The number of groups of queries, for results of each. Work grows with it.
-    reservoir: How many queries to keep as a sample, for quantiles.
-    ranking: Exact or smooth.
+    measures: Names, metrics and measures, as `jaxrank.evaluate` takes them.
+    empty: The policy for a query that holds nothing the metric seeks (relevant items for most
+      metrics, non-relevant items for fall-out, both for AUC, two different labels for
+      correlations): it counts as 0 (`"zero"`) or 1 (`"one"`), does not count (`"skip"`), or makes
+      the statistics raise `ValueError` (`"error"`).
+    invalid: The policy of the statistics for invalid queries: `"warn"` leaves them out and makes
+      `compute` warn, `"propagate"` returns NaN.
+    groups: The number of groups of queries, at least 1, or None. More groups take more time.
+    reservoir: The number of queries to keep as a sample for quantiles, at least 1, or None.
+    ranking: The ranking of all measures, exact or smooth.
 
   Raises:
-    ValueError: for an unknown name or policy, no measure at all, or numbers less than 1.
-    TypeError: for names, numbers or a ranking that are none.
+    ValueError: if a name or a policy is unknown, there is no measure, or a number is less than 1.
+    TypeError: if an argument has a wrong type.
 
   References:
     Chan, Golub and LeVeque, `Algorithms for computing the sample variance
@@ -73,20 +73,20 @@ class Evaluator:
   ranking: Ranking = Exact()
 
   def __post_init__(self) -> None:
-    if not self._measures:
-      raise ValueError("Evaluator needs at least one measure, such as 'nDCG@10'; got none.")
-    checks.choice("empty", self.empty, get_args(Empty))
-    checks.choice("invalid", self.invalid, get_args(Invalid))
-    for name in ("groups", "reservoir"):
-      if getattr(self, name) is not None:
-        object.__setattr__(self, name, checks.count(name, getattr(self, name)))
-    if not isinstance(self.ranking, Ranking):
-      raise TypeError(f"Evaluator: ranking must be one such as Exact(), got {self.ranking!r}.")
+    with checks.named("Evaluator"):
+      if not self._measures:
+        raise ValueError("measures must be at least one measure, such as 'nDCG@10', got none.")
+      checks.choice("empty", self.empty, get_args(Empty))
+      checks.choice("invalid", self.invalid, get_args(Invalid))
+      for name in ("groups", "reservoir"):
+        if getattr(self, name) is not None:
+          object.__setattr__(self, name, checks.count(name, getattr(self, name)))
+      if not isinstance(self.ranking, Ranking):
+        raise TypeError(f"ranking must be one such as Exact(), got {self.ranking!r}.")
 
   @functools.cached_property
   def _measures(self) -> tuple[Measure, ...]:
-    with checks.named("Evaluator"):
-      return read_measures(self.measures)
+    return read_measures(self.measures)
 
   @property
   def names(self) -> tuple[str, ...]:
@@ -96,26 +96,29 @@ class Evaluator:
   def init(
     self, key: Array | None = None, *, axis_name: str | tuple[str, ...] | None = None
   ) -> State:
-    """The state of no query at all.
+    """The state before the first query.
 
     Args:
-      key: A PRNG key, for a reservoir only; states that will be merged need different ones.
-      axis_name: Inside `shard_map`, the mesh axes that queries are spread over: each device has a
-        state of its own, and priorities of its own, until `all_reduce`.
+      key: PRNG key of the reservoir; None without a reservoir. States that will be merged need
+        different keys.
+      axis_name: Inside `shard_map`, the mesh axes over which queries are split. Each device then
+        has a state of its own, with priorities of its own, until `all_reduce`.
 
     Returns:
-      A state.
+      The state.
 
     Raises:
-      ValueError: if there is a reservoir and no key, or the other way round, or no such axis.
-      TypeError: if the key is none.
+      ValueError: if there is a reservoir or a key without the other, or no such axis.
+      TypeError: if `key` is not a single PRNG key.
     """
-    if (self.reservoir is None) != (key is None):
-      raise ValueError(f"A reservoir needs a key, and only it; got {self.reservoir}, {key}.")
-    if key is not None:
-      reservoir.check(key)
-    if axis_name is not None:
-      checks.axis(axis_name)
+    with checks.named("Evaluator.init"):
+      if (self.reservoir is None) != (key is None):
+        got = f"got reservoir={self.reservoir} and key={key}"
+        raise ValueError(f"a reservoir needs a key, and only a reservoir does; {got}.")
+      if key is not None:
+        reservoir.check(key)
+      if axis_name is not None:
+        checks.axis(axis_name)
     groups = () if self.groups is None else (self.groups,)
     shape = (*groups, len(self.names))
     sample = None if key is None else reservoir.new(self.reservoir or 0, len(self.names), key)
@@ -133,29 +136,30 @@ class Evaluator:
     query_weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
   ) -> State:
-    """The state after some more queries.
+    """The state after one more batch of queries.
 
-    Batches may have any shape. Each is compiled for once, so pad the last one with queries that
-    have no candidate.
+    Batches may have any shape. Each shape is compiled for once, so it saves time to pad the last
+    batch with queries that have no candidate.
 
     Args:
-      state: From `init`, `update` or `merge`.
-      scores: `[..., n]`.
-      labels: `[..., n]`.
-      where: `[..., n]`, False on padding.
-      query_weights: `[...]`; 0 leaves out, and a negative or infinite one is invalid.
-      groups: `[...]`, the group of each query, from 0; another is invalid, and counts as such in
-        the nearest group.
+      state: State of `init`, `update` or `merge`.
+      scores: `[..., n]`, higher first; -inf for items that are known and not retrieved.
+      labels: `[..., n]`, or `[..., n, subtopics]` for measures of diversity.
+      where: `[..., n]`, boolean, False on padding; None is all True.
+      query_weights: `[...]`, the weight of each query; None is 1. A query of weight 0 does not
+        count; a negative or infinite weight makes it invalid.
+      groups: `[...]`, integers, the group of each query, from 0. A query of another group is
+        invalid, and counts as such in the nearest group.
 
     Returns:
-      A state.
+      The state.
 
     Raises:
-      ValueError: if shapes differ, or groups are missing or not expected.
-      TypeError: for dtypes that cannot be ranked, groups that are not integers, or no state.
+      ValueError: if shapes differ, or there are groups here or in the evaluator alone.
+      TypeError: if a dtype cannot be ranked, groups are not integers, or `state` is not a state.
     """
-    self._check_own(state)
     with checks.named("Evaluator.update"):
+      self._check_own(state)
       evaluated = evaluate_calls(
         self._measures, scores, labels, where, self.ranking, with_found=True
       )
@@ -170,102 +174,99 @@ class Evaluator:
     return updated
 
   def merge(self, a: State, b: State) -> State:
-    """The state of the queries of both.
+    """The state of the queries of two states.
 
     Args:
-      a: A state.
-      b: Another.
+      a: State of one part of the queries.
+      b: State of the other part.
 
     Returns:
-      A state.
+      The state of all of them.
 
     Raises:
-      ValueError: if they are not both of such an evaluator.
+      ValueError: if a state has other measures, groups or another reservoir than this evaluator.
     """
-    self._check_own(a)
-    self._check_own(b)
+    with checks.named("Evaluator.merge"):
+      self._check_own(a)
+      self._check_own(b)
     merged: State = summary.merge(a, b)
     return merged
 
   def all_reduce(self, state: State, axis_name: str | tuple[str, ...]) -> State:
     """The state of the queries of all devices, inside `shard_map`.
 
-    What a device has from another already is counted again: reduce at the end of a loop, or
-    reduce the state of one step alone and merge that into the whole.
+    It must not be reduced twice: reduce at the end of a loop, or reduce the state of each step and
+    merge it into the whole.
 
     Args:
-      state: Of the queries of each device.
-      axis_name: The mesh axes that queries are spread over.
+      state: State of the queries of each device.
+      axis_name: The mesh axes over which queries are split.
 
     Returns:
-      A state, the same on every device.
+      The state of all queries, the same on every device.
 
     Raises:
-      ValueError: if the state is not of such an evaluator, there is no such axis, or the state is
-        the same on all devices already.
+      ValueError: if there is no such axis, or the state is the same on all devices already.
     """
-    self._check_own(state)
-    summary.check_apart(state, axis_name)
+    with checks.named("Evaluator.all_reduce"):
+      self._check_own(state)
+      summary.check_apart(state, axis_name)
     count, empty, invalid = lax.psum((state.count, state.empty, state.invalid), axis_name)
     whole = moments.over(axis_name, state.moments)
     sample = None if state.reservoir is None else reservoir.over(axis_name, state.reservoir)
     return State(state.names, count, empty, invalid, whole, sample)
 
   def compute(self, state: State) -> dict[str, float]:
-    """The mean of each measure; 0.0 of no query.
-
-    Args:
-      state: Outside `jit`.
+    """The mean of each measure; 0.0 without queries.
 
     Returns:
       Floats by name.
 
     Raises:
-      ValueError: for empty queries, if the policy is `"error"`, or a state of another evaluator.
-      TypeError: inside `jit`.
+      ValueError: if a query is empty and the policy is `"error"`.
+      TypeError: if it is called inside `jit`.
     """
-    means = self._named(state, summary.summarize(state).mean)
+    with checks.named("Evaluator.compute"):
+      means = self._named(state, summary.summarize(state).mean)
     invalid = int(np.sum(summary.host(state.invalid)))
     if invalid and self.invalid == "warn":
       warnings.warn(
-        f"{invalid} queries have a value that is not finite, or a bad weight or group, and are in "
-        'no mean. jaxrank.check_values finds them; invalid="propagate" makes the mean NaN.',
+        f"Evaluator.compute: {invalid} queries with a value that is not finite, or an invalid "
+        "weight or group, are in no mean. jaxrank.check_values finds the former, and "
+        "invalid='propagate' makes the mean NaN.",
         stacklevel=2,
       )
     return means
 
   def variance(self, state: State) -> dict[str, float]:
-    """The unbiased variance of a measure between queries; NaN of less than two.
+    """The unbiased variance of each measure over the queries; NaN for fewer than two queries.
 
-    With weights, `sum w (x - mean)^2 / (W - sum w^2 / W)`, `W = sum w`, whatever their scale.
-
-    Args:
-      state: Outside `jit`.
+    `sum w (x - mean)^2 / (W - sum w^2 / W)` with the weights `w` and `W = sum w`, which does not
+    depend on the scale of the weights.
 
     Returns:
       Floats by name.
     """
-    return self._named(state, summary.summarize(state).variance)
+    with checks.named("Evaluator.variance"):
+      return self._named(state, summary.summarize(state).variance)
 
   def standard_error(self, state: State) -> dict[str, float]:
-    """The standard error of each mean, `sqrt(variance / n)`; NaN of less than two queries.
+    """The standard error of each mean; NaN for fewer than two queries.
 
-    With weights, `n = (sum w)^2 / sum w^2`.
-
-    Args:
-      state: Outside `jit`.
+    `sqrt(variance / n)`, with `n = (sum w)^2 / sum w^2` for weights `w`.
 
     Returns:
       Floats by name.
     """
-    return self._named(state, summary.summarize(state).error)
+    with checks.named("Evaluator.standard_error"):
+      return self._named(state, summary.summarize(state).error)
 
   def interval(self, state: State, *, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
-    """A confidence interval of each mean, normal: for 30 queries or more.
+    """A confidence interval of each mean, by the normal approximation, for 30 queries or more.
 
     Args:
-      state: Outside `jit`.
-      confidence: How often intervals made so cover the mean of all queries there are.
+      state: State of the queries.
+      confidence: Probability that the interval contains the mean of the population, in (0, 1).
 
     Returns:
       The lower and the upper end by name.
@@ -273,66 +274,66 @@ class Evaluator:
     Raises:
       ValueError: if `confidence` is not between 0 and 1.
     """
-    if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
-      raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
-    mean, _, error = summary.summarize(state)
-    reach = summary.normal_quantile((1 + confidence) / 2) * error
-    low, high = self._named(state, mean - reach), self._named(state, mean + reach)
+    with checks.named("Evaluator.interval"):
+      if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
+      mean, _, error = summary.summarize(state)
+      margin = summary.normal_quantile((1 + confidence) / 2) * error
+      low, high = self._named(state, mean - margin), self._named(state, mean + margin)
     return {name: (low[name], high[name]) for name in low}
 
   def quantile(self, state: State, q: float = 0.5) -> dict[str, float]:
-    """A quantile of each measure between queries: exact while the reservoir holds them all.
+    """A quantile of each measure over the queries; exact if the reservoir holds all queries.
 
-    It is the least value that a share `q` of the weight does not exceed, or halfway to the next
-    where the share is met exactly: the median of an even number is between the middle two.
+    It is the smallest value such that the values up to it have a fraction `q` of the weight or
+    more, and halfway to the next value if the fraction is exactly `q`, as for medians.
 
     Args:
-      state: Outside `jit`.
-      q: In [0, 1]; the median by default.
+      state: State with a reservoir.
+      q: Number in [0, 1]; the default is the median.
 
     Returns:
-      Floats by name; 0.0 of no query.
+      Floats by name; 0.0 without queries.
 
     Raises:
       ValueError: if `q` is out of range, or there is no reservoir.
     """
-    if not (isinstance(q, int | float | np.number) and 0 <= q <= 1):
-      raise ValueError(f"q must be a number between 0 and 1, got {q!r}.")
-    return self._named(state, summary.quantiles(state, q))
+    with checks.named("Evaluator.quantile"):
+      if not (isinstance(q, int | float | np.number) and 0 <= q <= 1):
+        raise ValueError(f"q must be a number between 0 and 1, got {q!r}.")
+      return self._named(state, summary.quantiles(state, q))
 
   def group(self, state: State, group: int) -> State:
-    """The state of one group alone, for `compute` and its kin.
+    """The state of a single group, for `compute` and the other statistics.
 
     Args:
-      state: With groups, outside `jit`.
-      group: From 0.
+      state: State with groups.
+      group: The number of the group, from 0.
 
     Returns:
       A state without groups.
 
     Raises:
       ValueError: if there is no such group.
-      TypeError: if it is no int.
+      TypeError: if `group` is not an int.
     """
-    self._check_own(state)
-    if checks.count("group", group, least=0) >= (self.groups or 0):
-      raise ValueError(f"group must be one of {self.groups or 'no'} groups, got {group}.")
+    with checks.named("Evaluator.group"):
+      self._check_own(state)
+      if checks.count("group", group, least=0) >= (self.groups or 0):
+        raise ValueError(f"group must be one of {self.groups or 'no'} groups, got {group}.")
     return summary.of_group(state, group)
 
   def per_group(self, state: State) -> dict[str, list[float]]:
     """The means of each group.
 
-    Args:
-      state: With groups, outside `jit`.
-
     Returns:
-      `groups` floats by name.
+      Lists of `groups` floats by name.
 
     Raises:
       ValueError: if the evaluator has no groups.
     """
     if self.groups is None:
-      raise ValueError("There are no groups: pass groups= to Evaluator, and to update.")
+      raise ValueError("Evaluator.per_group: there are no groups; pass groups= to Evaluator.")
     means = [self.compute(self.group(state, g)) for g in range(self.groups)]
     return {name: [mean[name] for mean in means] for name in self.names}
 

@@ -1,8 +1,9 @@
-"""Weighted mean and variance of a stream, whose error does not grow with its length.
+"""The weighted mean and variance of a stream, with an error that does not grow with its length.
 
-Numbers are sums of two floats. A running float32 sum stops growing at 2^24 times what is added;
-a mean that is corrected by `(x - mean) / n` stops moving as soon. The second float keeps what the
-first one drops.
+Every number is the sum of two float32. A single float32 sum stops growing when it is 2^24 times as
+large as a term, and a running mean with the correction `(x - mean) / n` stops changing as early.
+The second float keeps what the first one loses by rounding. `Evaluator` keeps these moments in its
+state.
 """
 
 from typing import NamedTuple
@@ -22,7 +23,7 @@ class Pair(NamedTuple):
 
 
 class Moments(NamedTuple):
-  """Weights and values of a stream, each field a `Pair` of float32 of one shape.
+  """Sums over the weights `w` and the values `x` of a stream; each field is a `Pair` of one shape.
 
   Attributes:
     weight: `sum w`.
@@ -38,7 +39,7 @@ class Moments(NamedTuple):
 
 
 def of(values: Array, weights: Array) -> Moments:
-  """The moments over all axes but the last of finite values; a weight of 0 leaves out."""
+  """The moments over all axes but the last; values of weight 0 are left out, the others finite."""
   axes = tuple(range(values.ndim - 1))
   kept = weights != 0
 
@@ -55,7 +56,7 @@ def of(values: Array, weights: Array) -> Moments:
 
 
 def merge(a: Moments, b: Moments) -> Moments:
-  """The moments of both streams (Chan, Golub and LeVeque, 1983)."""
+  """The moments of two streams together (Chan, Golub and LeVeque, 1983)."""
   weight = _add(a.weight, b.weight)
   share = safe_divide(b.weight.high, weight.high)
   gap, rest = _two_sum(b.mean.high, -a.mean.high)
@@ -70,7 +71,7 @@ def merge(a: Moments, b: Moments) -> Moments:
 
 
 def over(axis: str | tuple[str, ...], x: Moments) -> Moments:
-  """The moments of the streams of all devices along a mesh axis."""
+  """The moments of the streams of all devices along a mesh axis together."""
 
   def total(x: Pair) -> Pair:
     return Pair(*_two_sum(*lax.psum((x.high, x.low), axis)))
@@ -85,7 +86,7 @@ def over(axis: str | tuple[str, ...], x: Moments) -> Moments:
 
 
 def zeros(shape: tuple[int, ...]) -> Moments:
-  """The moments of nothing."""
+  """The moments of an empty stream."""
 
   def nothing() -> Pair:
     return Pair(jnp.zeros(shape, jnp.float32), jnp.zeros(shape, jnp.float32))
@@ -94,14 +95,14 @@ def zeros(shape: tuple[int, ...]) -> Moments:
 
 
 def _pair(x: Array, rest: Array | None = None) -> Pair:
-  """`x + rest` in float32, also where `x` is wider."""
+  """`x + rest` as a pair of float32, where `x` may be float64."""
   high = x.astype(jnp.float32)
   low = (x - high.astype(x.dtype)).astype(jnp.float32)
   return Pair(*_two_sum(high, low if rest is None else low + rest.astype(jnp.float32)))
 
 
 def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
-  """`x + y` rounded, and what rounding dropped (Knuth)."""
+  """`x + y` rounded, and the rounding error (Knuth's TwoSum)."""
   total = x + y
   back = total - x
   return total, (x - (total - back)) + (y - back)

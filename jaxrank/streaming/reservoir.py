@@ -1,7 +1,8 @@
-"""A sample of fixed size of a stream of queries, for medians and quantiles.
+"""A random sample of fixed size of a stream of queries, for quantiles.
 
-Every query draws a random priority, and those with the highest stay: a uniform sample without
-replacement, whatever the order in which streams are read and merged.
+Every query draws a random priority, and the queries with the highest priorities stay. This is a
+uniform sample without replacement, in whatever order streams are read and merged. `Evaluator` keeps
+the sample in its state.
 """
 
 from typing import NamedTuple
@@ -17,14 +18,14 @@ from jaxrank.streaming.batch import Queries
 
 
 class Reservoir(NamedTuple):
-  """The sample.
+  """A sample of queries.
 
   Attributes:
-    seed: `[2]`, uint32, of the next priorities. Not a typed key, which few file formats know.
-    priority: `[size]`, int32; `sorting.MASKED` where nothing is.
-    values: `[size, measures]`, NaN where a query does not count.
-    weight: `[size]`.
-    group: `[size]`, int32.
+    seed: `[2]`, uint32, the key data of the next priorities; few file formats can store typed keys.
+    priority: `[size]`, int32; `sorting.MASKED` in free places.
+    values: `[size, measures]`, NaN where the mean does not include the query.
+    weight: `[size]`, the weight of each query.
+    group: `[size]`, int32, the group of each query.
   """
 
   seed: Array
@@ -35,14 +36,14 @@ class Reservoir(NamedTuple):
 
 
 def check(key: Array) -> None:
-  """Raises `TypeError` unless it is one typed key."""
+  """Raises `TypeError` unless `key` is a single typed key."""
   typed = isinstance(key, Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
   if not typed or key.shape:
     raise TypeError(f"key must be one PRNG key, such as jax.random.key(0), got {key!r}.")
 
 
 def new(size: int, measures: int, key: Array) -> Reservoir:
-  """A sample of nothing."""
+  """An empty sample."""
   return Reservoir(
     jax.random.bits(key, (2,), jnp.uint32),
     jnp.full((size,), sorting.MASKED, jnp.int32),
@@ -53,7 +54,7 @@ def new(size: int, measures: int, key: Array) -> Reservoir:
 
 
 def add(sample: Reservoir, queries: Queries) -> Reservoir:
-  """The sample after some more queries."""
+  """The sample after one more batch of queries."""
   leading = queries.group.ndim
   values, weight, group, kept, *_ = replicated(
     *(x.reshape(-1, *x.shape[leading:]) for x in queries)
@@ -68,20 +69,23 @@ def add(sample: Reservoir, queries: Queries) -> Reservoir:
 
 
 def merge(a: Reservoir, b: Reservoir) -> Reservoir:
-  """The sample of both streams, of the size of the second; seeds go on from the first."""
+  """The sample of two streams together, of the size of `b`; the seed is that of `a`."""
   both = [jnp.concatenate(pair) for pair in zip(a[1:], b[1:], strict=True)]
   stay = sorting.top(both[0], b.priority.shape[0])
   return Reservoir(a.seed, *(x[stay] for x in both))
 
 
 def over(axis: str | tuple[str, ...], sample: Reservoir) -> Reservoir:
-  """The sample of the streams of all devices along a mesh axis."""
+  """The sample of the streams of all devices along a mesh axis together."""
   pick = sorting.top_over(axis, sample.priority, sample.priority.shape[0])
   return Reservoir(lax.pmax(sample.seed, axis), *map(pick, sample[1:]))
 
 
 def quantile(x: np.ndarray, weight: np.ndarray, q: float) -> float:
-  """The weighted quantile of `x [size]`, halfway where two values have equal claims; 0 of none."""
+  """The weighted quantile of `x`, `[size]`; 0 without values.
+
+  It is halfway between two values if the weight of the smaller ones is exactly `q` of the total.
+  """
   counts = ~np.isnan(x) & (weight > 0)
   if not counts.any():
     return 0.0

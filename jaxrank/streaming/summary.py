@@ -1,4 +1,7 @@
-"""The state of an evaluation, and its means and errors on the host, in float64."""
+"""`State`, the state of an `Evaluator`, and its statistics on the host in float64.
+
+`evaluator` imports it; the programs that merge and update states are compiled here.
+"""
 
 import dataclasses
 import functools
@@ -20,14 +23,16 @@ from jaxrank.streaming.reservoir import Reservoir
 @pytree("count", "empty", "invalid", "moments", "reservoir")
 @dataclasses.dataclass(frozen=True)
 class State:
-  """What an `Evaluator` keeps of the queries it has seen: a pytree of a few small arrays.
+  """The state of an `Evaluator` after some queries: a pytree of a few small arrays.
 
   Attributes:
-    names: Of the measures.
-    count: `[measures]`, or `[groups, measures]`: how many queries are in the mean, uint32.
-    empty: The same shape: how many had nothing to find, whatever was made of them.
-    invalid: `[]`, or `[groups]`: how many had a value that is not finite, and are in no mean.
-    moments: Of the values, compensated.
+    names: The names of the measures.
+    count: `[measures]` or `[groups, measures]`, uint32, how many queries the mean includes.
+    empty: `[measures]` or `[groups, measures]`, uint32, how many queries hold nothing that the
+      measure seeks, under any policy.
+    invalid: `[]` or `[groups]`, uint32, how many queries are in no mean because a value is not
+      finite, or because the weight or the group is not valid.
+    moments: The weighted moments of the values, with compensation of rounding errors.
     reservoir: A sample of the queries, or None.
   """
 
@@ -41,7 +46,7 @@ class State:
 
 @jax.jit
 def merge(a: State, b: State) -> State:
-  """The state of the queries of both."""
+  """The state of the queries of both states."""
   sample = a.reservoir
   if sample is not None and b.reservoir is not None:
     sample = reservoir.merge(sample, b.reservoir)
@@ -56,7 +61,7 @@ def merge(a: State, b: State) -> State:
 
 
 class Summary(NamedTuple):
-  """Statistics `[measures]` in float64, of all groups together."""
+  """The mean, the variance and the standard error of the mean, `[measures]` in float64."""
 
   mean: np.ndarray
   variance: np.ndarray
@@ -65,7 +70,7 @@ class Summary(NamedTuple):
 
 @functools.partial(jax.jit, static_argnums=0)
 def update(rules: batch.Rules, state: State, *arrays: Array) -> State:
-  """The state of its queries and those of a batch; arrays as `batch.queries` takes them."""
+  """The state after one more batch; `arrays` are the arguments of `batch.queries`."""
   queries = batch.queries(rules, *arrays)
   counts = State(state.names, *batch.tally(queries, rules.groups), None)
   merged: State = merge(dataclasses.replace(state, reservoir=None), counts)
@@ -74,7 +79,7 @@ def update(rules: batch.Rules, state: State, *arrays: Array) -> State:
 
 
 def summarize(state: State) -> Summary:
-  """The mean, the variance and the standard error of the mean; 0, NaN and NaN of no query."""
+  """The summary of all groups together; without queries it is 0, NaN and NaN."""
   _check(state)
   weight, square, mean, spread = (
     np.add(*(host(x).astype(np.float64) for x in pair)).reshape(-1, len(state.names))
@@ -83,33 +88,33 @@ def summarize(state: State) -> Summary:
   total, square = weight.sum(0), square.sum(0)
   overall = _divided(np.sum(weight * mean, 0), total, 0.0)
   spread = np.sum(spread + weight * (mean - overall) ** 2, 0)
-  # Weights of one size make this spread / (n - 1), and square / total ** 2 is 1 / n.
+  # With equal weights, this is spread / (n - 1), and square / total ** 2 is 1 / n.
   variance = _divided(spread, total - _divided(square, total), np.nan)
   return Summary(overall, variance, np.sqrt(variance * _divided(square, total**2)))
 
 
 def quantiles(state: State, q: float) -> np.ndarray:
-  """One quantile of each measure, `[measures]`, from the sample."""
+  """A quantile of each measure, `[measures]`, from the sample."""
   _check(state)
   if state.reservoir is None:
-    raise ValueError("Quantiles need a sample of the queries: pass reservoir=1024 to Evaluator.")
+    raise ValueError("quantiles need a sample of the queries; pass reservoir=1024 to Evaluator.")
   values, weight = host(state.reservoir.values), host(state.reservoir.weight)
   return np.array([reservoir.quantile(column, weight, q) for column in values.T])
 
 
 def of_group(state: State, group: int) -> State:
-  """The state of one group, which has no group axis."""
+  """The state of one group, without the axis of groups."""
   part: State = jax.tree.map(lambda x: host(x)[group], dataclasses.replace(state, reservoir=None))
   sample = state.reservoir
   if sample is not None:
-    own = host(sample.group) == group
-    weight = jnp.asarray(np.where(own, host(sample.weight), np.float32(0)))
+    in_group = host(sample.group) == group
+    weight = jnp.asarray(np.where(in_group, host(sample.weight), np.float32(0)))
     sample = sample._replace(weight=weight)
   return dataclasses.replace(part, reservoir=sample)
 
 
 def apart(axis: str | tuple[str, ...], state: State) -> State:
-  """The same state on each device along a mesh axis, to go different ways from here."""
+  """The state as one of its own for each device along a mesh axis, with a seed of its own."""
   state = lax.pcast(state, axis, to="varying")
   sample = state.reservoir
   if sample is None:
@@ -119,47 +124,50 @@ def apart(axis: str | tuple[str, ...], state: State) -> State:
 
 
 def check_apart(state: State, axis: str | tuple[str, ...]) -> None:
-  """Raises `ValueError` for what must not be added up over devices, as far as JAX can tell."""
+  """Raises `ValueError` for a state that is the same on all devices, as far as JAX can tell."""
   checks.axis(axis)
   axes = checks.axes_of(axis)
   if not axes <= checks.varying(lax.axis_index(axis)):
-    return  # Of a shard_map that was told not to check.
+    return  # With check_vma=False, shard_map does not track what varies.
   if not axes <= checks.varying(state.count):
     raise ValueError(
-      f"The state is the same on all devices along {axis!r}: it is reduced already, or has read "
-      "the same queries everywhere, and another sum would count them again."
+      f"the state is the same on all devices along {axis!r}, because it is reduced already or all "
+      "devices have read the same queries: another sum would count the queries again."
     )
   if state.reservoir is not None and not axes <= checks.varying(state.reservoir.seed):
     raise ValueError(
-      f"The samples of all devices were drawn alike: start with init(key, axis_name={axis!r})."
+      "the samples of all devices were drawn alike, with one seed; start with "
+      f"init(key, axis_name={axis!r})."
     )
 
 
 def check_like(
   state: State, names: tuple[str, ...], groups: int | None, size: int | None, or_of_a_group: bool
 ) -> None:
-  """Raises `ValueError` for a state of other measures, groups or samples."""
+  """Raises `ValueError` for a state of other measures, groups or size of the sample."""
   _check(state)
   shape = () if groups is None or (or_of_a_group and not state.invalid.shape) else (groups,)
-  own = None if state.reservoir is None else state.reservoir.priority.shape[-1]
-  if (state.names, state.invalid.shape, own) != (names, shape, size):
+  sampled = None if state.reservoir is None else state.reservoir.priority.shape[-1]
+  if (state.names, state.invalid.shape, sampled) != (names, shape, size):
     raise ValueError(
-      f"The state is of another evaluator: {state.names}, groups {state.invalid.shape}, "
-      f"reservoir {own}; expected {names}, {shape}, {size}."
+      f"the state is of another evaluator: expected measures {names}, groups {shape}, reservoir "
+      f"{size}, got {state.names}, {state.invalid.shape}, {sampled}."
     )
 
 
 def _check(state: State) -> None:
   if not isinstance(state, State):
-    raise TypeError(f"Expected a State, from init, update or merge, got {type(state).__name__}.")
+    raise TypeError(f"Expected a State of init, update or merge, got {type(state).__name__}.")
 
 
 def refuse_empty(state: State) -> None:
-  """Raises `ValueError` if any query had nothing to find, and says for which measure."""
+  """Raises `ValueError` if a query is empty, with the number of such queries by measure."""
   empty = host(state.empty).reshape(-1, len(state.names)).sum(0)
   if empty.any():
     counts = ", ".join(f"{n} for {name}" for name, n in zip(state.names, empty, strict=True))
-    raise ValueError(f'Queries have nothing to find: {counts}. empty="skip" leaves them out.')
+    raise ValueError(
+      f"some queries hold nothing that the measure seeks: {counts}; empty='skip' leaves them out."
+    )
 
 
 def normal_quantile(p: float) -> float:
@@ -168,11 +176,11 @@ def normal_quantile(p: float) -> float:
 
 
 def host(x: Array) -> np.ndarray:
-  """An array of a state on the host."""
+  """An array of a state, on the host."""
   if isinstance(x, jax.core.Tracer):
     raise TypeError(
-      "compute and its kin give Python floats, so they cannot run inside jit: return the state "
-      "from the jitted function and call them on it."
+      "the result is Python floats, which cannot be computed inside jit; return the state from the "
+      "jitted function and call the method on it."
     )
   return np.asarray(x)
 

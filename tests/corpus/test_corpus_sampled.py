@@ -98,7 +98,7 @@ def test_sampled_metrics_mislead_and_corrected_ones_less():
     (lambda: corpus.unsampled_rank([1], 0, 10), "sampled must be at least 1"),
     (lambda: corpus.unsampled_metric(hits, 5, 0), "items must be at least 1"),
     (lambda: corpus.unsampled_metric(hits, 5, 10, tradeoff=2), "tradeoff must be from 0 to 1"),
-    (lambda: corpus.unsampled_metric(sum, 5, 10), "one value a rank"),
+    (lambda: corpus.unsampled_metric(sum, 5, 10), "one value for each rank"),
   ],
 )
 def test_what_is_out_of_range_is_told(call, message):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 import jaxrank as jr
 from jaxrank.metrics import described
 from tests.helpers import cases, oracles
-from tests.helpers.suites import thorough
+from tests.helpers.suites import quick, thorough
 
 GAIN_TABLE = (0.0, 0.5, 0.75, 4.0, 4.5)
 GAINS = {
@@ -123,6 +123,8 @@ OF_CURVES = {
 }
 # A cut-off that is an array: every query has its own, and they are traced.
 TRACED = "one per query"
+# A tenth of the queries are quick.
+shares = quick("share", [0.1, 1.0], [0.1])
 QUERIES = {"average": 10_000, "stable": 2_000, "optimistic": 2_000, "pessimistic": 2_000}
 
 
@@ -137,8 +139,8 @@ class Slot(NamedTuple):
   choice: int
 
 
-def slots(metric: Metric, ties: str) -> list[Slot]:
-  """The questions of one test; together they are asked of `QUERIES[ties]` queries or more.
+def slots(metric: Metric, ties: str, share: float) -> list[Slot]:
+  """The questions of one test, asked of a share of `QUERIES[ties]` queries or more together.
 
   A cut-off is None, past the end, in the middle, or 2 of 20, which selects and does not sort; and
   where ties are averaged every choice of parameters meets every cut-off as a traced one.
@@ -152,7 +154,7 @@ def slots(metric: Metric, ties: str) -> list[Slot]:
     asked = [(*cut, (first + i) % len(every)) for i, cut in enumerate(cuts)]
     if ties == "average":
       asked += [((8, 20)[choice % 2], TRACED, choice) for choice in every]
-  queries = math.ceil(QUERIES[ties] / len(asked))
+  queries = math.ceil(share * QUERIES[ties] / len(asked))
   return [
     Slot(seed, queries, columns, ties, k, choice) for seed, (columns, k, choice) in enumerate(asked)
   ]
@@ -253,11 +255,12 @@ def test_every_metric_has_an_oracle(name):
   assert metric.oracle is getattr(oracles, name)
 
 
+@shares
 @pytest.mark.parametrize("ties", oracles.TIES)
 @pytest.mark.parametrize("name", METRICS)
-def test_agrees_with_its_definition(name, ties):
+def test_agrees_with_its_definition(name, ties, share):
   metric = METRICS[name]
-  asked = slots(metric, ties)
+  asked = slots(metric, ties, share)
   batches = [batch(slot) for slot in asked]
 
   @jax.jit
@@ -269,12 +272,13 @@ def test_agrees_with_its_definition(name, ties):
     assert_agree(values, oracle_values(metric, slot), drawn, context)
 
 
+@shares
 @pytest.mark.parametrize("ties", oracles.TIES)
 @pytest.mark.parametrize("name", CONCORDANCE)
-def test_concordance_agrees_with_its_definition(name, ties):
+def test_concordance_agrees_with_its_definition(name, ties, share):
   metric = CONCORDANCE[name]
-  for columns, queries in ((8, QUERIES[ties]), (20, 200)):
-    drawn = cases.draw(columns, queries, columns, most_orders=10**9, spoiled=0.002)
+  for columns, queries in ((8, QUERIES[ties]), (20, 400)):
+    drawn = cases.draw(columns, int(share * queries), columns, most_orders=10**9, spoiled=0.002)
     for own in metric.choices:
       call = functools.partial(metric.public, ranking=jr.Exact(ties=ties), **own)
       value = jax.jit(call)(drawn.scores, drawn.labels, where=drawn.where)

@@ -173,7 +173,7 @@ def test_a_length_too_small_names_the_query():
   query_ids = ["a", "b", "b", "b"]
   with pytest.raises(ValueError, match="length is 2, .* got 3 items for query 'b'"):
     padding.pad(query_ids, *columns(query_ids), length=2)
-  with pytest.raises(ValueError, match="largest is 2, .* got 3 items for query 'b'"):
+  with pytest.raises(ValueError, match="largest of lengths is 2, .* got 3 items for query 'b'"):
     padding.pad_buckets(query_ids, *columns(query_ids), lengths=[1, 2])
 
 
@@ -264,7 +264,7 @@ def test_many_sizes_are_rounded_up():
 def test_buckets_replace_lengths():
   with pytest.raises(ValueError, match="buckets must be at least 1, got 0"):
     padding.pad_buckets([0], [0.0], [0], buckets=0)
-  with pytest.raises(ValueError, match="in place of lengths"):
+  with pytest.raises(ValueError, match="exclude each other"):
     padding.pad_buckets([0], [0.0], [0], buckets=2, lengths=[4])
 
 

@@ -586,7 +586,7 @@ def test_mistakes():
       compute(jr.Evaluator("RR").init())
   with pytest.raises(ValueError, match="another evaluator"):
     own.compute(jax.tree.map(lambda x: jnp.stack([x, x]), state))
-  with pytest.raises(ValueError, match="There are no groups"):
+  with pytest.raises(ValueError, match="there are no groups"):
     own.per_group(state)
   with pytest.raises(TypeError, match="group must be an int"):
     grouped.group(grouped.init(), 0.5)

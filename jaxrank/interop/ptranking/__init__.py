@@ -1,12 +1,27 @@
-"""The metrics of ptranking: of labels in rank order, at one or many cut-offs.
+"""The metrics of ptranking, which take labels in rank order and one or many cut-offs.
 
-`batch_predict_rankings` and `batch_ideal_rankings` are labels `[queries, ranks]` in the order of
-the system and in the best one, `q_doc_rele_mat` are labels `[subtopics, ranks]` of one query.
-They may be numpy or JAX arrays, lists or torch tensors; what comes back are numpy arrays of
-float32. Cut-offs come in any order, may exceed the list, and None is all of it. What cannot be
-divided by, because nothing is relevant, gives 0. `device` does not matter.
+The arguments that the functions share mean the same in all of them:
 
-`get_delta_ndcg` and `get_delta_alpha_dcg` weigh pairs of ranks for losses, and
+* `batch_rankings`, `batch_predict_rankings`: `[queries, ranks]`, labels in the order of the system.
+* `batch_ideal_rankings`: `[queries, ranks]`, labels in the ideal order.
+* `sorted_q_doc_rele_mat`, `sys_q_doc_rele_mat`: `[subtopics, ranks]`, labels of one query in the
+  order of the system, for metrics of diversity.
+* `ideal_q_doc_rele_mat`: `[subtopics, ranks]`, the same in the ideal order.
+* `k`, `cutoff`: the cut-off, a positive integer, which may exceed the list; None is the whole list.
+* `ks`: a sequence of cut-offs in any order.
+* `max_label`: the best grade of the scale, at least 0, for all queries or `[queries]`; None takes
+  the best label of each query.
+* `label_type`: `LABEL_TYPE.MultiLabel` for grades, with the gain `2^y - 1`, or
+  `LABEL_TYPE.Permutation` for labels that are gains.
+* `alpha`: the fraction, in [0, 1], of the remaining gain of a subtopic that each document which
+  covers it removes.
+* `point`: whether to compute the value at `k` only, rather than at 1 ... k.
+* `device`: has no effect.
+
+Arrays may be numpy or JAX arrays, lists or torch tensors, and the results are float32 numpy arrays.
+Values are 0 where the divisor is 0 because nothing is relevant.
+
+`get_delta_ndcg` and `get_delta_alpha_dcg` return weights of pairs of ranks for losses, and
 `get_div_ideal_ranking`, `alpha_dcg_at_k` and `alpha_ndcg_at_k` take documents by name.
 """
 

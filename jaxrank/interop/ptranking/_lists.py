@@ -1,4 +1,4 @@
-"""Lists in rank order, as ptranking has them, to and from the metrics of jaxrank."""
+"""Internals of the adapter of ptranking: labels in rank order, as input of jaxrank's metrics."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -15,9 +15,12 @@ from jaxrank.interop import _lists
 
 
 def at(metric: Callable[..., Any], lists: np.ndarray, ks: Any, **parameters: Any) -> np.ndarray:
-  """A metric of lists in rank order, `[lists, cutoffs]`, with parameters of each list."""
+  """The values of a metric for labels in rank order, `[lists, cutoffs]`.
+
+  `parameters` have one value for each list.
+  """
   if isinstance(ks, str) or not isinstance(ks, Iterable):
-    raise TypeError(f"ks must be a sequence of cut-offs, got {ks!r}; use the _at_k of one.")
+    raise TypeError(f"ks must be a sequence of cut-offs, got {ks!r}; pass [k] for one.")
   cutoffs = [lists.shape[1] or 1 if k is None else checks.cutoff(k, "a cut-off") for k in ks]
   k = _lists.padded(np.array(cutoffs, np.int32))
   given = {name: _lists.padded(np.asarray(x, np.float32)) for name, x in parameters.items()}
@@ -39,12 +42,12 @@ def _ranked(
 
 
 def array(name: str, x: Any) -> np.ndarray:
-  """Numbers of any library as float32."""
+  """Converts numbers of any library to float32."""
   return _lists.numbers(name, x).astype(np.float32)
 
 
 def as_lists(x: Any) -> np.ndarray:
-  """`[queries or subtopics, ranks]`."""
+  """Converts labels to an array `[queries, ranks]`, or `[subtopics, ranks]`."""
   x = array("rankings", x)
   if x.ndim != 2:
     raise ValueError(f"rankings must have two axes, the second of ranks, got shape {x.shape}.")
@@ -52,15 +55,18 @@ def as_lists(x: Any) -> np.ndarray:
 
 
 def pair(system: Any, ideal: Any) -> tuple[np.ndarray, np.ndarray]:
-  """Rankings of the same queries."""
+  """Converts the rankings and the ideal rankings of the same queries."""
   system, ideal = as_lists(system), as_lists(ideal)
   if len(system) != len(ideal):
-    raise ValueError(f"there are {len(system)} rankings and {len(ideal)} ideal ones.")
+    raise ValueError(
+      "rankings must be as many as ideal ones, got "
+      f"{len(system)} rankings and {len(ideal)} ideal ones."
+    )
   return system, ideal
 
 
 def best(max_label: Any, lists: np.ndarray) -> np.ndarray:
-  """The best grade of each query."""
+  """The best grade for each query, `[queries]`; for None, the best label of the query."""
   if max_label is not None:
     grades = array("max_label", max_label).reshape(-1)
     if len(grades) not in (1, len(lists)) or np.any(grades < 0):
@@ -73,22 +79,22 @@ def best(max_label: Any, lists: np.ndarray) -> np.ndarray:
 
 
 def up_to(k: Any, lists: np.ndarray) -> range:
-  """All cut-offs as far as `k`, or as the lists."""
+  """All cut-offs from 1 to `k`, or to the length of the lists for None."""
   last = checks.cutoff(k)
   return range(1, (lists.shape[1] if last is None else int(last)) + 1)
 
 
 def discount(lists: np.ndarray) -> np.ndarray:
-  """Of every rank, `[1, ranks]`."""
+  """The logarithmic discount of each rank, `[1, ranks]`."""
   rank = jnp.arange(1, lists.shape[1] + 1, dtype=jnp.float32)
   return np.asarray(discounts.logarithmic(rank))[None]
 
 
 def differences(x: np.ndarray) -> np.ndarray:
-  """`x_i - x_j`, of the last axis."""
+  """The differences `x_i - x_j` over the last axis, `[lists, ranks, ranks]`."""
   return x[:, :, None] - x[:, None]
 
 
 def ratio(x: np.ndarray, y: Any) -> np.ndarray:
-  """`x / y`, and 0 where `y` is."""
+  """`x / y`, and 0 where `y` is 0."""
   return np.divide(x, y, out=np.zeros_like(x), where=y != 0)

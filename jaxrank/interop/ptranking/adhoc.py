@@ -1,4 +1,7 @@
-"""Metrics of one label a document: precision, AP, nDCG, ERR, nERR, Kendall's tau."""
+"""The ad hoc metrics, with one label for each document: precision, AP, nDCG, ERR, nERR, tau.
+
+`jaxrank.interop.ptranking` explains the arguments that they share.
+"""
 
 import enum
 import functools
@@ -16,7 +19,7 @@ from jaxrank.interop.ptranking import _lists
 
 @enum.unique
 class LABEL_TYPE(enum.Enum):  # noqa: N801, the name of the original
-  """What labels are: grades, with gain `2^y - 1`, or gains."""
+  """The meaning of labels: grades, with the gain `2^y - 1`, or gains."""
 
   MultiLabel = enum.auto()
   Permutation = enum.auto()
@@ -28,7 +31,7 @@ _HITS = functools.partial(metrics.dcg, gain=gains.binary, discount=discounts.con
 
 
 def torch_precision_at_k(batch_predict_rankings, k=None, device="cpu") -> np.ndarray:
-  """Precision, `[queries, 1]`.
+  """Precision at `k`, `[queries, 1]`.
 
   >>> print(torch_precision_at_k([[1, 0, 1]], k=2))
   [[0.5]]
@@ -37,19 +40,21 @@ def torch_precision_at_k(batch_predict_rankings, k=None, device="cpu") -> np.nda
 
 
 def torch_precision_at_ks(batch_predict_rankings, ks=None, device="cpu") -> np.ndarray:
-  """Precision, `[queries, cutoffs]`."""
+  """Precision at several cut-offs, `[queries, cutoffs]`."""
   return _lists.at(metrics.precision, _lists.as_lists(batch_predict_rankings), ks)
 
 
 def torch_ap_at_k(batch_predict_rankings, batch_ideal_rankings, k=None, device="cpu") -> np.ndarray:
-  """Average precision over `min(k, R)`, `[queries, 1]`; any positive label is relevant."""
+  """Average precision at `k`, divided by `min(k, R)`, `[queries, 1]`."""
   return torch_ap_at_ks(batch_predict_rankings, batch_ideal_rankings, [k])
 
 
 def torch_ap_at_ks(
   batch_predict_rankings, batch_ideal_rankings, ks=None, device="cpu"
 ) -> np.ndarray:
-  """Average precision over `min(k, R)`, `[queries, cutoffs]`; any positive label is relevant.
+  """Average precision at several cut-offs, divided by `min(k, R)`, `[queries, cutoffs]`.
+
+  Any positive label is relevant, and `R` is the number of relevant documents.
 
   >>> print(torch_ap_at_ks([[1, 0, 1]], [[1, 1, 0]], ks=[3, 2]).round(4))
   [[0.8333 0.5   ]]
@@ -64,18 +69,7 @@ def torch_ap_at_ks(
 def torch_rankwise_err(
   batch_rankings, max_label=None, k=10, point=True, device="cpu"
 ) -> np.ndarray:
-  """Expected reciprocal rank at `k`, `[queries, 1]`, or at 1 ... k, `[queries, k]`.
-
-  Args:
-    batch_rankings: `[queries, ranks]`.
-    max_label: The best grade there is, of all or of each query; None is the best of each query.
-    k: Cut-off.
-    point: Whether at `k` only.
-    device: Does not matter.
-
-  Returns:
-    `[queries, 1 or k]`.
-  """
+  """Expected reciprocal rank at `k`, `[queries, 1]`, or at 1 ... k, `[queries, k]`."""
   lists = _lists.as_lists(batch_rankings)
   return _err(lists, [k] if point else _lists.up_to(k, lists), _lists.best(max_label, lists))
 
@@ -88,7 +82,7 @@ def torch_nerr_at_k(
   label_type=LABEL_TYPE.MultiLabel,
   max_label=None,
 ) -> np.ndarray:
-  """Expected reciprocal rank over that of the ideal, `[queries, 1]`."""
+  """Normalised expected reciprocal rank at `k`, `[queries, 1]`."""
   lists = batch_predict_rankings, batch_ideal_rankings
   return torch_nerr_at_ks(*lists, [k], device, label_type, max_label)
 
@@ -101,27 +95,20 @@ def torch_nerr_at_ks(
   label_type=LABEL_TYPE.MultiLabel,
   max_label=None,
 ) -> np.ndarray:
-  """Expected reciprocal rank over that of the ideal, `[queries, cutoffs]`.
+  """Normalised expected reciprocal rank at several cut-offs, `[queries, cutoffs]`.
+
+  It is the expected reciprocal rank divided by that of the ideal ranking.
 
   >>> print(torch_nerr_at_ks([[3, 2, 4]], [[4, 3, 2]], ks=[1, 2, 3]).round(4))
   [[0.4667 0.5154 0.664 ]]
 
-  Args:
-    batch_predict_rankings: `[queries, ranks]`.
-    batch_ideal_rankings: `[queries, ranks]`.
-    ks: Cut-offs.
-    device: Does not matter.
-    label_type: `LABEL_TYPE.MultiLabel`.
-    max_label: The best grade there is, of all or of each query; None is the best of each query.
-
-  Returns:
-    `[queries, cutoffs]`.
-
   Raises:
-    NotImplementedError: if labels are a permutation.
+    NotImplementedError: if `label_type` is not `LABEL_TYPE.MultiLabel`.
   """
   if _name(label_type) != "MultiLabel":
-    raise NotImplementedError(f"nERR needs grades, LABEL_TYPE.MultiLabel, got {label_type!r}.")
+    raise NotImplementedError(
+      f"torch_nerr_at_ks: label_type must be LABEL_TYPE.MultiLabel, got {label_type!r}."
+    )
   system, ideal = _lists.pair(batch_predict_rankings, batch_ideal_rankings)
   best = _lists.best(max_label, ideal)
   return _lists.ratio(_err(system, ks, best), _err(ideal, ks, best))
@@ -130,7 +117,7 @@ def torch_nerr_at_ks(
 def torch_dcg_at_k(
   batch_rankings, cutoff=None, label_type=LABEL_TYPE.MultiLabel, device="cpu"
 ) -> np.ndarray:
-  """DCG, `[queries, 1]`.
+  """Discounted cumulative gain at a cut-off, `[queries, 1]`.
 
   >>> print(torch_dcg_at_k([[3, 2, 3, 0, 1, 2]]).round(4))
   [[13.8483]]
@@ -141,7 +128,7 @@ def torch_dcg_at_k(
 def torch_dcg_at_ks(
   batch_rankings, max_cutoff, label_type=LABEL_TYPE.MultiLabel, device="cpu"
 ) -> np.ndarray:
-  """DCG at 1 ... `max_cutoff`, `[queries, max_cutoff]`."""
+  """Discounted cumulative gain at 1 ... `max_cutoff`, `[queries, max_cutoff]`."""
   lists = _lists.as_lists(batch_rankings)
   return _lists.at(_DCG[_name(label_type)], lists, _lists.up_to(max_cutoff, lists))
 
@@ -153,7 +140,7 @@ def torch_ndcg_at_k(
   device="cpu",
   label_type=LABEL_TYPE.MultiLabel,
 ) -> np.ndarray:
-  """DCG over that of the ideal, `[queries, 1]`."""
+  """Normalised DCG at `k`, `[queries, 1]`."""
   return torch_ndcg_at_ks(batch_predict_rankings, batch_ideal_rankings, [k], device, label_type)
 
 
@@ -164,7 +151,9 @@ def torch_ndcg_at_ks(
   device="cpu",
   label_type=LABEL_TYPE.MultiLabel,
 ) -> np.ndarray:
-  """DCG over that of the ideal, `[queries, cutoffs]`.
+  """Normalised DCG at several cut-offs, `[queries, cutoffs]`.
+
+  It is the DCG divided by that of the ideal ranking.
 
   >>> print(torch_ndcg_at_ks([[1, 0, 2]], [[2, 1, 0]], ks=[1, 3]).round(4))
   [[0.3333 0.6885]]
@@ -174,22 +163,24 @@ def torch_ndcg_at_ks(
   return _lists.ratio(_lists.at(dcg, system, ks), _lists.at(dcg, ideal, ks))
 
 
-# As they are called in the release on PyPI.
+# The names in the release on PyPI.
 torch_nDCG_at_k = torch_ndcg_at_k  # noqa: N816
 torch_nDCG_at_ks = torch_ndcg_at_ks  # noqa: N816
 
 
 def torch_kendall_tau(sys_ranking, natural_ascending_as_reference=True) -> np.float32:
-  """Kendall's tau of `sys_ranking` `[ranks]` with ascending or descending order.
+  """Kendall's tau of a ranking, `[ranks]`, with the ascending or the descending order.
 
-  Equal values count as in order.
+  Equal values count as in the right order.
 
   >>> print(f"{torch_kendall_tau([2, 1, 5, 3, 4]):.1f}")
   0.4
   """
   values = _lists.array("sys_ranking", sys_ranking)
   if values.ndim != 1:
-    raise ValueError(f"sys_ranking must be a vector, got shape {values.shape}; call it by row.")
+    raise ValueError(
+      f"torch_kendall_tau: sys_ranking must be a vector, got shape {values.shape}; pass one row."
+    )
   values = values if natural_ascending_as_reference else -values
   place = np.argsort(np.argsort(values, kind="stable")).astype(np.float32)
   place[np.isnan(values)] = np.nan
@@ -201,7 +192,7 @@ def torch_kendall_tau(sys_ranking, natural_ascending_as_reference=True) -> np.fl
 def get_delta_ndcg(
   batch_ideal_rankings, batch_predict_rankings, label_type=LABEL_TYPE.MultiLabel, device="cpu"
 ) -> np.ndarray:
-  """By how much swapping two ranks changes nDCG, `[queries, ranks, ranks]`."""
+  """The absolute change of nDCG if the documents at two ranks swap, `[queries, ranks, ranks]`."""
   system, ideal = _lists.pair(batch_predict_rankings, batch_ideal_rankings)
   best = torch_dcg_at_k(ideal, label_type=label_type)
   gain = _lists.ratio(np.asarray(_GAINS[_name(label_type)](jnp.asarray(system))), best)
@@ -209,14 +200,14 @@ def get_delta_ndcg(
 
 
 def rele_gain(rele_level, gain_base=2.0) -> Any:
-  """`gain_base ** rele_level - 1`."""
+  """The gain `gain_base ** rele_level - 1`."""
   return np.power(gain_base, rele_level) - 1.0
 
 
 def metric_results_to_string(
   list_scores=None, list_cutoffs=None, split_str=", ", metric="nDCG"
 ) -> str:
-  """Values and their cut-offs, for printing.
+  """Formats values with their cut-offs.
 
   >>> metric_results_to_string([0.5, 0.25], [1, 3])
   'nDCG@1:0.5000, nDCG@3:0.2500'
@@ -233,7 +224,7 @@ def _name(label_type: Any) -> str:
   name = getattr(label_type, "name", None)
   if name not in _GAINS:
     raise NotImplementedError(
-      f"labels are of a LABEL_TYPE, MultiLabel or Permutation, got {label_type!r}."
+      f"label_type must be LABEL_TYPE.MultiLabel or LABEL_TYPE.Permutation, got {label_type!r}."
     )
   return name
 

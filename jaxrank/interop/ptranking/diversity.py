@@ -1,4 +1,7 @@
-"""Metrics of diversity, of one query: alpha-nDCG, ERR-IA, nERR-IA."""
+"""The metrics of diversity, for one query: alpha-nDCG, ERR-IA and nERR-IA.
+
+`jaxrank.interop.ptranking` explains the arguments that they share.
+"""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -18,7 +21,7 @@ Subtopics = Mapping[Any, Iterable[Any]]
 
 
 def torch_alpha_dcg_at_k(sorted_q_doc_rele_mat, k=None, alpha=0.5, device="cpu") -> np.float32:
-  """Alpha-DCG; any positive label covers.
+  """Alpha-DCG at `k`; a document with a positive label covers the subtopic.
 
   >>> print(f"{torch_alpha_dcg_at_k([[1, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0]], k=4):.5f}")
   2.38093
@@ -37,14 +40,14 @@ def torch_alpha_dcg_at_ks(
 def torch_alpha_ndcg_at_k(
   sys_q_doc_rele_mat, ideal_q_doc_rele_mat, k=None, alpha=0.5, device="cpu"
 ) -> np.float32:
-  """Alpha-DCG over that of the ideal."""
+  """Alpha-nDCG at `k`: alpha-DCG divided by that of the ideal ranking."""
   return torch_alpha_ndcg_at_ks(sys_q_doc_rele_mat, ideal_q_doc_rele_mat, [k], alpha)[0, 0]
 
 
 def torch_alpha_ndcg_at_ks(
   sys_q_doc_rele_mat, ideal_q_doc_rele_mat, ks=None, alpha=0.5, device="cpu"
 ) -> np.ndarray:
-  """Alpha-DCG over that of the ideal, `[1, cutoffs]`."""
+  """Alpha-nDCG at several cut-offs, `[1, cutoffs]`."""
   system, ideal = (_alpha_dcg(x, ks, alpha) for x in (sys_q_doc_rele_mat, ideal_q_doc_rele_mat))
   return _lists.ratio(system, ideal)[None]
 
@@ -52,17 +55,12 @@ def torch_alpha_ndcg_at_ks(
 def torch_rankwise_err_ia(
   sorted_q_doc_rele_mat, max_label=None, k=10, point=True, device="cpu"
 ) -> tuple[Any, bool]:
-  """The mean of ERR over all subtopics, and whether nothing down to `k` is relevant.
+  """ERR-IA at `k`, or at 1 ... k, and whether no document at the first `k` ranks is relevant.
 
-  Args:
-    sorted_q_doc_rele_mat: `[subtopics, ranks]`.
-    max_label: The best grade there is; None is the best of the query.
-    k: Cut-off.
-    point: Whether at `k` only.
-    device: Does not matter.
+  ERR-IA is the mean of the expected reciprocal rank over all subtopics.
 
   Returns:
-    A number, or `[k]` no longer than the list, and a bool.
+    A number, or an array of at most `k` numbers, one for each rank of the list; and a bool.
   """
   matrix = _lists.as_lists(sorted_q_doc_rele_mat)
   ks = [k] if point else _lists.up_to(k, matrix)[: matrix.shape[1]]
@@ -71,26 +69,26 @@ def torch_rankwise_err_ia(
 
 
 def torch_err_ia_at_k(sorted_q_doc_rele_mat, max_label=None, k=10, device="cpu") -> np.float32:
-  """The mean of ERR over all subtopics."""
+  """ERR-IA at `k`."""
   return torch_err_ia_at_ks(sorted_q_doc_rele_mat, max_label, [k])[0]
 
 
 def torch_err_ia_at_ks(sorted_q_doc_rele_mat, max_label=None, ks=None, device="cpu") -> np.ndarray:
-  """The mean of ERR over all subtopics, `[cutoffs]`."""
+  """ERR-IA at several cut-offs, `[cutoffs]`."""
   return _err_ia(_lists.as_lists(sorted_q_doc_rele_mat), ks, max_label)
 
 
 def torch_nerr_ia_at_k(
   sys_q_doc_rele_mat, ideal_q_doc_rele_mat, max_label=None, k=10, device="cpu"
 ) -> np.float32:
-  """ERR-IA over that of the ideal."""
+  """nERR-IA at `k`: ERR-IA divided by that of the ideal ranking."""
   return torch_nerr_ia_at_ks(sys_q_doc_rele_mat, ideal_q_doc_rele_mat, max_label, [k])[0]
 
 
 def torch_nerr_ia_at_ks(
   sys_q_doc_rele_mat, ideal_q_doc_rele_mat, max_label=None, ks=None, device="cpu"
 ) -> np.ndarray:
-  """ERR-IA over that of the ideal, `[cutoffs]`."""
+  """nERR-IA at several cut-offs, `[cutoffs]`."""
   system, ideal = _lists.as_lists(sys_q_doc_rele_mat), _lists.as_lists(ideal_q_doc_rele_mat)
   best = _lists.best(max_label, ideal[None])
   return _lists.ratio(_err_ia(system, ks, best), _err_ia(ideal, ks, best))
@@ -105,10 +103,9 @@ def alpha_dcg_at_k(
   1.0
 
   Args:
-    sorted_docs: Documents, best first.
-    q_doc_subtopics: The subtopics that each document covers; others cover none.
-    k: Cut-off.
-    alpha: How much of the worth of a subtopic a document takes away.
+    sorted_docs: The documents, best first.
+    q_doc_subtopics: A mapping of documents to the subtopics that they cover; other documents cover
+      none.
 
   Returns:
     A float.
@@ -123,7 +120,7 @@ def alpha_ndcg_at_k(
   q_doc_subtopics: Subtopics | None = None,
   alpha=0.5,
 ) -> float:
-  """Alpha-DCG over that of the ideal."""
+  """Alpha-nDCG of documents in rank order; the arguments are those of `alpha_dcg_at_k`."""
   system, ideal = (_matrix(x, q_doc_subtopics or {}) for x in (sys_sorted_docs, ideal_sorted_docs))
   return float(torch_alpha_ndcg_at_k(system, ideal, k, alpha))
 
@@ -131,7 +128,9 @@ def alpha_ndcg_at_k(
 def get_div_ideal_ranking(
   pool_docs: Iterable[Hashable], q_doc_subtopics: Subtopics, alpha=0.5
 ) -> list[Any]:
-  """The documents in the greedy order of alpha-DCG, the first of equals in that of the pool.
+  """The ideal order of documents: the greedy order for alpha-DCG.
+
+  Of equally good documents, the first one of the pool comes first.
 
   >>> get_div_ideal_ranking("xab", {"a": ["1"], "b": ["1", "2"]})
   ['b', 'a', 'x']
@@ -146,14 +145,12 @@ def get_div_ideal_ranking(
 def get_delta_alpha_dcg(
   ideal_q_doc_rele_mat=None, sys_q_doc_rele_mat=None, alpha=0.5, device="cpu", normalization=True
 ) -> np.ndarray:
-  """By how much two ranks change alpha-DCG, `[ranks, ranks]`, if those between count the same.
+  """The absolute change of alpha-DCG if the documents at two ranks swap, `[ranks, ranks]`.
+
+  The gains of the documents between the two ranks are taken as unchanged.
 
   Args:
-    ideal_q_doc_rele_mat: `[subtopics, ranks]`, to normalise by.
-    sys_q_doc_rele_mat: `[subtopics, ranks]`.
-    alpha: How much of the worth of a subtopic a document takes away.
-    device: Does not matter.
-    normalization: Whether to divide by the alpha-DCG of the ideal.
+    normalization: Whether to divide by the alpha-DCG of the ideal ranking.
 
   Returns:
     `[ranks, ranks]`.
@@ -186,7 +183,7 @@ def _greedy(worth: Array, stop: Array) -> tuple[Array, Array]:
 
 
 def _matrix(docs: Sequence[Hashable], q_doc_subtopics: Subtopics) -> np.ndarray:
-  """Which subtopic `[subtopics]` each document `[ranks]` covers."""
+  """Which documents cover each subtopic, `[subtopics, ranks]`."""
   if not isinstance(q_doc_subtopics, Mapping):
     raise TypeError(
       f"q_doc_subtopics must be the subtopics of documents by name, got {q_doc_subtopics!r}."

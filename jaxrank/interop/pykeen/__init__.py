@@ -1,7 +1,7 @@
-"""PyKEEN's rank-based metrics and evaluators on the core, over arrays instead of models.
+"""PyKEEN's rank-based metrics and evaluators, computed by jaxrank, for arrays instead of models.
 
-The classes take host arrays, lists and tensors and give Python floats; computations run in
-float64. `jaxrank.ranks` has the same as functions that run under `jit`.
+The classes take arrays, lists and torch tensors on the host, compute in float64 and return Python
+floats. `jaxrank.ranks` has the same metrics as functions that run under `jit`.
 """
 
 from jaxrank.interop.pykeen._metric import NoClosedFormError as NoClosedFormError

@@ -1,4 +1,4 @@
-"""The base classes of PyKEEN's rank-based metrics: Python floats from host arrays."""
+"""`RankBasedMetric`, the base class of PyKEEN's rank-based metrics, and `ClassResolver`."""
 
 import dataclasses
 import math
@@ -15,7 +15,7 @@ from jaxrank.ranks import RankMetric, inverse_harmonic_mean_rank
 
 RANK_TYPES = ("optimistic", "realistic", "pessimistic")
 
-# The largest number of drawn ranks that is held at a time.
+# The largest number of random ranks in memory at a time.
 _HELD = 1 << 20
 
 
@@ -29,7 +29,7 @@ class NoWeightSupportError(ValueError):
 
 @dataclasses.dataclass
 class ValueRange:
-  """The values that a metric can take; None is unbounded."""
+  """The values that a metric can have; a bound of None is infinite."""
 
   lower: float | None = None
   lower_inclusive: bool = False
@@ -42,13 +42,13 @@ class ValueRange:
     return low and high
 
   def approximate(self, epsilon: float) -> "ValueRange":
-    """The range with `epsilon` more on either side."""
+    """The range, extended by `epsilon` on both sides."""
     lower = None if self.lower is None else self.lower - epsilon
     upper = None if self.upper is None else self.upper + epsilon
     return ValueRange(lower, self.lower_inclusive, upper, self.upper_inclusive)
 
   def notate(self) -> str:
-    """The range as intervals are written."""
+    """The range in the notation of intervals."""
     left = "[" if self.lower is not None and self.lower_inclusive else "("
     right = "]" if self.upper is not None and self.upper_inclusive else ")"
     low = "-inf" if self.lower is None else f"{self.lower:g}"
@@ -57,7 +57,7 @@ class ValueRange:
 
 
 def padded(x: Any, length: int, fill: float) -> np.ndarray:
-  """`[..., n]` as float64, padded to a power of two, so that JAX compiles for few shapes."""
+  """`[..., n]` as float64, padded to a power of two, so that few programs are compiled."""
   x = np.asarray(x, np.float64)
   x = np.broadcast_to(x, (*x.shape[:-1], length))
   extra = roof(length, 1) - length
@@ -65,7 +65,7 @@ def padded(x: Any, length: int, fill: float) -> np.ndarray:
 
 
 def _tasks(num_candidates: Any, weights: Any, length: int) -> tuple[Any, Any]:
-  """Candidates, 0 on padding, and weights, padded to one length; 1 and None without any."""
+  """Pads numbers of candidates, with 0, and weights to one length; the defaults are 1 and None."""
   candidates = np.ones(1) if num_candidates is None else np.atleast_1d(num_candidates)
   for name, x in (("num_candidates", candidates), ("weights", weights)):
     if x is not None and x.size not in (1, length):
@@ -83,7 +83,7 @@ def _flat(name: str, x: Any) -> Any:
 
 
 class RankBasedMetric:
-  """A metric of ranks; each subclass has the metric of `jaxrank.ranks` that computes it."""
+  """The base class of metrics of ranks; `native`, of `jaxrank.ranks`, computes the values."""
 
   native: RankMetric
   name: ClassVar[str]
@@ -107,7 +107,7 @@ class RankBasedMetric:
 
   @property
   def key(self) -> str:
-    """The name in the keys of results."""
+    """The name of the metric in the keys of results."""
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
     return self.native.name if self.native.k is not None else snake
 
@@ -116,7 +116,7 @@ class RankBasedMetric:
     return f"{type(self).__name__}({k})"
 
   def __call__(self, ranks: Any, num_candidates: Any = None, weights: Any = None) -> float:
-    """The value of ranks of any shape, with one number of candidates and one weight each."""
+    """Computes the value of ranks, with a number of candidates and a weight for each."""
     if num_candidates is None and self.needs_candidates:
       raise ValueError(f"{type(self).__name__} requires number of candidates.")
     ranks = numbers("ranks", ranks).ravel()
@@ -134,7 +134,7 @@ class RankBasedMetric:
       raise NoWeightSupportError(f"{type(self).__name__} does not support weights.")
 
   def _values(self, ranks: np.ndarray, num_candidates: Any, weights: Any) -> np.ndarray:
-    """The values of many lists of the same tasks, `[..., n]` to `[...]`."""
+    """The values `[...]` of many lists of ranks `[..., n]` of the same tasks."""
     length = ranks.shape[-1]
     candidates, weights = _tasks(num_candidates, weights, length)
     with enable_x64():
@@ -150,7 +150,7 @@ class RankBasedMetric:
     generator: np.random.Generator | None = None,
     memory_intense: bool = True,
   ) -> np.ndarray:
-    """Values of ranks drawn by chance, `[num_samples]`; both ways to draw give the same."""
+    """The values of random ranks, `[num_samples]`; `memory_intense` does not change them."""
     candidates = numbers("num_candidates", num_candidates).ravel()
     weights = _flat("weights", weights)
     self._check_weights(weights)
@@ -166,19 +166,19 @@ class RankBasedMetric:
     return np.concatenate(drawn)
 
   def numeric_expected_value(self, **kwargs: Any) -> float:
-    """The mean of sampled values, by the arguments of `get_sampled_values`."""
+    """The mean of sampled values; the arguments are those of `get_sampled_values`."""
     return self.get_sampled_values(**kwargs).mean().item()
 
   def numeric_variance(self, **kwargs: Any) -> float:
-    """The variance of sampled values, by the arguments of `get_sampled_values`."""
+    """The variance of sampled values; the arguments are those of `get_sampled_values`."""
     return self.get_sampled_values(**kwargs).var(ddof=1).item()
 
   def numeric_expected_value_with_ci(self, **kwargs: Any) -> np.ndarray:
-    """Low end, median and high end of the estimated expected value."""
+    """The lower end, median and upper end of the bootstrapped expectation."""
     return self._bootstrap(np.mean, **kwargs)
 
   def numeric_variance_with_ci(self, **kwargs: Any) -> np.ndarray:
-    """Low end, median and high end of the estimated variance."""
+    """The lower end, median and upper end of the bootstrapped variance."""
     return self._bootstrap(np.var, **kwargs)
 
   def _bootstrap(
@@ -202,21 +202,21 @@ class RankBasedMetric:
   def expected_value(
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
   ) -> float:
-    """The expectation by chance: in closed form where there is one, else by samples."""
+    """The expectation under chance, in closed form if there is one, else from samples."""
     estimate = self.numeric_expected_value
     return self._moment("expected", estimate, num_candidates, num_samples, weights, kwargs)
 
   def variance(
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
   ) -> float:
-    """The variance by chance: in closed form where there is one, else by samples."""
+    """The variance under chance, in closed form if there is one, else from samples."""
     estimate = self.numeric_variance
     return self._moment("variance", estimate, num_candidates, num_samples, weights, kwargs)
 
   def std(
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
   ) -> float:
-    """The root of the variance by chance."""
+    """The standard deviation under chance, the square root of `variance`."""
     return math.sqrt(self.variance(num_candidates, num_samples, weights, **kwargs))
 
   def _moment(
@@ -249,7 +249,7 @@ def generate_ranks(
   seed: None | int | np.random.Generator = None,
   dtype: Any = None,
 ) -> np.ndarray:
-  """Ranks by chance, `[*prefix_shape, *s]`, for numbers of candidates `[s]`."""
+  """Random ranks `[*prefix_shape, *s]` for numbers of candidates of shape `[*s]`."""
   candidates = numbers("num_candidates", num_candidates)
   if np.any(candidates < 1):
     raise ValueError(f"num_candidates must be at least 1, got {np.min(candidates)}.")
@@ -259,16 +259,16 @@ def generate_ranks(
 
 
 class UnknownMetricError(KeyError, ValueError):
-  """A name that no metric has."""
+  """No metric has the name."""
 
   def __str__(self) -> str:
     return str(self.args[0])
 
 
 class ClassResolver:
-  """Classes by name: `make` an instance, `lookup` a class, or iterate over all.
+  """Finds classes by name: `make` returns an instance, `lookup` a class; iterates over all classes.
 
-  Case, `-`, `_` and spaces of names make no difference.
+  Case, `-`, `_` and spaces in names have no effect.
   """
 
   def __init__(self, classes: Sequence[type[RankBasedMetric]], default: type[RankBasedMetric]):
@@ -280,15 +280,15 @@ class ClassResolver:
     return iter(self.lookup_dict.values())
 
   def normalize(self, name: str) -> str:
-    """The name as it is compared."""
+    """The normalised name, which is compared."""
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
   def normalize_cls(self, cls: type[RankBasedMetric]) -> str:
-    """The name of a class as it is compared."""
+    """The normalised name of a class."""
     return self.normalize(cls.__name__)
 
   def lookup(self, query: Any, default: Any = None) -> type[RankBasedMetric]:
-    """The class of a name, a class or an instance; the mean reciprocal rank for None."""
+    """The class for a name, a class or an instance; for None, `default` or the resolver's own."""
     if query is None:
       return default or self.default
     if isinstance(query, RankBasedMetric):
@@ -309,13 +309,13 @@ class ClassResolver:
   def make(
     self, query: Any = None, pos_kwargs: Mapping[str, Any] | None = None, **kwargs: Any
   ) -> RankBasedMetric:
-    """An instance for a name or a class; an instance is passed through."""
+    """An instance for a name or a class; an instance is returned as it is."""
     if isinstance(query, RankBasedMetric):
       return query
     return self.lookup(query)(**(pos_kwargs or {}), **kwargs)
 
   def make_many(self, queries: Any = None, kwargs: Any = None) -> list[RankBasedMetric]:
-    """Instances for one or many names, with arguments for all or for each."""
+    """Instances for one or many names, with the same arguments for all or one set for each."""
     queries = list(queries) if isinstance(queries, list | tuple) else [queries]
     kwargs = list(kwargs) if isinstance(kwargs, list | tuple) else [kwargs]
     if len(queries) == 1:
@@ -330,7 +330,7 @@ class ClassResolver:
 def generate_num_candidates_and_ranks(
   num_ranks: int, max_num_candidates: int, seed: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Ranks by chance and the numbers of candidates, drawn from 1 to below `max_num_candidates`."""
+  """Random ranks, and random numbers of candidates from 1 to `max_num_candidates - 1`."""
   checks.count("max_num_candidates", max_num_candidates, 2)
   generator = np.random.default_rng(seed)
   candidates = generator.integers(1, max_num_candidates, size=num_ranks)
@@ -338,7 +338,7 @@ def generate_num_candidates_and_ranks(
 
 
 def generalized_harmonic_numbers(n: int, p: float = -1.0) -> np.ndarray:
-  """`sum_{i <= m} i^p` for all `m` from 1 to `n`."""
+  """The generalised harmonic numbers `sum_{i <= m} i^p` for all `m` from 1 to `n`, `[n]`."""
   return np.cumsum(np.arange(1.0, checks.count("n", n) + 1) ** p)
 
 

@@ -1,4 +1,4 @@
-"""PyKEEN's rank-based evaluators over arrays of scores, and their results."""
+"""PyKEEN's rank-based evaluators, for arrays of scores."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -25,15 +25,15 @@ from jaxrank.ranks.names import by_side
 
 _KS = (1, 3, 5, 10)
 
-# Options of the original that say how to run a model; they are accepted and ignored.
+# Options of the original for running a model, which have no effect here.
 _MODEL_OPTIONS = {"requires_positive_mask", "batch_size", "slice_size", "mode"}
 
-# The largest number of resampled ranks that is held at a time.
+# The largest number of resampled ranks in memory at a time.
 _HELD = 1 << 20
 
 
 class _Side(NamedTuple):
-  """All tasks of a side: `[n]` each."""
+  """All tasks of a side; arrays `[n]`."""
 
   optimistic: np.ndarray
   pessimistic: np.ndarray
@@ -44,7 +44,7 @@ class _Side(NamedTuple):
     return _Side(*(x[rows] for x in self))
 
   def for_by_side(self) -> tuple[TargetRanks, Array]:
-    """The arguments of `by_side`, padded so that JAX compiles for few lengths."""
+    """The arguments of `by_side`, padded so that few programs are compiled."""
     n = self.candidates.shape[-1]
     fills = (1, 1, 0, 0)
     filled = (jnp.asarray(padded(x, n, fill)) for x, fill in zip(self, fills, strict=True))
@@ -57,7 +57,7 @@ def _joined(sides: Sequence[_Side]) -> _Side:
 
 
 class RankBasedEvaluator:
-  """Collects the ranks of batches of scores, and computes metrics of all of them at the end."""
+  """Collects the ranks of batches of scores, and computes metrics of all ranks together."""
 
   weighted = False
 
@@ -93,14 +93,15 @@ class RankBasedEvaluator:
     true_scores: Any = None,
     dense_positive_mask: Any = None,
   ) -> None:
-    """Ranks a batch.
+    """Ranks the true entities of a batch among all entities.
 
     Args:
-      hrt_batch: `[batch, 3]`, head, relation and tail.
-      target: The side that is ranked, "head" or "tail".
-      scores: `[batch, entities]`, NaN where they are filtered.
-      true_scores: `[batch, 1]`; without a filter they are found among the scores.
-      dense_positive_mask: Ignored.
+      hrt_batch: `[batch, 3]`, integers, the head, relation and tail of each triple.
+      target: The side that is ranked, `"head"` or `"tail"`.
+      scores: `[batch, entities]`, NaN for filtered entities.
+      true_scores: `[batch, 1]`, the scores of the true entities; required for `filtered=True`, and
+        otherwise by default taken from `scores`.
+      dense_positive_mask: Has no effect.
     """
     checks.choice("target", target, SIDES)
     batch, scores = triples_of("hrt_batch", hrt_batch), numbers("scores", scores)
@@ -122,11 +123,11 @@ class RankBasedEvaluator:
     return scores
 
   def clear(self) -> None:
-    """Forgets all ranks."""
+    """Removes all ranks."""
     self.batches.clear()
 
   def finalize(self) -> RankBasedMetricResults:
-    """The values of all metrics, for each side and both, and for each type of rank."""
+    """The values of all metrics, for each side and both together, and for each type of rank."""
     sides = self._sides()
     names = (*sides, "both")
     with enable_x64():
@@ -145,7 +146,7 @@ class RankBasedEvaluator:
 
   def _sides(self) -> dict[str, _Side]:
     if not self.batches:
-      raise ValueError("there are no ranks; call process_scores_ first.")
+      raise ValueError(f"{type(self).__name__}: there are no ranks; call process_scores_ first.")
     unweighted = [metric for metric in self.metrics if not metric.supports_weights]
     if self.weighted and unweighted:
       raise NoWeightSupportError(f"{unweighted[0]} does not support weights.")
@@ -162,7 +163,7 @@ class RankBasedEvaluator:
     return np.ones(len(key))
 
   def finalize_multi(self, n_boot: int = 1000, seed: int = 42) -> dict[str, list[float]]:
-    """The values of `n_boot` resamples with replacement of the ranks of each side."""
+    """The values of `n_boot` resamples of the ranks of each side, with replacement."""
     sides = self._sides()
     result: dict[str, list[float]] = {}
     for name, side in (sides | {"both": _joined(list(sides.values()))}).items():
@@ -180,7 +181,7 @@ class RankBasedEvaluator:
     n_boot: int = 1000,
     seed: int = 42,
   ) -> dict[str, tuple[float, float]]:
-    """The centre of the resampled values, and the width of the interval that holds `ci` %."""
+    """The centre of the resampled values, and the width of the interval with `ci` % of them."""
     return {
       name: summarize_values(values, estimator, ci)
       for name, values in self.finalize_multi(n_boot, seed).items()
@@ -190,7 +191,7 @@ class RankBasedEvaluator:
 def _resampled(
   metrics: Sequence[RankBasedMetric], side: _Side, n_boot: int, seed: int
 ) -> list[np.ndarray]:
-  """`[n_boot, types]` for each metric."""
+  """The resampled values of each metric, `[n_boot, types]`."""
   n = side.candidates.size
   block = max(1, min(n_boot, _HELD // n))
   parts = []
@@ -209,10 +210,14 @@ def summarize_values(
   estimator: str | Callable[[Sequence[float]], float] = np.median,
   ci: float | str | Callable[[Sequence[float]], float] = 90,
 ) -> tuple[float, float]:
-  """A centre and a width; numpy functions by name, and a number `ci` is a percentage."""
+  """The centre and the width of values.
+
+  `estimator` is a function, or the name of one of numpy, and so may be `ci`. A number `ci` is the
+  percentage of the values that the interval contains.
+  """
   values = numbers("vs", vs)
   if not values.size:
-    raise ValueError("there are no values to summarize.")
+    raise ValueError("summarize_values: vs must have at least one value, got no values.")
   centre = _numpy_function(estimator)
   if callable(ci) or isinstance(ci, str):
     return float(centre(values)), float(_numpy_function(ci)(values))
@@ -229,7 +234,7 @@ def _numpy_function(function: Any) -> Any:
 
 
 class MacroRankBasedEvaluator(RankBasedEvaluator):
-  """Counts every query once, however many triples answer it."""
+  """Weights all queries equally, whatever the number of triples of a query."""
 
   weighted = True
 
@@ -239,7 +244,7 @@ class MacroRankBasedEvaluator(RankBasedEvaluator):
 
 
 class SampledRankBasedEvaluator(RankBasedEvaluator):
-  """Ranks among some negatives of each triple, which makes metrics look better than they are."""
+  """Ranks triples among sampled negatives, so that values are better than among all entities."""
 
   def __init__(
     self,
@@ -251,7 +256,10 @@ class SampledRankBasedEvaluator(RankBasedEvaluator):
     tail_negatives: Any = None,
     **kwargs: Any,
   ):
-    """Takes any `evaluation_factory` that has `mapped_triples`, `[n, 3]`, and `num_entities`."""
+    """Samples negatives, unless they are given.
+
+    `evaluation_factory` is any object with `mapped_triples`, `[n, 3]`, and `num_entities`.
+    """
     super().__init__(**kwargs)
     triples = triples_of("mapped_triples", evaluation_factory.mapped_triples)
     entities = evaluation_factory.num_entities

@@ -1,4 +1,4 @@
-"""PyKEEN's rank-based metrics by their class names, and their resolver."""
+"""The classes of PyKEEN's rank-based metrics, and their resolver."""
 
 import math
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +23,7 @@ class ArithmeticMeanRank(RankBasedMetric):
 
 
 class InverseArithmeticMeanRank(RankBasedMetric):
-  """One over the mean rank."""
+  """The inverse of the mean rank."""
 
   native = ranks.inverse_arithmetic_mean_rank
   name = "Inverse Arithmetic Mean Rank (IAMR)"
@@ -39,7 +39,7 @@ class GeometricMeanRank(RankBasedMetric):
 
 
 class InverseGeometricMeanRank(RankBasedMetric):
-  """One over the geometric mean rank."""
+  """The inverse of the geometric mean rank."""
 
   native = ranks.inverse_geometric_mean_rank
   name = "Inverse Geometric Mean Rank (IGMR)"
@@ -71,7 +71,7 @@ class MedianRank(RankBasedMetric):
 
 
 class InverseMedianRank(RankBasedMetric):
-  """One over the median rank."""
+  """The inverse of the median rank."""
 
   native = ranks.inverse_median_rank
   name = "Inverse Median Rank"
@@ -79,7 +79,7 @@ class InverseMedianRank(RankBasedMetric):
 
 
 class HitsAtK(RankBasedMetric):
-  """The share of ranks of at most `k`."""
+  """The fraction of the ranks that are at most `k`."""
 
   native = ranks.hits_at_k
   name = "Hits @ K"
@@ -107,7 +107,7 @@ class Variance(RankBasedMetric):
 
 
 class MedianAbsoluteDeviation(RankBasedMetric):
-  """The median distance to the median rank, scaled to a standard deviation."""
+  """The median absolute deviation from the median rank, scaled to a standard deviation."""
 
   native = ranks.median_absolute_deviation
   name = "Median Absolute Deviation (MAD)"
@@ -124,14 +124,14 @@ class Count(RankBasedMetric):
 
 
 class AffineTransformationParameters(NamedTuple):
-  """The coefficients of `scale * M + offset`, by which a metric is derived from its base `M`."""
+  """The coefficients of `scale * M + offset`, a metric that is derived from its base `M`."""
 
   scale: float = 1.0
   offset: float = 0.0
 
 
 class DerivedRankBasedMetric(RankBasedMetric):
-  """An affine function of another metric, its base, whose coefficients are moments by chance."""
+  """An affine function of another metric, its base, with coefficients from moments under chance."""
 
   base_cls: ClassVar[type[RankBasedMetric]]
   adjusting: Any
@@ -157,18 +157,18 @@ class DerivedRankBasedMetric(RankBasedMetric):
     raise NotImplementedError
 
   def adjust(self, base_metric_result: float, num_candidates: Any, weights: Any = None) -> float:
-    """Adjusts a value of the base, a published one for example."""
+    """The value of the derived metric for a value of the base, such as a published one."""
     scale, offset = self.get_coefficients(num_candidates, weights)
     return scale * base_metric_result + offset
 
 
 def _inverse(x: float) -> float:
-  """`1 / x`, after `x` is moved away from 0 by `EPSILON` if it is closer."""
+  """`1 / x`, where `x` is moved to the distance `EPSILON` from 0 if it is closer."""
   return 1 / math.copysign(max(abs(x), EPSILON), x)
 
 
 class ExpectationNormalizedMetric(DerivedRankBasedMetric):
-  """`M / E[M]`."""
+  """A metric divided by its expectation under chance, `M / E[M]`."""
 
   adjusting = staticmethod(ranks.expectation_normalized)
 
@@ -181,7 +181,7 @@ class ExpectationNormalizedMetric(DerivedRankBasedMetric):
 
 
 class ReindexedMetric(DerivedRankBasedMetric):
-  """`(M - E[M]) / (1 - E[M])`."""
+  """A metric adjusted for chance, `(M - E[M]) / (1 - E[M])`."""
 
   adjusting = staticmethod(ranks.adjusted)
   value_range = ValueRange(None, False, 1, True)
@@ -196,7 +196,7 @@ class ReindexedMetric(DerivedRankBasedMetric):
 
 
 class ZMetric(DerivedRankBasedMetric):
-  """`(M - E[M]) / sqrt(V[M])`, signed so that larger is better."""
+  """The z-score of a metric, `(M - E[M]) / sqrt(V[M])`, signed so that larger is better."""
 
   adjusting = staticmethod(ranks.z_score)
   value_range = ValueRange()
@@ -213,12 +213,12 @@ class ZMetric(DerivedRankBasedMetric):
   def variance(
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
   ) -> float:
-    """1, by definition."""
+    """The variance under chance, which is 1 by definition."""
     return 1.0
 
 
 class AdjustedArithmeticMeanRank(ExpectationNormalizedMetric):
-  """The mean rank over that by chance."""
+  """The mean rank divided by its expectation under chance."""
 
   native = ranks.adjusted_arithmetic_mean_rank
   name = "Adjusted Arithmetic Mean Rank (AAMR)"

@@ -1,4 +1,4 @@
-"""The results of PyKEEN's rank-based evaluators, by name."""
+"""`RankBasedMetricResults`: the results of PyKEEN's rank-based evaluators, by name."""
 
 import importlib
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _KINDS = {kind: kind for kind in RANK_TYPES} | RANK_TYPE_SYNONYMS
 
 
 class RankBasedMetricKey(NamedTuple):
-  """The side, the type of ranks and the metric of a value."""
+  """The key of a value: its side, type of rank and metric."""
 
   side: str
   rank_type: str
@@ -26,16 +26,18 @@ class RankBasedMetricKey(NamedTuple):
 
 
 class RankBasedMetricResults:
-  """Values of metrics by side, type of rank and name."""
+  """Values of metrics by side, type of rank and metric."""
 
   def __init__(self, data: Mapping[Any, float]):
     if not isinstance(data, Mapping):
-      raise TypeError(f"data must be a dictionary of values by name or key, got {data!r}.")
+      raise TypeError(
+        f"RankBasedMetricResults: data must be a dictionary of values by name or key, got {data!r}."
+      )
     self.data = {self.string_or_key_to_key(key): value for key, value in data.items()}
 
   @classmethod
   def key_from_string(cls, s: str | None) -> RankBasedMetricKey:
-    """Reads `side.type.metric.k`, of which only the metric must be there.
+    """Parses a name of the form `side.type.metric.k`, of which only the metric is required.
 
     >>> print(RankBasedMetricResults.key_from_string("tail.hits@3"))
     RankBasedMetricKey(side='tail', rank_type='realistic', metric='hits_at_3')
@@ -58,16 +60,16 @@ class RankBasedMetricResults:
 
   @classmethod
   def key_to_string(cls, s: Any) -> str:
-    """The name of a key, or the full one of a shorter name."""
+    """The full name for a key or a shorter name."""
     return ".".join(cls.string_or_key_to_key(s))
 
   @classmethod
   def string_or_key_to_key(cls, s: Any) -> RankBasedMetricKey:
-    """The key of a name; a key is passed through."""
+    """The key for a name; a key is returned as it is."""
     return cls.key_from_string(s) if s is None or isinstance(s, str) else RankBasedMetricKey(*s)
 
   def get_metric(self, name: Any) -> float:
-    """The value of a name or key."""
+    """The value for a name or a key."""
     return self.data[self.string_or_key_to_key(name)]
 
   def to_flat_dict(self) -> dict[str, float]:
@@ -75,14 +77,14 @@ class RankBasedMetricResults:
     return {self.key_to_string(key): value for key, value in self.data.items()}
 
   def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
-    """Values by side, type and metric, nested."""
+    """Values in nested dicts by side, type and metric."""
     nested: dict[str, Any] = {}
     for (side, kind, metric), value in self.data.items():
       nested.setdefault(side, {}).setdefault(kind, {})[metric] = value
     return nested
 
   def to_df(self) -> Any:
-    """A table with one row for each value."""
+    """A pandas data frame with one row for each value."""
     try:
       pandas = importlib.import_module("pandas")
     except ImportError:
@@ -92,7 +94,7 @@ class RankBasedMetricResults:
 
 
 def _metric(name: str, k: str | None = None) -> RankBasedMetric:
-  """The metric of a name, whose last digits are its cut-off."""
+  """The metric with a name; digits at the end of the name are its cut-off."""
   try:
     found = rank_based_metric_resolver.lookup(name)
   except UnknownMetricError:

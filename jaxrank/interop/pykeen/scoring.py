@@ -1,4 +1,4 @@
-"""PyKEEN's ranks of true triples, and the filters and negatives that go before them."""
+"""PyKEEN's ranks of true triples, filters of known answers, and sampled negatives."""
 
 import dataclasses
 import logging
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass
 class Ranks:
-  """Ranks of true triples by type, `[batch]`, and how many options each was ranked among."""
+  """Ranks of true triples by type, `[batch]`, and the number of options of each."""
 
   optimistic: np.ndarray
   realistic: np.ndarray
@@ -29,7 +29,7 @@ class Ranks:
   number_of_options: np.ndarray
 
   def to_type_dict(self) -> dict[str, np.ndarray]:
-    """Ranks by type."""
+    """The ranks by type."""
     return {kind: getattr(self, kind) for kind in RANK_TYPES}
 
   def items(self) -> Iterable[tuple[str, np.ndarray]]:
@@ -40,7 +40,8 @@ class Ranks:
   def from_scores(cls, true_score: Any, all_scores: Any) -> "Ranks":
     """Ranks `true_score`, `[batch, 1]`, among `all_scores`, `[batch, n]`, which include it.
 
-    NaN is filtered. A true score that is NaN has no rank: 0, and NaN for the realistic one.
+    NaN scores are filtered. A true score of NaN has no rank: its ranks are 0, and the realistic one
+    is NaN.
     """
     true, scores = numbers("true_score", true_score), numbers("all_scores", all_scores)
     if scores.ndim != 2 or true.shape != (len(scores), 1):
@@ -53,14 +54,14 @@ class Ranks:
 
 
 def _options(scores: np.ndarray) -> np.ndarray:
-  """The number of options: at least 1, so that a query whose scores are all NaN stays."""
+  """The number of options, at least 1: a query whose scores are all NaN must not be left out."""
   return np.maximum((~np.isnan(scores)).sum(1), 1)
 
 
 def _ranks(true: np.ndarray, larger: Any, not_smaller: Any, options: Any) -> Ranks:
   scored = ~np.isnan(true)
   best = np.where(scored, larger + 1, 0)
-  # No less than the best rank, where the true score was left out of all scores.
+  # At least the best rank, for a true score that is not among all scores.
   worst = np.maximum(np.where(scored, not_smaller, 0), best)
   realistic = np.where(scored, (best + worst) / 2, np.nan).astype(np.float32)
   return Ranks(best, realistic, worst, np.asarray(options))
@@ -68,7 +69,7 @@ def _ranks(true: np.ndarray, larger: Any, not_smaller: Any, options: Any) -> Ran
 
 @dataclasses.dataclass
 class RankBuilder:
-  """Ranks `y_true` among scores that come in batches and do not include it."""
+  """Ranks `y_true` among batches of scores that do not include it."""
 
   y_true: Any
   larger: Any = 0
@@ -76,7 +77,7 @@ class RankBuilder:
   total: Any = 0
 
   def update(self, y_pred: Any) -> "RankBuilder":
-    """Another builder that has also counted `y_pred`, `[..., n]`."""
+    """A new builder with the counts of `y_pred`, `[..., n]`, added."""
     true, scores = numbers("y_true", self.y_true)[..., None], numbers("y_pred", y_pred)
     if scores.shape[:-1] != true.shape[:-1]:
       raise ValueError(f"y_pred must be {[*true.shape[:-1], 'n']}, got {list(scores.shape)}.")
@@ -88,12 +89,12 @@ class RankBuilder:
     )
 
   def compute(self) -> Ranks:
-    """The ranks; the true score counts among its options."""
+    """The ranks, with the true score as one of its options."""
     return _ranks(numbers("y_true", self.y_true), self.larger, self.not_smaller + 1, self.total + 1)
 
 
 def triples_of(name: str, x: Any) -> np.ndarray:
-  """Triples `[n, 3]`: head, relation and tail."""
+  """Checks and converts triples `[n, 3]` of head, relation and tail."""
   triples = numbers(name, x)
   if triples.ndim != 2 or triples.shape[1] != 3:
     raise ValueError(f"{name} must be triples [n, 3], got {list(triples.shape)}.")
@@ -105,9 +106,12 @@ def triples_of(name: str, x: Any) -> np.ndarray:
 def create_sparse_positive_filter_(
   hrt_batch: Any, all_pos_triples: Any, relation_filter: Any = None, filter_col: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Pairs `[m, 2]` of a row of the batch and a known answer to it, and the filter by relation."""
+  """The known answers to the triples of a batch.
+
+  Returns pairs `[m, 2]` of a row of the batch and a known answer, and the filter by relation.
+  """
   if filter_col not in (0, 2):
-    raise NotImplementedError(f"filter_col must be 0, the head, or 2, the tail, got {filter_col}.")
+    raise NotImplementedError(f"filter_col must be 0 (head) or 2 (tail), got {filter_col}.")
   batch = triples_of("hrt_batch", hrt_batch)
   known = triples_of("all_pos_triples", all_pos_triples)
   if relation_filter is None:
@@ -118,7 +122,7 @@ def create_sparse_positive_filter_(
 
 
 def filter_scores_(scores: Any, filter_batch: Any) -> Any:
-  """Sets the scores of known answers to NaN, in place; of lists and JAX arrays, in a copy."""
+  """Sets the scores of known answers to NaN: in place, but in a copy of a list or a JAX array."""
   if not isinstance(scores, np.ndarray) and not hasattr(scores, "detach"):
     scores = np.array(numbers("scores", scores), float)
   rows, answers = numbers("filter_batch", filter_batch).T
@@ -127,12 +131,12 @@ def filter_scores_(scores: Any, filter_batch: Any) -> Any:
   except IndexError as error:
     raise ValueError(f"filter_batch must be pairs of a row and an answer: {error}.") from None
   if np.isnan(numpy(scores)).all(axis=1).any():
-    logger.warning("All candidates of a query are known answers, and are filtered.")
+    logger.warning("filter_scores_: all candidates of a query are known answers and filtered.")
   return scores
 
 
 def known_triples(evaluation: Any, additional: Any) -> np.ndarray:
-  """All triples to filter by, `[m, 3]`, each once."""
+  """All triples of known answers, `[m, 3]`, without repeats."""
   more = additional if isinstance(additional, list | tuple) else [additional]
   parts = [numpy(x).reshape(-1, 3) for x in [evaluation, *more] if x is not None]
   return np.unique(np.concatenate(parts), axis=0)
@@ -145,18 +149,18 @@ def get_candidate_set_size(
   additional_filter_triples: Any = None,
   num_entities: int | None = None,
 ) -> dict[str, np.ndarray]:
-  """How many entities each triple is ranked among, the true one included, once others are filtered.
+  """The number of candidates of each triple: entities that are not other known answers.
 
   >>> sizes = get_candidate_set_size([[0, 0, 1], [0, 0, 2], [3, 0, 1]], num_entities=10)
   >>> print(sizes["head_candidates"], sizes["tail_candidates"])
   [ 9 10  9] [ 9  9 10]
 
   Args:
-    mapped_triples: `[n, 3]`, the triples to evaluate.
-    restrict_entities_to: The entities that matter; None is all.
-    restrict_relations_to: The relations that matter; None is all.
-    additional_filter_triples: `[m, 3]`, or a list of such, more known answers.
-    num_entities: How many there are; None counts those of all triples.
+    mapped_triples: `[n, 3]`, integers, the triples to evaluate.
+    restrict_entities_to: Ids of the entities to evaluate; None is all.
+    restrict_relations_to: Ids of the relations to evaluate; None is all.
+    additional_filter_triples: `[m, 3]`, or a list of such arrays, further known answers.
+    num_entities: Number of entities; None counts those of all triples.
 
   Returns:
     Columns by name: `index`, `head`, `relation`, `tail`, `head_candidates`, `tail_candidates`.
@@ -183,7 +187,7 @@ def _restricted(triples: np.ndarray, entities: Any, relations: Any) -> np.ndarra
 
 
 def _sizes(triples: np.ndarray, known: np.ndarray, column: int, total: int) -> np.ndarray:
-  """One for the triple itself, which is known, and the others that are not."""
+  """The number of candidates of each triple, with itself; `total` is the number of entities."""
   keys = np.delete(np.concatenate([known, triples]), column, axis=1)
   _, query = np.unique(keys, axis=0, return_inverse=True)
   query = query.ravel()
@@ -196,9 +200,9 @@ def sample_negatives(
   num_samples: int = 50,
   num_entities: int | None = None,
 ) -> dict[str, np.ndarray]:
-  """Entities that are no known answer, `[n, num_samples]`, for the head and for the tail.
+  """Random entities that are no known answers, `[n, num_samples]`, for the head and the tail.
 
-  They are drawn without replacement by Python's `random`; a pool that is too small is repeated.
+  They are drawn without replacement with Python's `random`. A pool of fewer entities is repeated.
   """
   triples = triples_of("evaluation_triples", evaluation_triples)
   checks.count("num_samples", num_samples)
@@ -219,8 +223,13 @@ def _negatives(
   answers = known[(known[:, others] == triple[others]).all(axis=1), column]
   pool = np.setdiff1d(np.arange(num_entities), answers).tolist()
   if not pool:
-    raise ValueError(f"all entities are known answers to {triple.tolist()}: there is no negative.")
+    raise ValueError(
+      f"sample_negatives: all entities are known answers to {triple.tolist()}, so that there is no "
+      "negative."
+    )
   if len(pool) < num_samples:
-    logger.warning("There are less than %d candidates for %s.", num_samples, triple.tolist())
+    logger.warning(
+      "sample_negatives: fewer than %d candidates for %s.", num_samples, triple.tolist()
+    )
     pool *= math.ceil(num_samples / len(pool))
   return np.array(random.sample(pool, num_samples))

@@ -1,24 +1,30 @@
-"""The names of rax 0.4.0, on jaxrank's core: `from jaxrank.interop import rax`.
+"""The names of rax 0.4.0, computed by jaxrank: `from jaxrank.interop import rax`.
 
-What the arguments are is said here once. Arrays are `[..., n]`; one of length 1 along an axis is
-repeated.
+The arguments that the functions share mean the same in all of them, and a function documents only
+its own. All arrays but `scores` and `labels` may have length 1 along an axis, which is repeated.
 
-* `scores`, `labels`: an item with a score of -inf is unranked. Metrics of binary relevance take
-  labels from 1 on as relevant.
-* `where`: False, or 0, on padding. What stands under the mask never matters.
-* `segments`: ids of groups within a list, in any order, each a list of its own. O(n log n) time
-  and O(n) memory, unless said otherwise. Values stand at the first valid item of each segment.
-* `topn`: the last rank that counts; None for all. It may be traced.
-* `weights`: of each item, times its gain or label; of the better item of a pair.
-* `key`: breaks ties by chance, as rax does with the same key. Without one they keep the order of
-  the input.
-* `rank_fn`, `cutoff_fn`: `utils.ranks` and `utils.cutoff`, or functions like them.
-* `gain_fn`, `discount_fn`: of labels, and of 1-based ranks.
-* `lambdaweight_fn`: weights of pairs, such as `dcg_lambdaweight`.
-* `reduce_fn`: reduces the values of the batch, `reduce_fn(values, where=mask)`; the default is the
-  mean of the lists, or segments, with a valid item. None keeps them, with 0 for the others.
+* `scores`: `[..., n]`, higher first. An item with a score of -inf is not ranked.
+* `labels`: `[..., n]`. Metrics of binary relevance take labels of at least 1 as relevant.
+* `where`: boolean or numbers, False or 0 on padding; None has no padding. Values on padding have no
+  effect.
+* `segments`: ids of groups of items within a list, in any order; each group is a list of its own.
+  They take O(n log n) time and O(n) memory, unless a function says otherwise. With segments, the
+  values stand at the first valid item of each segment.
+* `topn`: the largest rank that counts, a positive integer, which may be traced; None for all.
+* `weights`: factors of the gains or labels of the items, or of the pairs of the better item; None
+  is 1.
+* `key`: a PRNG key that breaks ties at random, in the same way as rax with the same key; without
+  one, tied items keep the order of the input.
+* `rank_fn`, `cutoff_fn`: functions like `utils.ranks` and `utils.cutoff`, the defaults.
+* `gain_fn`, `discount_fn`: functions from labels to gains, and from 1-based ranks to discounts.
+* `step_fn`: a function that approximates the step `x >= 0`.
+* `lambdaweight_fn`: a function that returns the weights of pairs `[..., n * n]`, such as
+  `dcg_lambdaweight`; None is 1.
+* `reduce_fn`: a function that reduces the values of the batch, called as
+  `reduce_fn(values, where=mask)`. The default is the mean over the lists, or segments, with a valid
+  item. None keeps all values, with 0 for the others.
 
-A NaN of a valid item makes the value of its list, or segment, NaN. bfloat16 counts in float32.
+A NaN at a valid item makes the value of its list, or segment, NaN. bfloat16 is computed in float32.
 """
 
 from jaxrank.interop.rax import types as types

@@ -1,6 +1,7 @@
-"""Weights of pairs `[..., n * n]` for `lambdaweight_fn`: what a pair matters to a metric.
+"""Weights of pairs for `lambdaweight_fn`, `[..., n * n]`: how much a pair affects a metric.
 
-A list without items has no pairs, and its weights are an empty array.
+A list without items has no pairs, and its weights are an empty array. `jaxrank.interop.rax`
+explains the arguments.
 """
 
 from collections.abc import Callable
@@ -33,11 +34,13 @@ def labeldiff_lambdaweight(
   segments: ArrayLike | None = None,
   weights: ArrayLike | None = None,
 ) -> Array:
-  """`|y_i - y_j|`; `scores` and `weights` do not matter.
+  """Absolute difference of the labels, `|y_i - y_j|`; `scores` and `weights` have no effect.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(labeldiff_lambdaweight(scores, labels))
   [0. 1. 1. 1. 0. 0. 1. 0. 0.]
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   del weights
   lists = Lists.of(scores, labels, where, segments, may_be_empty=True)
@@ -58,12 +61,16 @@ def dcg_lambdaweight(
 ) -> Array:
   """LambdaRank: `n |gain_i - gain_j| |discount(r_i) - discount(r_j)|`.
 
-  The discount is 0 below `topn`, `normalize` divides gains by the ideal DCG, and `n` is the padded
-  length of the list.
+  The discount is 0 at ranks greater than `topn`, and `n` is the padded length of the list.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{dcg_lambdaweight(scores, labels)[1]:.5f}")
   0.39279
+
+  See `jaxrank.interop.rax` for the other arguments.
+
+  Args:
+    normalize: Whether to divide gains by the ideal DCG.
   """
   topn = checks.cutoff(topn, "topn")
   lists = Lists.of(scores, labels, where, segments, may_be_empty=True)
@@ -90,12 +97,17 @@ def dcg2_lambdaweight(
 ) -> Array:
   """LambdaLoss: `n |gain_i - gain_j| |discount(d) - discount(d + 1)|`, with `d = |r_i - r_j|`.
 
-  `light_discount` leaves the second discount out; pairs with a rank below `topn` are divided by
-  `1 - discount(max(r_i, r_j))`; `normalize` and `n` are those of `dcg_lambdaweight`.
+  The weights of pairs with a rank greater than `topn` are divided by `1 - discount(max(r_i, r_j))`.
+  `normalize` and `n` are those of `dcg_lambdaweight`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{dcg2_lambdaweight(scores, labels)[1]:.5f}")
   1.10721
+
+  See `jaxrank.interop.rax` for the other arguments.
+
+  Args:
+    light_discount: Whether to leave out the second discount.
   """
   topn = checks.cutoff(topn, "topn")
   lists = Lists.of(scores, labels, where, segments, may_be_empty=True)
@@ -131,6 +143,6 @@ def _differences(x: Array) -> Array:
 
 
 def _within(lists: Lists, weight: Array) -> Array:
-  """The weights of pairs of valid items of one segment; 0 elsewhere."""
+  """The weights of pairs of valid items in the same segment; 0 for other pairs."""
   both = compute_pairs(lists.valid, jnp.logical_and)
   return jnp.where(both & compute_pairs(lists.segment, jnp.equal), weight, 0)

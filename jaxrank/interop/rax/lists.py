@@ -1,7 +1,7 @@
-"""The lists of a batch, and the segments of each list, in O(n log n).
+"""Internals of `jaxrank.interop.rax`: the lists of a batch and their segments, in O(n log n).
 
-An array of items `[..., n]` is summed over its list, or, with segments, over the items of the
-same segment: one sort finds the first item of every segment, which then collects for all.
+An array of items `[..., n]` is summed over each list or, with segments, over the items of each
+segment: one sort finds the first item of every segment, at which the sum is collected.
 """
 
 import dataclasses
@@ -22,24 +22,24 @@ ReduceFn = Callable[..., Array]
 def safe_reduce(
   a: ArrayLike, where: ArrayLike | None = None, reduce_fn: ReduceFn | None = None
 ) -> Array:
-  """Reduces values; the mean of nothing is 0, with gradient 0.
+  """Reduces values; the mean of no values is 0, with gradient 0.
 
   >>> print(safe_reduce(jnp.array([1.0, 2.0]), jnp.array([False, False]), jnp.mean))
   0.0
 
   Args:
     a: Values of any shape.
-    where: Like `a`, what to include.
+    where: Boolean, in the shape of `a`, True for values to include; None includes all.
     reduce_fn: `jax.numpy.mean`, `jax.numpy.sum`, or any `reduce_fn(a, where=where)`. None keeps
       `a`, with 0 where it is not included.
 
   Returns:
-    What `reduce_fn` returns, or an array like `a`.
+    The result of `reduce_fn`, or an array of the shape of `a`.
   """
   a = jnp.asarray(a)
   if where is not None:
     where = valid(where, a)
-    # What is left out never matters, to the gradient neither.
+    # Values that are left out have no effect, and gradient 0.
     a = jnp.where(where, a, jnp.zeros_like(a))
   if reduce_fn is None:
     return a
@@ -52,11 +52,11 @@ def safe_reduce(
 
 @dataclasses.dataclass(frozen=True)
 class Groups:
-  """What is summed together: lists, or segments of lists.
+  """The groups of items that are summed together: lists, or segments of lists.
 
   Attributes:
-    where: `[..., n]`, the valid items; None for all, which a reduction without a mask must know.
-    first: `[..., n]`, the index of the first item of the segment of each item; None for lists.
+    where: `[..., n]`, the valid items; None if the user gave no mask.
+    first: `[..., n]`, the index of the first item in the segment of each item; None for lists.
   """
 
   where: Array | None
@@ -69,30 +69,30 @@ class Groups:
     return _collect(lambda x, i: jnp.zeros_like(x).at[i].add(x), x, self.first)
 
   def count(self, chosen: Array) -> Array:
-    """How many items are chosen, int32."""
+    """The number of chosen items in each group, int32, in the shape of `total`."""
     return self.total(chosen.astype(jnp.int32))
 
   def top(self, x: Array) -> Array:
-    """The largest `x`, as `total`; no gradient."""
+    """The largest `x` of each group, in the shape of `total`, without a gradient."""
     x = lax.stop_gradient(x)
     if self.first is None:
       return jnp.max(x, axis=-1, keepdims=True)
     return _collect(lambda x, i: x.at[i].max(x), x, self.first)
 
   def most(self, x: Array) -> Array:
-    """The largest `x`; several of them share the gradient."""
+    """The largest `x` of each group, in the shape of `total`; tied ones share the gradient."""
     best = x == self.top(x)
     return self.total(jnp.where(best, x, 0)) / self.count(best).astype(x.dtype)
 
   def log_total(self, z: Array, among: Array) -> Array:
-    """`log sum exp z` over the items chosen; 0 if there are none."""
+    """`log sum exp z` over the chosen items of each group; 0 if there are none."""
     some = self.count(among) > 0
     top = jnp.where(some, self.top(jnp.where(among, z, jnp.finfo(z.dtype).min)), 0)
     total = self.total(jnp.where(among, jnp.exp(jnp.where(among, z - top, 0)), 0))
     return top + jnp.log(jnp.where(some, total, 1))
 
   def reduce(self, values: Array, reduce_fn: ReduceFn | None) -> Array:
-    """Reduces one value of each list, or of each segment: that at its first valid item."""
+    """Reduces the values of the lists, or of the segments, each at its first valid item."""
     if self.first is None:
       where = None if self.where is None else jnp.any(self.where, axis=-1)
       return safe_reduce(values[..., 0], where, reduce_fn)
@@ -103,23 +103,23 @@ class Groups:
 
 
 def _collect(gather: Callable[[Array, Array], Array], x: Array, first: Array) -> Array:
-  """Gathers at the first item of each segment, and gives the result to all its items."""
+  """Gathers values at the first item of each segment, and copies the result to all its items."""
   one = lambda x, first: gather(x, first)[first]  # noqa: E731
   return batching.over_queries(one, x.ndim - 1)(x, first)
 
 
 @dataclasses.dataclass(frozen=True)
 class Lists:
-  """Items ready to be ranked: what stands under the mask is 0, and NaN is put aside.
+  """Checked items; scores and labels are 0 on padding and where one of them is NaN.
 
   Attributes:
-    scores: `[..., n]`, in their own dtype.
-    labels: `[..., n]`, in their own dtype.
+    scores: `[..., n]`, in the dtype of the user.
+    labels: `[..., n]`, in the dtype of the user.
     valid: `[..., n]`, False on padding.
-    kept: `[..., n]`, False on padding and at a score of -inf, which is an unranked item.
+    kept: `[..., n]`, False on padding and at a score of -inf, of an item that is not ranked.
     segments: `[..., n]`, or None.
-    groups: What is summed together.
-    spoiled: `[..., n]`, valid items whose score or label is NaN.
+    groups: The groups that are summed together.
+    spoiled: `[..., n]`, True for valid items whose score or label is NaN.
   """
 
   scores: Array
@@ -140,7 +140,7 @@ class Lists:
     *,
     may_be_empty: bool = False,
   ) -> "Lists":
-    """Checks and prepares what the caller gave."""
+    """Checks the arguments of a public function, and converts them."""
     scores, labels = checks.array("scores", scores), checks.array("labels", labels)
     if scores.ndim == 0 or (scores.shape[-1] == 0 and not may_be_empty):
       raise ValueError(
@@ -159,13 +159,13 @@ class Lists:
 
   @property
   def dtype(self) -> Any:
-    """The dtype of the result: 32 bits at least."""
+    """The dtype of the result, at least 32 bits wide."""
     wide = jnp.float64 in (self.scores.dtype, self.labels.dtype)
     return jnp.dtype(jnp.float64 if wide else jnp.float32)
 
   @property
   def where(self) -> Array | None:
-    """The mask that the caller gave, for functions of the caller."""
+    """The mask of the user, or None, for functions of the user."""
     return self.groups.where
 
   @property
@@ -177,30 +177,30 @@ class Lists:
 
   @property
   def segment(self) -> Array:
-    """A number of each segment, int32 from 0 on; lists are one."""
+    """A number for the segment of each item, int32; 0 without segments."""
     first = self.groups.first
     return jnp.zeros_like(self.valid, jnp.int32) if first is None else first
 
   def weight(self, weights: ArrayLike | None) -> Array:
-    """Weights of the valid items, 1 unless given."""
+    """Weights of the valid items, 1 for None; 0 on padding."""
     if weights is None:
       return self.valid.astype(self.dtype)
     weights = like("weights", weights, self.scores).astype(self.dtype)
     return jnp.where(self.valid, weights, 0)
 
   def reduce(self, values: Array, reduce_fn: ReduceFn | None) -> Array:
-    """Reduces values `[..., 1]` of lists, or `[..., n]` of segments; NaN where NaN came in."""
+    """Reduces values `[..., 1]` of lists, or `[..., n]` of segments; NaN for a NaN input."""
     spoiled = self.groups.count(self.spoiled) > 0
     return self.groups.reduce(jnp.where(spoiled, jnp.nan, values), reduce_fn)
 
 
 def valid(where: ArrayLike, x: Array) -> Array:
-  """The mask as booleans: what is not 0 is valid."""
+  """The mask as booleans in the shape of `x`; numbers other than 0 are True."""
   return like("where", where, x).astype(bool)
 
 
 def like(name: str, given: ArrayLike, x: Array) -> Array:
-  """`given` as an array of the shape of `x`, along axes of length 1 repeated."""
+  """`given` as an array of the shape of `x`; axes of length 1 are repeated."""
   given = checks.array(name, given)
   try:
     return jnp.broadcast_to(given, x.shape)
@@ -211,12 +211,12 @@ def like(name: str, given: ArrayLike, x: Array) -> Array:
 
 
 def isnan(x: Array) -> Array:
-  """Whether numbers are NaN; integers never are."""
+  """Whether numbers are NaN; False for integers."""
   return jnp.isnan(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros_like(x, bool)
 
 
 def segment_keys(segments: Array) -> Array:
-  """int32 numbers, different where the segments are."""
+  """int32 numbers, equal for equal segments and different for different ones."""
   if segments.dtype == jnp.int32:
     return segments
   return sorting.keys(segments, jnp.ones_like(segments, bool))
@@ -224,7 +224,7 @@ def segment_keys(segments: Array) -> Array:
 
 @jax.jit
 def first_items(segment: Array) -> Array:
-  """For each item `[..., n]` the index of the first of its segment."""
+  """The index of the first item in the segment of each item, `[..., n]`."""
 
   def first(segment):
     order = in_segments(segment)
@@ -234,13 +234,13 @@ def first_items(segment: Array) -> Array:
 
 
 class InSegments(NamedTuple):
-  """Items by segment and, within it, by a key, largest first: `[n]` each.
+  """Items sorted by segment and, within a segment, by a key, largest first; arrays `[n]`.
 
   Attributes:
     item: The index of each item.
-    start: Where its segment starts.
-    last: Whether it is the last of its segment.
-    end: Where the items of its segment with its key end.
+    start: The slot at which its segment starts.
+    last: Whether it is the last item of its segment.
+    end: The last slot of the items of its segment with the same key.
   """
 
   item: Array
@@ -250,7 +250,7 @@ class InSegments(NamedTuple):
 
 
 def in_segments(segment: Array, key: Array | None = None) -> InSegments:
-  """Sorts items `[n]`; those with the same key keep the order of the input."""
+  """Sorts items `[n]`; items with the same segment and key keep the order of the input."""
   key = jnp.zeros_like(segment) if key is None else key
   segment, item = sorting.order(segment, key)
   key = take(key, item)

@@ -1,4 +1,7 @@
-"""The losses of rax of lists and of points, O(n log n)."""
+"""The listwise and pointwise losses of rax, in O(n log n) time.
+
+`jaxrank.interop.rax` explains the arguments that they share.
+"""
 
 from collections.abc import Callable
 
@@ -33,16 +36,16 @@ def normalize_probabilities(
   segments: ArrayLike | None = None,
   axis: int = -1,
 ) -> Array:
-  """Shares of the total of the valid items; where that is 0, equal shares.
+  """Divides values by their sum over the valid items of a list; equal shares where that is 0.
 
   >>> print(normalize_probabilities(jnp.array([1.0, 3.0, 4.0])))
   [0.125 0.375 0.5  ]
 
   Args:
     unscaled_probabilities: `[..., n]`, at least 0.
-    where: `[..., n]`, False on padding; a list without a valid item has equal shares of them all.
-    segments: `[..., n]`, each of which sums to 1.
-    axis: The axis to sum along.
+    where: `[..., n]`, False on padding; in a list without valid items all items have equal shares.
+    segments: `[..., n]`, ids of groups; the values of each group have the sum 1.
+    axis: The axis to sum along, an int; the last one by default.
 
   Returns:
     An array of the same shape.
@@ -71,10 +74,18 @@ def softmax_loss(
   label_fn: Callable[..., Array] = lambda a, where: a,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """ListNet: `-sum_i y_i log(exp(s_i) / sum_j exp(s_j))`, `y` after weights and `label_fn`.
+  """ListNet: `-sum_i y_i log(exp(s_i) / sum_j exp(s_j))`.
+
+  `y` are the weighted labels after `label_fn`.
 
   >>> print(f"{softmax_loss(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])):.5f}")
   1.40761
+
+  See `jaxrank.interop.rax` for the other arguments.
+
+  Args:
+    label_fn: Function that is called as `label_fn(labels, where=where)` with the weighted labels,
+      and returns an array of their shape; the default returns them.
   """
   lists = Lists.of(scores, labels, where, segments)
   return lists.reduce(_cross_entropy(lists, label_fn, weights), reduce_fn)
@@ -103,10 +114,18 @@ def poly1_softmax_loss(
   weights: ArrayLike | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Poly-1: `softmax_loss`, and `epsilon` times the probability that it puts elsewhere.
+  """Poly-1: `softmax_loss`, plus `epsilon` times the probability mass off the targets.
+
+  `softmax_loss + epsilon (1 - sum_i p_i exp(s_i) / sum_j exp(s_j))`, with `p` the normalised
+  weighted labels.
 
   >>> print(f"{poly1_softmax_loss(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])):.5f}")
   2.16288
+
+  See `jaxrank.interop.rax` for the other arguments.
+
+  Args:
+    epsilon: Weight of the second term, a number.
   """
   lists = Lists.of(scores, labels, where, segments)
   z, groups = lists.logits, lists.groups
@@ -131,12 +150,14 @@ def unique_softmax_loss(
   gain_fn: Callable[[Array], Array] | None = default_gain_fn,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Unique softmax: each item against those with smaller labels only.
+  """Unique softmax: the softmax loss of each item against the items with smaller labels only.
 
   `-sum_i gain(y_i) log(exp(s_i) / (exp(s_i) + sum_{y_j < y_i} exp(s_j)))`.
 
   >>> print(f"{unique_softmax_loss(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])):.5f}")
   1.40761
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   lists = Lists.of(scores, labels, where, segments)
   worth = lists.weight(weights)
@@ -158,12 +179,14 @@ def listmle_loss(
 ) -> Array:
   """ListMLE: the negative log likelihood of the order of the labels.
 
-  `-sum_i log(exp(s_i) / sum_{r_j >= r_i} exp(s_j))`, with `r` the rank of the labels; tied ones
-  keep the order of the input, or have a random one if there is a key.
+  `-sum_i log(exp(s_i) / sum_{r_j >= r_i} exp(s_j))`, with the ranks `r` of the labels. Tied labels
+  keep the order of the input, or are in random order if there is a `key`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{listmle_loss(scores, labels):.5f}")
   3.53453
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   lists = Lists.of(scores, labels, where, segments)
   rank = ranks(lists.labels, where=lists.kept, segments=lists.segments, key=key)
@@ -173,12 +196,12 @@ def listmle_loss(
 
 @jax.jit
 def _missed_unique(z: Array, live: Array, segment: Array, key: Array) -> Array:
-  """`log(1 + sum exp(z_j - z_i))` over the items of the segment with a smaller key."""
+  """`log(1 + sum_j exp(z_j - z_i))` over the items `j` of the segment with smaller keys."""
 
   def one(z, live, segment, key):
     order = in_segments(segment, key)
     z, total = _totals(z, live, order)
-    nothing = jnp.full_like(z[:1], _nothing(z))
+    nothing = jnp.full_like(z[:1], _log_zero(z))
     below = jnp.where(order.last, nothing, jnp.concatenate([total[1:], nothing]))
     return sorting.scatter(jax.nn.softplus(take(below, order.end) - z), order.item)
 
@@ -187,7 +210,7 @@ def _missed_unique(z: Array, live: Array, segment: Array, key: Array) -> Array:
 
 @jax.jit
 def _missed_in_order(z: Array, live: Array, segment: Array, key: Array) -> Array:
-  """`log sum exp(z_j - z_i)` over the items of the segment with no larger key."""
+  """`log sum_j exp(z_j - z_i)` over the items `j` of the segment whose keys are not larger."""
 
   def one(z, live, segment, key):
     order = in_segments(segment, key)
@@ -198,18 +221,18 @@ def _missed_in_order(z: Array, live: Array, segment: Array, key: Array) -> Array
 
 
 def _totals(z: Array, live: Array, order: InSegments) -> tuple[Array, Array]:
-  """Logits in order, and `log sum exp` of them from each slot to the end of its segment."""
+  """The logits in order, and their `log sum exp` from each slot to the end of its segment."""
 
   def join(after, here):
     (ended, total), (last, z) = after, here
     return ended | last, jnp.where(last, z, jnp.logaddexp(total, z))
 
-  z = jnp.where(take(live, order.item), take(z, order.item), _nothing(z))
+  z = jnp.where(take(live, order.item), take(z, order.item), _log_zero(z))
   return z, lax.associative_scan(join, (order.last, z), reverse=True)[1]
 
 
-def _nothing(z: Array) -> float:
-  """The logarithm of 0, as a number to calculate with."""
+def _log_zero(z: Array) -> float:
+  """A finite number that stands for log(0)."""
   return float(jnp.finfo(z.dtype).min) / 4
 
 
@@ -222,11 +245,13 @@ def pointwise_sigmoid_loss(
   weights: ArrayLike | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """The cross entropy of each label, clipped to [0, 1], and `sigmoid(s_i)`.
+  """Sigmoid cross entropy of each item: of its label, clipped to [0, 1], and `sigmoid(s_i)`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{pointwise_sigmoid_loss(scores, labels):.5f}")
   1.49626
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   link = lambda z, y: jax.nn.softplus(z) - z * jnp.clip(y, 0, 1)  # noqa: E731
   return _pointwise(link, Lists.of(scores, labels, where), weights, reduce_fn)
@@ -241,11 +266,13 @@ def pointwise_mse_loss(
   weights: ArrayLike | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """`(y_i - s_i)^2` of each item.
+  """Squared error of each item, `(y_i - s_i)^2`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{pointwise_mse_loss(scores, labels):.5f}")
   3.66667
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   link = lambda z, y: jnp.square(z - y)  # noqa: E731
   return _pointwise(link, Lists.of(scores, labels, where), weights, reduce_fn)

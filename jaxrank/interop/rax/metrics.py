@@ -1,4 +1,7 @@
-"""The metrics of rax, by the ranks and the cut-offs that `rank_fn` and `cutoff_fn` say."""
+"""The metrics of rax, with the ranks of `rank_fn` and the cut-offs of `cutoff_fn`.
+
+`jaxrank.interop.rax` explains the arguments that they share.
+"""
 
 import dataclasses
 import inspect
@@ -30,7 +33,7 @@ Fn = Callable[..., Array]
 
 
 def default_gain_fn(label: ArrayLike) -> Array:
-  """`2 ** y - 1`; 0 for a negative label, and labels above 100 count as 100.
+  """The exponential gain `2 ** y - 1`; 0 for negative labels, and labels above 100 count as 100.
 
   >>> print(default_gain_fn(jnp.array([0, 1, 3])))
   [0. 1. 7.]
@@ -39,7 +42,7 @@ def default_gain_fn(label: ArrayLike) -> Array:
 
 
 def default_discount_fn(rank: ArrayLike) -> Array:
-  """`1 / log2(r + 1)`.
+  """The logarithmic discount `1 / log2(r + 1)`.
 
   >>> print(default_discount_fn(jnp.array([1, 3])))
   [1.  0.5]
@@ -48,12 +51,13 @@ def default_discount_fn(rank: ArrayLike) -> Array:
 
 
 class Found(NamedTuple):
-  """Lists after ranking.
+  """Ranked lists.
 
   Attributes:
     lists: The items.
-    ranks: `[..., n]`, of the valid items; of no meaning elsewhere.
-    retrieved: `[..., n]`, how much of each item is retrieved, 0 where `lists.kept` is False.
+    ranks: `[..., n]`, the ranks of the valid items; undefined on padding.
+    retrieved: `[..., n]`, from 0 to 1, how much each item is within the cut-off; 0 where
+      `lists.kept` is False.
   """
 
   lists: Lists
@@ -67,11 +71,11 @@ class Found(NamedTuple):
 
   @property
   def total(self) -> Callable[[Array], Array]:
-    """The sum over each list, or segment."""
+    """A function that sums over each list, or segment."""
     return self.lists.groups.total
 
   def discounted(self, worth: Array, discount_fn: Fn) -> Array:
-    """The sum of `worth` times the discounts of its ranks, over what is retrieved."""
+    """The sum of `worth` times the discount of the rank, over the retrieved items."""
     discount = discount_fn(jnp.where(self.lists.valid, self.ranks, jnp.ones_like(self.ranks)))
     return self.total(self.retrieved * worth * discount.astype(worth.dtype))
 
@@ -83,14 +87,14 @@ def find(
   rank_fn: Fn = ranks,
   cutoff_fn: Fn = cutoff,
 ) -> Found:
-  """Ranks items and cuts them off."""
+  """Ranks items and applies the cut-off."""
   topn = checks.cutoff(topn, "topn")
   where, segments = lists.where, lists.segments
   rank = rank_fn(lists.scores, where=where, segments=segments, key=key)
   if topn is not None and rank_fn is ranks and cutoff_fn is cutoff:
     inside = rank <= topn
   else:
-    # Without the mask, padding would be among the first of approximate ranks.
+    # Approximate ranks of padding are 1, so that without the mask padding would be inside.
     mask = {"where": where} if accepts(cutoff_fn, where=where) else {}
     inside = cutoff_fn(-rank, segments=segments, n=topn, **mask)
   return Found(lists, rank, jnp.where(lists.kept, inside.astype(lists.dtype), 0))
@@ -117,10 +121,12 @@ def mrr_metric(
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Mean reciprocal rank: `max_i b_i / r_i`, where `b_i` is 1 for labels from 1 on.
+  """Mean reciprocal rank: `max_i b_i / r_i`, where `b_i` is 1 for labels of at least 1, else 0.
 
   >>> print(mrr_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])))
   0.5
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
   value = found.relevant * found.retrieved * _reciprocal(found)
@@ -139,10 +145,12 @@ def recall_metric(
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Recall: the share of the items with labels from 1 on that is retrieved.
+  """Recall: the fraction of the relevant items that are retrieved.
 
   >>> print(recall_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 1.0, 0.0]), topn=2))
   0.5
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
   hits = found.total(found.relevant * found.retrieved)
@@ -161,10 +169,12 @@ def precision_metric(
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Precision: the share of labels from 1 on among what is retrieved.
+  """Precision: the fraction of the retrieved items that are relevant.
 
   >>> print(precision_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 1.0, 0.0]), topn=2))
   0.5
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
   hits = found.total(found.relevant * found.retrieved)
@@ -183,10 +193,12 @@ def ap_metric(
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Average precision: `sum b_i P@r_i / sum b_i`, the first sum over what is retrieved.
+  """Average precision: `sum b_i P@r_i / sum b_i`, with the first sum over the retrieved items.
 
   >>> print(f"{ap_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([1.0, 0.0, 1.0])):.4f}")
   0.8333
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
   precision = _hits(found) * _reciprocal(found)
@@ -201,10 +213,12 @@ def opa_metric(
   where: ArrayLike | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Ordered pair accuracy: the share of pairs with `y_i > y_j` that have `s_i > s_j`.
+  """Ordered pair accuracy: the fraction of the pairs with `y_i > y_j` that have `s_i > s_j`.
 
   >>> print(opa_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])))
   0.5
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   scores, labels = jnp.asarray(scores), jnp.asarray(labels)
   mask = None if where is None else valid(where, scores)
@@ -214,7 +228,7 @@ def opa_metric(
 
 @metric
 def _ordered_pairs(ranked: Ranked) -> Array:
-  """Concordant pairs over all with different labels: those with tied scores are wrong."""
+  """Concordant pairs divided by pairs with different labels; tied scores count as wrong."""
   pairs = ranked.pairs()
   return safe_divide(pairs.concordant, pairs.different_labels)
 
@@ -234,10 +248,12 @@ def dcg_metric(
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Discounted cumulative gain: `sum w_i gain(y_i) discount(r_i)` over what is retrieved.
+  """Discounted cumulative gain: `sum w_i gain(y_i) discount(r_i)` over the retrieved items.
 
   >>> print(dcg_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([2.0, 0.0, 1.0])))
   3.5
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   lists = Lists.of(scores, labels, where, segments)
   found = find(lists, topn, key, rank_fn, cutoff_fn)
@@ -260,10 +276,12 @@ def ndcg_metric(
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Normalised DCG: that of the scores over that of the weighted gains.
+  """Normalised DCG: the DCG divided by the DCG of the items in the order of their weighted gains.
 
   >>> print(f"{ndcg_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([2.0, 0.0, 1.0])):.5f}")
   0.79671
+
+  See `jaxrank.interop.rax` for the arguments.
   """
   lists = Lists.of(scores, labels, where, segments)
   found = find(lists, topn, key, rank_fn, cutoff_fn)
@@ -273,12 +291,12 @@ def ndcg_metric(
 
 
 def worth(lists: Lists, gain_fn: Fn, weights: ArrayLike | None) -> Array:
-  """Weighted gains of the valid items."""
+  """Weighted gains of the valid items; 0 on padding."""
   return gain_fn(lists.labels).astype(lists.dtype) * lists.weight(weights)
 
 
 def ideal_dcg(lists: Lists, gain: Array, topn: Cutoff, discount_fn: Fn) -> Array:
-  """The DCG of the order of the gains, `[..., 1]`, or `[..., n]` with segments."""
+  """The DCG of the items in the order of their gains, `[..., 1]`, or `[..., n]` with segments."""
   best = dataclasses.replace(lists, scores=gain, kept=lists.valid)
   return find(best, topn).discounted(gain, discount_fn)
 
@@ -290,7 +308,7 @@ def _reciprocal(found: Found) -> Array:
 
 
 def _hits(found: Found) -> Array:
-  """How many relevant items have a rank no larger than that of each item, itself included."""
+  """The number of relevant items whose rank is at most that of each item, itself included."""
   rank, chosen = lax.stop_gradient(found.ranks), found.relevant.astype(jnp.int32)
   key = -rank if rank.dtype == jnp.int32 else sorting.keys(-rank, found.lists.valid)
   return _counted(key, chosen, found.lists.segment).astype(found.lists.dtype)
@@ -298,7 +316,7 @@ def _hits(found: Found) -> Array:
 
 @jax.jit
 def _counted(key: Array, chosen: Array, segment: Array) -> Array:
-  """The sum of `chosen` over the items of each segment with a key as large or larger."""
+  """The sum of `chosen` over the items of the same segment whose key is at least as large."""
 
   def one(key, chosen, segment):
     order = in_segments(segment, key)

@@ -1,7 +1,8 @@
-"""The losses of rax of pairs.
+"""The pairwise losses of rax.
 
-All pairs are in memory together only where the caller wants them: for a `lambdaweight_fn`, or a
-`reduce_fn` other than the mean and the sum. Otherwise they come in blocks of rows.
+All pairs are in memory at once only for a `lambdaweight_fn`, or a `reduce_fn` other than the mean
+and the sum. Otherwise they are computed in blocks of rows. `jaxrank.interop.rax` explains the
+arguments that the losses share.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ LambdaweightFn = Callable[..., Array]
 
 
 def compute_pairs(a: ArrayLike, op: Callable[[Array, Array], Array]) -> Array:
-  """`op(a_i, a_j)` of all pairs of the last axis, `[..., n * n]`.
+  """`op(a_i, a_j)` for all pairs of items of the last axis, `[..., n * n]`.
 
   >>> print(compute_pairs(jnp.array([1, 2]), jnp.subtract))
   [ 0 -1  1  0]
@@ -32,7 +33,7 @@ def compute_pairs(a: ArrayLike, op: Callable[[Array, Array], Array]) -> Array:
 
 
 def flat(pairs: Array) -> Array:
-  """`[..., n, n]` as `[..., n * n]`."""
+  """Reshapes `[..., n, n]` to `[..., n * n]`."""
   return pairs.reshape(*pairs.shape[:-2], pairs.shape[-2] * pairs.shape[-1])
 
 
@@ -47,7 +48,7 @@ def pairwise_loss(
   weights: ArrayLike | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """The loss of all pairs of each list.
+  """Computes and reduces the loss of all pairs of items of each list.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> def missed(scores_diff, labels_diff):
@@ -55,20 +56,20 @@ def pairwise_loss(
   >>> print(pairwise_loss(scores, labels, pair_loss_fn=missed))
   0.5
 
+  See `jaxrank.interop.rax` for the other arguments.
+
   Args:
-    scores: `[..., n]`.
-    labels: `[..., n]`.
-    pair_loss_fn: Elementwise: from `s_i - s_j` and `y_i - y_j` the loss of a pair, and whether the
-      pair counts.
-    lambdaweight_fn: From `(scores, labels, where=, segments=, weights=)` the weight of each pair,
-      `[..., n * n]`.
-    where: `[..., n]`, False on padding.
-    segments: `[..., n]`, only pairs within one count.
-    weights: `[..., n]`, of the pairs `(i, j)` by item `i`.
-    reduce_fn: Reduces all pairs of the batch `[..., n * n]` with the mask of those that count.
+    pair_loss_fn: Elementwise function from `s_i - s_j` and `y_i - y_j` to the loss of a pair and to
+      whether the pair counts.
+    lambdaweight_fn: Function of `(scores, labels, where=, segments=, weights=)` that returns the
+      weight of each pair, `[..., n * n]`; None is 1.
+    segments: `[..., n]`, ids of groups; only pairs within one group count.
+    weights: `[..., n]`, the weights of the pairs `(i, j)` by item `i`; None is 1.
+    reduce_fn: Function that reduces the losses of all pairs of the batch, `[..., n * n]`, with the
+      mask of the pairs that count as `where`.
 
   Returns:
-    What `reduce_fn` returns; `[..., n * n]` without one.
+    The result of `reduce_fn`; the losses `[..., n * n]` for None.
   """
   lists = Lists.of(scores, labels, where, segments)
   items = (
@@ -126,11 +127,13 @@ def pairwise_hinge_loss(
   lambdaweight_fn: LambdaweightFn | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """`max(0, 1 - (s_i - s_j))` of the pairs with `y_i > y_j`.
+  """Hinge loss `max(0, 1 - (s_i - s_j))` of the pairs with `y_i > y_j`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{pairwise_hinge_loss(scores, labels):.5f}")
   1.00000
+
+  See `jaxrank.interop.rax` for the arguments.
   """
 
   def hinge(scores_diff, labels_diff):
@@ -158,11 +161,13 @@ def pairwise_logistic_loss(
   lambdaweight_fn: LambdaweightFn | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """RankNet: `log(1 + exp(-(s_i - s_j)))` of the pairs with `y_i > y_j`.
+  """RankNet: the logistic loss `log(1 + exp(-(s_i - s_j)))` of the pairs with `y_i > y_j`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{pairwise_logistic_loss(scores, labels):.5f}")
   0.81326
+
+  See `jaxrank.interop.rax` for the arguments.
   """
 
   def logistic(scores_diff, labels_diff):
@@ -190,11 +195,13 @@ def pairwise_soft_zero_one_loss(
   lambdaweight_fn: LambdaweightFn | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """`sigmoid(-(s_i - s_j))` of the pairs with `y_i > y_j`.
+  """Smoothed zero-one loss `sigmoid(-(s_i - s_j))` of the pairs with `y_i > y_j`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{pairwise_soft_zero_one_loss(scores, labels):.5f}")
   0.50000
+
+  See `jaxrank.interop.rax` for the arguments.
   """
 
   def soft_zero_one(scores_diff, labels_diff):
@@ -222,11 +229,13 @@ def pairwise_mse_loss(
   lambdaweight_fn: LambdaweightFn | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """`((y_i - y_j) - (s_i - s_j))^2` of all pairs, those of an item with itself included.
+  """Squared error `((y_i - y_j) - (s_i - s_j))^2` of all pairs, also of an item with itself.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{pairwise_mse_loss(scores, labels):.5f}")
   1.77778
+
+  See `jaxrank.interop.rax` for the arguments.
   """
 
   def squared(scores_diff, labels_diff):
@@ -256,14 +265,19 @@ def pairwise_qr_loss(
   lambdaweight_fn: LambdaweightFn | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Array:
-  """Quantile regression of the differences, of the pairs with `y_i > y_j`.
+  """Quantile regression loss of the pairs with `y_i > y_j`.
 
-  `tau max(0, d) + (1 - tau) max(0, -d)`, with `d = (y_i - y_j) - (s_i - s_j)`; each of the two
-  squared if `squared`.
+  `tau max(0, d) + (1 - tau) max(0, -d)`, with `d = (y_i - y_j) - (s_i - s_j)`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
   >>> print(f"{pairwise_qr_loss(scores, labels):.5f}")
   0.50000
+
+  See `jaxrank.interop.rax` for the other arguments.
+
+  Args:
+    tau: The quantile, a number in (0, 1].
+    squared: Whether to square both maxima.
 
   Raises:
     ValueError: if `tau` is not in (0, 1].

@@ -1,4 +1,4 @@
-"""Ranks and cut-offs, exact and approximate: what `rank_fn` and `cutoff_fn` may be."""
+"""Ranks and cut-offs, exact and approximate, for `rank_fn` and `cutoff_fn`."""
 
 import dataclasses
 from collections.abc import Callable
@@ -22,12 +22,12 @@ StepFn = Callable[[Array], Array]
 @pytree("temperature")
 @dataclasses.dataclass(frozen=True)
 class Sigmoid:
-  """The step `sigmoid(x / temperature)`, whose sums over pairs take O(n log n)."""
+  """The step `sigmoid(x / temperature)`, whose sums over pairs take O(n log n) time."""
 
   temperature: ArrayLike = 1.0
 
   def __call__(self, x: Array) -> Array:
-    """`sigmoid(x / temperature)`."""
+    """Computes `sigmoid(x / temperature)`."""
     return jax.nn.sigmoid(x / jnp.asarray(self.temperature).astype(x.dtype))
 
 
@@ -39,25 +39,23 @@ def ranks(
   axis: int = -1,
   key: Array | None = None,
 ) -> Array:
-  """The 1-based rank of each item, int32; no gradient.
+  """The 1-based rank of each item, int32, without a gradient.
 
   >>> print(ranks(jnp.array([1.0, 3.0, 2.0])))
   [3 1 2]
   >>> print(ranks(jnp.array([1.0, 3.0, 2.0]), segments=jnp.array([0, 0, 1])))
   [2 1 1]
 
+  See `jaxrank.interop.rax` for the other arguments.
+
   Args:
-    scores: `[..., n]`.
-    where: `[..., n]`, False on padding, which ranks last.
-    segments: `[..., n]`, items are ranked among those of the same segment.
-    axis: The axis to rank along.
-    key: A PRNG key to break ties; without one they keep the order of the input.
+    axis: The axis to rank along, an int; only the last one with `segments`.
 
   Returns:
-    An array of the shape of `scores`.
+    An array of the shape of `scores`; padding ranks last, and segments are ranked separately.
 
   Raises:
-    ValueError: if segments are to be ranked along another axis than the last.
+    ValueError: if there are segments and `axis` is not the last one.
   """
   scores = checks.array("scores", scores)
   if segments is not None and axis != -1:
@@ -89,7 +87,7 @@ def _ranks(
 
   scores = lax.stop_gradient(scores)
   if jnp.issubdtype(scores.dtype, jnp.floating):
-    # A model that diverged must not look good.
+    # NaN scores rank last, so that a diverged model does not get a good value.
     scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
   return batching.over_queries(rank, scores.ndim - 1)(scores, where, segments, noise)
 
@@ -107,17 +105,11 @@ def approx_ranks(
   >>> print(" ".join(f"{r:.4f}" for r in approx_ranks(jnp.array([1.0, 3.0, 2.0]))))
   2.6119 1.3881 2.0000
 
-  O(n log n) for the sigmoid, also that of `approx_t12n`; any other step takes all pairs.
-
-  Args:
-    scores: `[..., n]`.
-    where: `[..., n]`, False on padding, whose rank is 1.
-    segments: `[..., n]`, items are ranked among those of the same segment.
-    key: Unused.
-    step_fn: Approximates `x >= 0`.
+  It takes O(n log n) time for `jax.nn.sigmoid` and for the sigmoid of `approx_t12n`, and all pairs
+  for any other step. `key` has no effect. See `jaxrank.interop.rax` for the other arguments.
 
   Returns:
-    `[..., n]`; an item at -inf ranks behind all others, and ties with its like.
+    `[..., n]`, 1 on padding. Items at -inf rank behind all others, tied with each other.
   """
   del key
   given = Lists.of(scores, scores, where, segments)
@@ -145,7 +137,7 @@ def _sigmoids(temperature: ArrayLike, z: Array, live: Array, segment: Array) -> 
   tail = pair_sums.logistic(z.dtype.name).tail
 
   def one(z, live, segment):
-    # What is not live stands behind, whatever its segment.
+    # Items that are not live come after all others, in a segment of their own.
     order = in_segments(jnp.where(live, segment, sorting.MASKED), sorting.keys(z, live))
     z, live = (take(x, order.item) for x in (z, live))
     ahead = sorting.slots(order.start) - order.start
@@ -172,16 +164,16 @@ def cutoff(
   where: ArrayLike | None = None,
   segments: ArrayLike | None = None,
 ) -> Array:
-  """1 for the `n` largest values, else 0.
+  """The cut-off after the `n` largest values: 1 for these, else 0.
 
   >>> print(cutoff(jnp.array([1.0, 3.0, 2.0]), 2))
   [0. 1. 1.]
 
   Args:
-    a: `[..., n]`.
-    n: How many; None for all.
-    where: `[..., n]`, what may be among them.
-    segments: `[..., n]`, to choose from each segment.
+    a: `[..., items]`, the values.
+    n: The number of values to select, a positive integer, which may be traced; None for all.
+    where: `[..., items]`, False for values that cannot be selected; None is all True.
+    segments: `[..., items]`, ids of groups, from each of which `n` values are selected.
 
   Returns:
     An array of the shape of `a`.
@@ -204,20 +196,20 @@ def approx_cutoff(
   segments: ArrayLike | None = None,
   step_fn: StepFn = jax.nn.sigmoid,
 ) -> Array:
-  """The step of each value from halfway between the `n` largest and the next one.
+  """Differentiable cut-off: the step of each value minus the threshold for the `n` largest.
+
+  The threshold is the mean of the `n`-th largest value and the next one.
 
   >>> print(" ".join(f"{x:.4f}" for x in approx_cutoff(jnp.array([1.0, 3.0, 2.0]), 2)))
   0.3775 0.8176 0.6225
 
+  The arguments are those of `cutoff`.
+
   Args:
-    a: `[..., n]`.
-    n: How many; None for all.
-    where: `[..., n]`, what may be among them.
-    segments: `[..., n]`, to choose from each segment.
-    step_fn: Approximates `x >= 0`.
+    step_fn: Function that approximates the step `x >= 0`.
 
   Returns:
-    `[..., n]`; 1 where there are no more than `n`, 0 under the mask.
+    An array of the shape of `a`; 1 where at most `n` values can be selected, and 0 on padding.
   """
   a = arithmetic.floating(checks.array("a", a))
   if n is None:

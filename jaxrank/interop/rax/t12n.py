@@ -1,4 +1,4 @@
-"""Transformations of metrics and losses: smooth, noisy, segmented."""
+"""Transformations of the metrics and losses of rax: smooth, noisy, or of segments."""
 
 import functools
 import inspect
@@ -20,7 +20,7 @@ Fn = Callable[..., Array]
 
 
 def approx_t12n(metric_fn: Fn, temperature: ArrayLike = 1.0) -> Fn:
-  """The negative of a metric, smooth by `sigmoid(x / temperature)` in ranks and cut-offs.
+  """The negative of a metric, with sigmoids in place of the steps in ranks and cut-offs.
 
   >>> from jaxrank.interop import rax
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -28,8 +28,8 @@ def approx_t12n(metric_fn: Fn, temperature: ArrayLike = 1.0) -> Fn:
   -0.63093
 
   Args:
-    metric_fn: A metric with arguments `rank_fn` and `cutoff_fn`.
-    temperature: A positive number; may be traced.
+    metric_fn: Metric with the arguments `rank_fn` and `cutoff_fn`.
+    temperature: Temperature `t` of the step `sigmoid(x / t)`, a positive number; may be traced.
 
   Returns:
     A loss with the arguments of the metric.
@@ -41,7 +41,7 @@ def approx_t12n(metric_fn: Fn, temperature: ArrayLike = 1.0) -> Fn:
 
 
 def bound_t12n(metric_fn: Fn) -> Fn:
-  """The negative of a metric, bounded by hinges in ranks and cut-offs.
+  """A bound of the negative of a metric, with hinges in place of the steps in ranks and cut-offs.
 
   >>> from jaxrank.interop import rax
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -49,10 +49,10 @@ def bound_t12n(metric_fn: Fn) -> Fn:
   -0.50000
 
   Args:
-    metric_fn: A metric with arguments `rank_fn` and `cutoff_fn`.
+    metric_fn: As in `approx_t12n`.
 
   Returns:
-    A loss with the arguments of the metric, no less than the negative of the metric.
+    A loss with the arguments of the metric, at least the negative of the metric.
   """
   return _smooth(metric_fn, _upper_bound, _lower_bound, "bounded")
 
@@ -86,7 +86,7 @@ def gumbel_t12n(
   beta: ArrayLike = 1.0,
   smoothing_factor: ArrayLike | None = None,
 ) -> Fn:
-  """A loss or metric of scores with Gumbel noise, over a new leading axis of samples.
+  """A loss or metric of scores with Gumbel noise, with a new leading axis of samples.
 
   >>> from jaxrank.interop import rax
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -95,13 +95,14 @@ def gumbel_t12n(
   1.40761
 
   Args:
-    loss_or_metric_fn: A function of scores and labels.
-    samples: How many samples.
-    beta: The scale of the noise.
-    smoothing_factor: If given, the noisy scores become `log(softmax(scores) + smoothing_factor)`.
+    loss_or_metric_fn: Loss or metric of scores and labels.
+    samples: Number of samples, at least 1.
+    beta: Scale of the noise, in units of the scores.
+    smoothing_factor: Number that is added to the softmax of the noisy scores, so that the scores
+      become `log(softmax(scores) + smoothing_factor)`; None keeps the noisy scores.
 
   Returns:
-    A function with one more argument: `key`, a PRNG key.
+    A function with the additional argument `key`, a PRNG key.
   """
   samples = checks.count("samples", samples)
 
@@ -136,9 +137,10 @@ def _smoothed(scores: Array, where: ArrayLike | None, factor: ArrayLike) -> Arra
 
 
 def segment_t12n(loss_or_metric_fn: Fn) -> Fn:
-  """A loss or metric that takes `segments`: the function itself if it does already.
+  """A loss or metric that takes `segments`.
 
-  Any other function gets each segment as a list of its own in arrays `[..., n, n]`.
+  A function that takes them already is returned as it is. Any other function is called with arrays
+  `[..., n, n]`, in which each segment is a list of its own.
 
   >>> from jaxrank.interop import rax
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -146,10 +148,10 @@ def segment_t12n(loss_or_metric_fn: Fn) -> Fn:
   0.5
 
   Args:
-    loss_or_metric_fn: A function of scores and labels.
+    loss_or_metric_fn: As in `gumbel_t12n`.
 
   Returns:
-    A function with one more argument: `segments`, `[..., n]`.
+    A function with the additional argument `segments`, `[..., n]`, ids of groups.
   """
   if accepts(loss_or_metric_fn, segments=None):
     return loss_or_metric_fn
@@ -163,7 +165,7 @@ def segment_t12n(loss_or_metric_fn: Fn) -> Fn:
     scores = checks.array("scores", scores)
     segments = like("segments", segments, scores)
     same = segments[..., :, None] == segments[..., None, :]
-    # A row for each item, whose mask is its segment; only the first item of a segment keeps it.
+    # The mask of row i is the segment of item i if i is its first item, and empty otherwise.
     same &= jnp.cumsum(same, axis=-2) == 1
     where = kwargs.pop("where", None)
     if where is not None:
@@ -178,13 +180,13 @@ def segment_t12n(loss_or_metric_fn: Fn) -> Fn:
 
 
 def _each(repeated: Callable[[Array], Array], x: Any, scores: Array) -> Any:
-  """`x` repeated if it is an array of one number for each item."""
+  """Repeats `x` if it is an array of the shape of the scores."""
   is_array = isinstance(x, list | tuple) or hasattr(x, "__array__")
   return repeated(jnp.asarray(x)) if is_array and np.shape(x) == scores.shape else x
 
 
 def _named(function: Fn, original: Fn, prefix: str, *new: str) -> Fn:
-  """Names a function after its original, whose arguments it has, and new ones at the end."""
+  """Gives a function the name and the signature of the original, with new arguments at the end."""
   signature = inspect.signature(original)
   own = inspect.signature(function).parameters
   kept = [p for name, p in signature.parameters.items() if name not in new]

@@ -1,4 +1,4 @@
-"""The names of `rax.types`, for annotations."""
+"""The protocols of `rax.types`, for annotations."""
 
 from typing import Any, Protocol
 
@@ -6,7 +6,7 @@ from jax import Array
 
 
 class RankFn(Protocol):
-  """From scores `[..., n]` to 1-based ranks."""
+  """Computes 1-based ranks from scores `[..., n]`."""
 
   def __call__(
     self,
@@ -15,15 +15,15 @@ class RankFn(Protocol):
     key: Array | None,
     segments: Array | None = None,
   ) -> Array:
-    """Ranks of the shape of the scores."""
+    """The ranks, in the shape of the scores."""
     ...
 
 
 class CutoffFn(Protocol):
-  """From values `[..., n]` to which of them are among the largest `n`."""
+  """Computes which of the values `[..., items]` are among the `n` largest."""
 
   def __call__(self, a: Array, n: int | None, segments: Array | None = None) -> Array:
-    """1 for what is included, else 0, of the shape of `a`."""
+    """1 for the values that are included, else 0, in the shape of `a`."""
     ...
 
 
@@ -36,23 +36,23 @@ class ReduceFn(Protocol):
 
 
 class LossFn(Protocol):
-  """A loss of scores and labels."""
+  """Computes a loss from scores and labels."""
 
   def __call__(self, scores: Array, labels: Array, *, where: Array | None, **kwargs: Any) -> Array:
-    """The loss."""
+    """The reduced loss."""
     ...
 
 
 class MetricFn(Protocol):
-  """A metric of scores and labels."""
+  """Computes a metric from scores and labels."""
 
   def __call__(self, scores: Array, labels: Array, *, where: Array | None, **kwargs: Any) -> Array:
-    """The metric."""
+    """The reduced metric."""
     ...
 
 
 class LambdaweightFn(Protocol):
-  """Weights of pairs."""
+  """Computes the weights of pairs from scores and labels."""
 
   def __call__(
     self,

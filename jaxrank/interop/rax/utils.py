@@ -1,4 +1,4 @@
-"""The names of `rax.utils`."""
+"""The functions of `rax.utils`, re-exported."""
 
 from jaxrank.interop.rax.lists import safe_reduce as safe_reduce
 from jaxrank.interop.rax.losses import normalize_probabilities as normalize_probabilities

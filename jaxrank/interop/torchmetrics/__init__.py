@@ -1,9 +1,22 @@
 """The retrieval metrics of torchmetrics, with numpy in place of torch.
 
 Names, arguments and results are those of `torchmetrics.retrieval` and of
-`torchmetrics.functional.retrieval`. The metrics take tensors, arrays of numpy and JAX, and lists.
-They return float32 scalars and arrays of numpy. Every metric averages tied scores over their
-orders, as torchmetrics does for nDCG. `docs/interop.md` lists what else differs.
+`torchmetrics.functional.retrieval`. The metrics take torch tensors, numpy and JAX arrays and
+lists, and return float32 numpy scalars and arrays. Every metric averages tied scores over their
+orders, as torchmetrics does for nDCG. `docs/interop.md` lists the other differences.
+
+The arguments that the metrics share mean the same in all of them:
+
+* `preds`: the scores of the items, floats of any sign and any shape.
+* `target`: in the shape of `preds`, 1 for a relevant item and 0 for any other item.
+* `top_k`: the number of items at the top of a query that count, a positive integer; None is all.
+* `max_k`: the last cut-off of a curve, a positive integer; None is the number of items, or that of
+  the longest query.
+* `adaptive_k`: whether a cut-off is at most the number of items of the query. Otherwise precision
+  divides by the cut-off even where a query has fewer items.
+* `max_fpr`: the false positive rate at which the area under the ROC curve ends, a float in (0, 1].
+  The area is then standardised. None takes the whole area.
+* `RetrievalMetric` describes the other arguments of the classes.
 
 >>> metric = RetrievalMAP(top_k=3)
 >>> metric.update(preds=[0.2, 0.3, 0.5], target=[0, 1, 0], indexes=[0, 0, 0])

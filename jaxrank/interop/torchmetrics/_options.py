@@ -1,4 +1,4 @@
-"""The types of the options that metrics share, the checks of all options, and the aggregations."""
+"""Internals: the types of the options of the metrics, their checks, and the aggregations."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -59,10 +59,10 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def checked(name: str, value: _T) -> _T:
-  """Returns the value of an option.
+  """Returns the value of an option after its check.
 
   Raises:
-    ValueError: torchmetrics documents that the option does not take this value.
+    ValueError: if torchmetrics documents that the option does not take this value.
   """
   valid, message = _CHECKS[name]
   if not valid(value):

@@ -1,4 +1,4 @@
-"""The definition of each retrieval metric, and the way from flat rows to values."""
+"""Internals: the definition of each retrieval metric, and its evaluation on flat rows."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -19,8 +19,8 @@ from jaxrank.padding import Batch, pad_buckets
 # Precision, recall and the cut-offs, `[max_k]` each.
 Curve: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int_]]
 
-# A few fixed lengths let other data reuse the compiled programs. The padding takes at most 3 of the
-# 4 cells of a long row.
+# Lengths are powers of 4 from 16 on, so that programs are compiled for few lengths. Padding is at
+# most 3 of 4 cells of a query of more than 16 rows.
 _LEAST = 16
 _LENGTHS = _LEAST * 4 ** np.arange(14)
 
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     values: A function that returns an array `[queries, ...]`. It is called as
       `values(scores, labels, where, **own)`.
     own: The names of the options that `values` takes.
-    lacks: The label without which a query is empty, `"positive"` or `"negative"`.
+    lacks: The label without which a query is empty: `"positive"` or `"negative"`.
     binary: Whether targets must be 0 or 1.
   """
 
@@ -66,9 +66,9 @@ def _auroc(scores: Any, labels: Any, where: Any, top_k: int | None, max_fpr: flo
 
 @metric
 def _partial_auc(ranked: Ranked, *, k: int | None, max_fpr: ArrayLike | None) -> Array:
-  """The area under the ROC curve of the first `k` items, up to a rate of false positives.
+  """The area under the ROC curve of the first `k` items, up to a false positive rate.
 
-  A tie is one straight piece of the curve, and so it is in the expected hits, rank by rank.
+  A tie is a straight segment of the curve, as it is of the expected hits at each rank.
   """
   b = ranked.relevant()
   hits, misses = (jnp.pad(ranked.cumulative(x)[:k], (1, 0)) for x in (b, ranked.where & ~b))
@@ -79,7 +79,7 @@ def _partial_auc(ranked: Ranked, *, k: int | None, max_fpr: ArrayLike | None) ->
   area = safe_divide(jnp.sum(width * (hits[:-1] + rise / 2)), pairs)
   if max_fpr is None:
     return area
-  # From the areas of chance and of a perfect order to 1/2 and 1 (McClish, 1989).
+  # Maps the areas of a random and of a perfect order to 1/2 and 1 (McClish, 1989).
   best = safe_divide(end, misses[-1])
   chance = jnp.square(best) / 2
   return jnp.where(pairs > 0, (1 + safe_divide(area - chance, best - chance)) / 2, 0)
@@ -139,10 +139,10 @@ def _by_index(batches: list[Batch], values: list[np.ndarray]) -> np.ndarray:
 
 
 def rows(preds: np.ndarray, target: np.ndarray, binary: bool) -> tuple[np.ndarray, np.ndarray]:
-  """Checks scores and labels, and returns them flat, in dtypes that the core ranks.
+  """Checks scores and labels, and returns them as flat arrays of dtypes that jaxrank ranks.
 
   Raises:
-    ValueError: The metric does not take these dtypes or labels.
+    ValueError: if the metric does not take these dtypes or labels.
   """
   if target.dtype.kind not in "biu" and not jnp.issubdtype(target.dtype, jnp.floating):
     raise ValueError("`target` must be a tensor of booleans, integers or floats")
@@ -151,6 +151,6 @@ def rows(preds: np.ndarray, target: np.ndarray, binary: bool) -> tuple[np.ndarra
   if binary and not np.isin(target, (0, 1)).all():
     raise ValueError("`target` must contain `binary` values")
   preds = preds.ravel().astype(np.float64 if preds.dtype.itemsize > 4 else np.float32)
-  # torchmetrics ranks -inf last, and jaxrank does not rank it at all.
+  # torchmetrics ranks a score of -inf last, and jaxrank does not rank it.
   preds = np.maximum(preds, np.finfo(preds.dtype).min)
   return preds, target.ravel().astype(bool if binary else np.float32)

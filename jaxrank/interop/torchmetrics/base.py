@@ -1,4 +1,4 @@
-"""`RetrievalMetric`: what the classes share."""
+"""`RetrievalMetric`, the base class of the metrics."""
 
 import copy
 from typing import Any, Generic, Self, TypeVar
@@ -19,9 +19,9 @@ from jaxrank.padding import Batch
 
 Result = TypeVar("Result")
 
-# Every metric of torchmetrics takes these options. They have no effect here, because all state is
-# on the host.
-_OF_TORCH = {
+# Options that every metric of torchmetrics takes. They have no effect here, because all state is on
+# the host.
+_IGNORED_OPTIONS = {
   "compute_on_cpu",
   "compute_with_cache",
   "dist_sync_fn",
@@ -36,21 +36,21 @@ class RetrievalMetric(Generic[Result]):
   """The base class of metrics that group flat rows into queries and aggregate over the queries.
 
   A metric keeps its rows on the host until `compute`, which evaluates all queries at once. The rows
-  of one index are one query, whichever updates brought them. The type parameter `Result` is the
-  type that `compute` and `forward` return.
+  with one index are one query, even if several updates added them. The type parameter `Result` is
+  the type that `compute` and `forward` return.
 
   Args:
-    empty_target_action: What a query without a positive target counts as. `RetrievalFallOut` asks
-      for a negative target instead. `"neg"` counts such a query as 0 and `"pos"` as 1, `"skip"`
-      leaves it out, and `"error"` makes `compute` raise `ValueError`.
-    ignore_index: The metric drops the rows that have this target. None keeps all rows.
-    aggregation: `"mean"`, `"median"` (the lower of two), `"min"`, `"max"`, or a function that takes
-      the values `[queries]` and returns a number. A curve calls the function once for each cut-off.
-    **kwargs: The options by which torchmetrics distributes the state or moves it between devices.
+    empty_target_action: The value of a query without a positive target, or without a negative one
+      for `RetrievalFallOut`: `"neg"` counts it as 0 and `"pos"` as 1, `"skip"` leaves it out, and
+      `"error"` makes `compute` raise `ValueError`.
+    ignore_index: Rows with this target, an integer, are dropped; None keeps all rows.
+    aggregation: `"mean"`, `"median"` (the lower one of two), `"min"`, `"max"`, or a function from
+      the values `[queries]` to a number. It is called once for each cut-off of a curve.
+    **kwargs: Options with which torchmetrics distributes the state or moves it between devices.
       They have no effect.
 
   Raises:
-    ValueError: An option has a wrong value, or torchmetrics does not know the keyword.
+    ValueError: if an option has a wrong value, or torchmetrics does not have a keyword.
   """
 
   kind: _table.Kind
@@ -65,7 +65,7 @@ class RetrievalMetric(Generic[Result]):
     aggregation: Aggregation = "mean",
     **kwargs: Any,
   ):
-    unknown = sorted(f"`{name}`" for name in kwargs if name not in _OF_TORCH)
+    unknown = sorted(f"`{name}`" for name in kwargs if name not in _IGNORED_OPTIONS)
     if unknown:
       raise ValueError(f"Unexpected keyword arguments: {', '.join(unknown)}")
     self.empty_target_action: EmptyTargetAction = checked(
@@ -76,7 +76,7 @@ class RetrievalMetric(Generic[Result]):
     self.reset()
 
   def reset(self) -> None:
-    """Forgets all rows."""
+    """Removes all rows."""
     self.indexes: list[np.ndarray] = []
     self.preds: list[np.ndarray] = []
     self.target: list[np.ndarray] = []
@@ -86,12 +86,12 @@ class RetrievalMetric(Generic[Result]):
 
     Args:
       preds: The scores of the rows, floats of any sign and any shape.
-      target: The labels of the rows, in the shape of `preds`. They are 0 or 1, and grades for
+      target: The labels of the rows, in the shape of `preds`: 0 or 1, or grades for
         `RetrievalNormalizedDCG`.
       indexes: The query of each row, integers in the shape of `preds`.
 
     Raises:
-      ValueError: The arrays have other shapes or dtypes, or there is no row.
+      ValueError: if the arrays have other shapes or dtypes, or there is no row.
     """
     if indexes is None:
       raise ValueError("Argument `indexes` cannot be None")
@@ -114,7 +114,7 @@ class RetrievalMetric(Generic[Result]):
     """Computes the value of all rows so far.
 
     Raises:
-      ValueError: There are no rows, or a query is empty and `empty_target_action` is `"error"`.
+      ValueError: if there are no rows, or a query is empty and `empty_target_action` is `"error"`.
     """
     if not self.preds:
       raise ValueError("No samples to concatenate")
@@ -129,7 +129,7 @@ class RetrievalMetric(Generic[Result]):
     return {name: getattr(self, name) for name in self.kind.own}
 
   def _result(self, values: np.ndarray, empty: np.ndarray) -> Any:
-    """Aggregates the values `[queries, ...]`, and counts empty queries by `empty_target_action`."""
+    """Aggregates the values `[queries, ...]`, with empty queries as `empty_target_action` says."""
     action = self.empty_target_action
     if action == "error" and empty.any():
       raise ValueError(
@@ -138,7 +138,7 @@ class RetrievalMetric(Generic[Result]):
     if action == "skip":
       values = values[~empty]
     else:
-      # A NaN stays, because a model that diverged must not look good.
+      # A NaN stays, so that a diverged model does not get a good value.
       filled = empty.reshape(-1, *[1] * (values.ndim - 1)) & ~np.isnan(values)
       values = np.where(filled, np.float32(action == "pos"), values)
     if not len(values):
@@ -164,18 +164,18 @@ class RetrievalMetric(Generic[Result]):
     return clone
 
   def plot(self, val: Any = None, ax: Any = None) -> tuple[Any, Any]:
-    """Draws a value as a point, or a list of values as a line over steps.
+    """Plots a value as a point, or a list of values as a line over steps.
 
     Args:
-      val: What `compute` or `forward` returned, or a list of such values. None draws the value of
-        all rows so far.
-      ax: The axes of matplotlib to draw on. None makes a new figure.
+      val: A result of `compute` or `forward`, or a list of results; None plots the value of all
+        rows so far.
+      ax: The axes of matplotlib to draw on; None makes a new figure.
 
     Returns:
       The figure and the axes.
 
     Raises:
-      ModuleNotFoundError: matplotlib is not installed.
+      ModuleNotFoundError: if matplotlib is not installed.
     """
     val = self.compute() if val is None else val
     return plot.values(val, name=type(self).__name__, ax=ax)

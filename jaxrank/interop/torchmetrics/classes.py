@@ -1,4 +1,7 @@
-"""The classes whose value is one number."""
+"""The classes of metrics whose value is a number.
+
+`jaxrank.interop.torchmetrics` and `RetrievalMetric` explain their arguments.
+"""
 
 from typing import Any
 
@@ -10,7 +13,7 @@ from jaxrank.interop.torchmetrics.base import RetrievalMetric
 
 
 class _AtCutoff(RetrievalMetric[np.float32]):
-  """The base class of metrics that look at the first `top_k` items of a query."""
+  """The base class of metrics of the first `top_k` items of a query."""
 
   def __init__(
     self,
@@ -25,17 +28,14 @@ class _AtCutoff(RetrievalMetric[np.float32]):
 
 
 class RetrievalMAP(_AtCutoff):
-  """Mean average precision: the metric aggregates `retrieval_average_precision` over queries.
+  """Mean average precision: aggregates `retrieval_average_precision` over the queries.
 
   >>> metric = RetrievalMAP()
   >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
   >>> print(f"{value:.4f}")
   0.6667
 
-  Args:
-    top_k: How many of the first items count, a positive integer. None counts all items.
-
-  `RetrievalMetric` describes the other arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   kind = _table.MAP
@@ -52,17 +52,14 @@ class RetrievalMAP(_AtCutoff):
 
 
 class RetrievalMRR(_AtCutoff):
-  """Mean reciprocal rank: the metric aggregates `retrieval_reciprocal_rank` over queries.
+  """Mean reciprocal rank: aggregates `retrieval_reciprocal_rank` over the queries.
 
   >>> metric = RetrievalMRR()
   >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
   >>> print(f"{value:.4f}")
   0.6667
 
-  Args:
-    top_k: How many of the first items count, a positive integer. None counts all items.
-
-  `RetrievalMetric` describes the other arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   kind = _table.MRR
@@ -79,19 +76,14 @@ class RetrievalMRR(_AtCutoff):
 
 
 class RetrievalPrecision(_AtCutoff):
-  """Precision: the metric aggregates `retrieval_precision` over queries.
+  """Precision: aggregates `retrieval_precision` over the queries.
 
   >>> metric = RetrievalPrecision(top_k=2)
   >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
   >>> print(f"{value:.4f}")
   0.2500
 
-  Args:
-    top_k: How many of the first items count, a positive integer. None counts all items.
-    adaptive_k: Whether `top_k` is at most the number of items. If not, the divisor is `top_k` even
-      where a query has fewer items.
-
-  `RetrievalMetric` describes the other arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   kind = _table.PRECISION
@@ -110,17 +102,14 @@ class RetrievalPrecision(_AtCutoff):
 
 
 class RetrievalRecall(_AtCutoff):
-  """Recall: the metric aggregates `retrieval_recall` over queries.
+  """Recall: aggregates `retrieval_recall` over the queries.
 
   >>> metric = RetrievalRecall(top_k=2)
   >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
   >>> print(f"{value:.4f}")
   0.5000
 
-  Args:
-    top_k: How many of the first items count, a positive integer. None counts all items.
-
-  `RetrievalMetric` describes the other arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   kind = _table.RECALL
@@ -137,17 +126,14 @@ class RetrievalRecall(_AtCutoff):
 
 
 class RetrievalHitRate(_AtCutoff):
-  """Hit rate: the metric aggregates `retrieval_hit_rate` over queries.
+  """Hit rate: aggregates `retrieval_hit_rate` over the queries.
 
   >>> metric = RetrievalHitRate(top_k=2)
   >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
   >>> print(f"{value:.4f}")
   0.5000
 
-  Args:
-    top_k: How many of the first items count, a positive integer. None counts all items.
-
-  `RetrievalMetric` describes the other arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   kind = _table.HIT_RATE
@@ -164,7 +150,7 @@ class RetrievalHitRate(_AtCutoff):
 
 
 class RetrievalFallOut(_AtCutoff):
-  """Fall-out: the metric aggregates `retrieval_fall_out` over queries.
+  """Fall-out: aggregates `retrieval_fall_out` over the queries.
 
   A query is empty if it has no negative target, and counts as 1 by default. Lower values are
   better.
@@ -174,10 +160,7 @@ class RetrievalFallOut(_AtCutoff):
   >>> print(f"{value:.4f}")
   1.0000
 
-  Args:
-    top_k: How many of the first items count, a positive integer. None counts all items.
-
-  `RetrievalMetric` describes the other arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   kind = _table.FALL_OUT
@@ -195,17 +178,14 @@ class RetrievalFallOut(_AtCutoff):
 
 
 class RetrievalNormalizedDCG(_AtCutoff):
-  """Normalised DCG: the metric aggregates `retrieval_normalized_dcg` over queries.
+  """Normalised DCG: aggregates `retrieval_normalized_dcg` over the queries.
 
   >>> metric = RetrievalNormalizedDCG()
   >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
   >>> print(f"{value:.4f}")
   0.7500
 
-  Args:
-    top_k: How many of the first items count, a positive integer. None counts all items.
-
-  `RetrievalMetric` describes the other arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   kind = _table.NDCG
@@ -222,14 +202,14 @@ class RetrievalNormalizedDCG(_AtCutoff):
 
 
 class RetrievalRPrecision(RetrievalMetric[np.float32]):
-  """R-precision: the metric aggregates `retrieval_r_precision` over queries.
+  """R-precision: aggregates `retrieval_r_precision` over the queries.
 
   >>> metric = RetrievalRPrecision()
   >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
   >>> print(f"{value:.4f}")
   0.5000
 
-  `RetrievalMetric` describes the arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   kind = _table.R_PRECISION
@@ -245,19 +225,14 @@ class RetrievalRPrecision(RetrievalMetric[np.float32]):
 
 
 class RetrievalAUROC(_AtCutoff):
-  """Area under the ROC curve: the metric aggregates `retrieval_auroc` over queries.
+  """Area under the ROC curve: aggregates `retrieval_auroc` over the queries.
 
   >>> metric = RetrievalAUROC()
   >>> value = metric([0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], indexes=[0, 0, 0, 1, 1])
   >>> print(f"{value:.4f}")
   0.5000
 
-  Args:
-    top_k: How many of the first items count, a positive integer. None counts all items.
-    max_fpr: The rate of false positives, in (0, 1], at which the area ends. The area is then
-      standardised. None takes the whole area.
-
-  `RetrievalMetric` describes the other arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   kind = _table.AUROC

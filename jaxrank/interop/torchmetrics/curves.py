@@ -1,4 +1,7 @@
-"""The classes of precision and recall at each cut-off."""
+"""The classes of metrics with precision and recall at each cut-off.
+
+`jaxrank.interop.torchmetrics` and `RetrievalMetric` explain their arguments.
+"""
 
 from typing import Any
 
@@ -38,7 +41,7 @@ class _AtEachCutoff(RetrievalMetric[Result]):
 
 
 class RetrievalPrecisionRecallCurve(_AtEachCutoff[_table.Curve]):
-  """Precision and recall at each cut-off: the metric aggregates curves over queries.
+  """Precision and recall at each cut-off: aggregates curves over the queries.
 
   The curve of a query is that of `retrieval_precision_recall_curve`. `compute` and `forward` return
   the precisions, the recalls and the cut-offs, `[max_k]` each.
@@ -49,11 +52,7 @@ class RetrievalPrecisionRecallCurve(_AtEachCutoff[_table.Curve]):
   >>> print(precision.round(4), recall.round(4), top_k)
   [0.5  0.25] [0.5 0.5] [1 2]
 
-  Args:
-    max_k: The last cut-off, a positive integer. None takes the length of the longest query.
-    adaptive_k: Whether a cut-off is at most the number of items of the query.
-
-  `RetrievalMetric` describes the other arguments.
+  See `jaxrank.interop.torchmetrics` for the arguments.
   """
 
   def __init__(
@@ -68,17 +67,17 @@ class RetrievalPrecisionRecallCurve(_AtEachCutoff[_table.Curve]):
     super().__init__(max_k, adaptive_k, empty_target_action, ignore_index, aggregation, **kwargs)
 
   def plot(self, curve: Any = None, ax: Any = None) -> tuple[Any, Any]:
-    """Draws a curve, with recall across and precision up.
+    """Plots a precision-recall curve, with recall on the horizontal axis.
 
     Args:
-      curve: What `compute` or `forward` returned. None draws the curve of all rows so far.
-      ax: The axes of matplotlib to draw on. None makes a new figure.
+      curve: A result of `compute` or `forward`; None plots the curve of all rows so far.
+      ax: The axes of matplotlib to draw on; None makes a new figure.
 
     Returns:
       The figure and the axes.
 
     Raises:
-      ModuleNotFoundError: matplotlib is not installed.
+      ModuleNotFoundError: if matplotlib is not installed.
     """
     figure, ax = plot.precision_recall(self.compute() if curve is None else curve, ax=ax)
     ax.set_title(type(self).__name__)
@@ -86,10 +85,10 @@ class RetrievalPrecisionRecallCurve(_AtEachCutoff[_table.Curve]):
 
 
 class RetrievalRecallAtFixedPrecision(_AtEachCutoff[tuple[np.float32, np.integer[Any]]]):
-  """Recall at fixed precision: the metric looks for the best recall of the aggregated curve.
+  """Recall at fixed precision: the best recall of the aggregated curve.
 
-  Only cut-offs count where the aggregated precision is at least `min_precision`. `compute` and
-  `forward` return the recall, and the largest cut-off that attains it. The recall is 0, at the last
+  Only cut-offs count at which the aggregated precision is at least `min_precision`. `compute` and
+  `forward` return the recall and the largest cut-off that has it. The recall is 0, at the last
   cut-off, if no relevant item is found at that precision.
 
   >>> metric = RetrievalRecallAtFixedPrecision(min_precision=0.4)
@@ -97,12 +96,10 @@ class RetrievalRecallAtFixedPrecision(_AtEachCutoff[tuple[np.float32, np.integer
   >>> print(f"{recall:.2f} at {k}")
   0.50 at 1
 
-  Args:
-    min_precision: The precision to keep, a float in [0, 1].
-    max_k: The last cut-off, a positive integer. None takes the length of the longest query.
-    adaptive_k: Whether a cut-off is at most the number of items of the query.
+  See `jaxrank.interop.torchmetrics` for the other arguments.
 
-  `RetrievalMetric` describes the other arguments.
+  Args:
+    min_precision: The least precision, a float in [0, 1].
   """
 
   def __init__(
@@ -124,18 +121,18 @@ class RetrievalRecallAtFixedPrecision(_AtEachCutoff[tuple[np.float32, np.integer
     return np.asarray(recall)[()], np.asarray(k)[()]
 
   def plot(self, val: Any = None, ax: Any = None) -> tuple[Any, Any]:
-    """Draws a recall as a point, or a list of recalls as a line over steps.
+    """Plots a recall as a point, or a list of recalls as a line over steps.
 
     Args:
-      val: A recall, what `compute` or `forward` returned, or a list of either. None draws the
-        recall of all rows so far.
-      ax: The axes of matplotlib to draw on. None makes a new figure.
+      val: A recall, a result of `compute` or `forward`, or a list of either; None plots the recall
+        of all rows so far.
+      ax: Axes of matplotlib; None for those of a new figure.
 
     Returns:
       The figure and the axes.
 
     Raises:
-      ModuleNotFoundError: matplotlib is not installed.
+      ModuleNotFoundError: if matplotlib is not installed.
     """
     val = self.compute() if val is None else val
     val = [_recall(x) for x in val] if isinstance(val, list) else _recall(val)

@@ -1,6 +1,8 @@
-"""The functions, which compute a metric of one query.
+"""The functions, each of which computes a metric of one query.
 
-They average tied scores over their orders. A NaN score makes the value NaN.
+Tied scores are averaged over their orders, and a NaN score makes the value NaN.
+`jaxrank.interop.torchmetrics` explains the arguments that the functions share. They raise
+`ValueError` if an argument is not as described.
 """
 
 from typing import Any
@@ -17,7 +19,7 @@ from jaxrank.padding import Batch
 def retrieval_average_precision(
   preds: ArrayLike, target: ArrayLike, top_k: int | None = None
 ) -> np.float32:
-  """Computes the average precision of one query.
+  """The average precision of one query.
 
   The sum of the precisions at the relevant items is divided by the number of relevant items among
   the first `top_k`.
@@ -26,16 +28,10 @@ def retrieval_average_precision(
   >>> print(f"{value:.4f}")
   0.8333
 
-  Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: 1 for a relevant item and 0 for any other item, in the shape of `preds`.
-    top_k: How many of the first items count, a positive integer. None counts all items.
+  See `jaxrank.interop.torchmetrics` for the arguments.
 
   Returns:
     The average precision, which is 0 if no item that counts is relevant.
-
-  Raises:
-    ValueError: An argument is not as described.
   """
   return _value(_table.MAP, preds, target, top_k=top_k)
 
@@ -43,22 +39,16 @@ def retrieval_average_precision(
 def retrieval_reciprocal_rank(
   preds: ArrayLike, target: ArrayLike, top_k: int | None = None
 ) -> np.float32:
-  """Computes the reciprocal rank of the first relevant item of one query.
+  """The reciprocal rank of the first relevant item of one query.
 
   >>> value = retrieval_reciprocal_rank([0.2, 0.3, 0.5], [0, 1, 0])
   >>> print(f"{value:.4f}")
   0.5000
 
-  Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: 1 for a relevant item and 0 for any other item, in the shape of `preds`.
-    top_k: How many of the first items count, a positive integer. None counts all items.
+  See `jaxrank.interop.torchmetrics` for the arguments.
 
   Returns:
     The reciprocal rank, which is 0 if no item that counts is relevant.
-
-  Raises:
-    ValueError: An argument is not as described.
   """
   return _value(_table.MRR, preds, target, top_k=top_k)
 
@@ -66,89 +56,63 @@ def retrieval_reciprocal_rank(
 def retrieval_precision(
   preds: ArrayLike, target: ArrayLike, top_k: int | None = None, adaptive_k: bool = False
 ) -> np.float32:
-  """Computes the share of relevant items among the first `top_k` of one query.
+  """Precision: the fraction of relevant items among the first `top_k` of one query.
 
   >>> value = retrieval_precision([0.2, 0.3, 0.5], [1, 0, 1], top_k=2)
   >>> print(f"{value:.4f}")
   0.5000
 
-  Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: 1 for a relevant item and 0 for any other item, in the shape of `preds`.
-    top_k: How many of the first items count, a positive integer. None counts all items.
-    adaptive_k: Whether `top_k` is at most the number of items. If not, the divisor is `top_k` even
-      where there are fewer items.
+  See `jaxrank.interop.torchmetrics` for the arguments.
 
   Returns:
     The precision, which is 0 if no item that counts is relevant.
-
-  Raises:
-    ValueError: An argument is not as described.
   """
   return _value(_table.PRECISION, preds, target, top_k=top_k, adaptive_k=adaptive_k)
 
 
 def retrieval_recall(preds: ArrayLike, target: ArrayLike, top_k: int | None = None) -> np.float32:
-  """Computes the share of the relevant items of one query that are among the first `top_k`.
+  """Recall: the fraction of the relevant items of one query that are among the first `top_k`.
 
   >>> value = retrieval_recall([0.2, 0.3, 0.5], [1, 0, 1], top_k=2)
   >>> print(f"{value:.4f}")
   0.5000
 
-  Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: 1 for a relevant item and 0 for any other item, in the shape of `preds`.
-    top_k: How many of the first items count, a positive integer. None counts all items.
+  See `jaxrank.interop.torchmetrics` for the arguments.
 
   Returns:
     The recall, which is 0 if no item is relevant.
-
-  Raises:
-    ValueError: An argument is not as described.
   """
   return _value(_table.RECALL, preds, target, top_k=top_k)
 
 
 def retrieval_hit_rate(preds: ArrayLike, target: ArrayLike, top_k: int | None = None) -> np.float32:
-  """Computes whether a relevant item is among the first `top_k` of one query.
+  """Hit rate: whether a relevant item is among the first `top_k` of one query.
 
   >>> value = retrieval_hit_rate([0.2, 0.3, 0.5], [1, 0, 1], top_k=2)
   >>> print(f"{value:.4f}")
   1.0000
 
-  Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: 1 for a relevant item and 0 for any other item, in the shape of `preds`.
-    top_k: How many of the first items count, a positive integer. None counts all items.
+  See `jaxrank.interop.torchmetrics` for the arguments.
 
   Returns:
     1 or 0, or the probability of a hit where scores are tied.
-
-  Raises:
-    ValueError: An argument is not as described.
   """
   return _value(_table.HIT_RATE, preds, target, top_k=top_k)
 
 
 def retrieval_fall_out(preds: ArrayLike, target: ArrayLike, top_k: int | None = None) -> np.float32:
-  """Computes the share of the other items of one query that are among the first `top_k`.
+  """Fall-out: the fraction of the items that are not relevant which are among the first `top_k`.
 
-  The other items are those that are not relevant. Lower values are better.
+  Lower values are better.
 
   >>> value = retrieval_fall_out([0.2, 0.3, 0.5], [1, 0, 1], top_k=2)
   >>> print(f"{value:.4f}")
   1.0000
 
-  Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: 1 for a relevant item and 0 for any other item, in the shape of `preds`.
-    top_k: How many of the first items count, a positive integer. None counts all items.
+  See `jaxrank.interop.torchmetrics` for the arguments.
 
   Returns:
     The fall-out, which is 0 if all items are relevant.
-
-  Raises:
-    ValueError: An argument is not as described.
   """
   return _value(_table.FALL_OUT, preds, target, top_k=top_k)
 
@@ -156,7 +120,7 @@ def retrieval_fall_out(preds: ArrayLike, target: ArrayLike, top_k: int | None = 
 def retrieval_normalized_dcg(
   preds: ArrayLike, target: ArrayLike, top_k: int | None = None
 ) -> np.float32:
-  """Computes the normalised discounted cumulative gain of one query.
+  """The normalised discounted cumulative gain (nDCG) of one query.
 
   The gain of an item is its grade.
 
@@ -164,36 +128,28 @@ def retrieval_normalized_dcg(
   >>> print(f"{value:.4f}")
   0.6957
 
+  See `jaxrank.interop.torchmetrics` for the other arguments.
+
   Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: The grades of the items, in the shape of `preds`. A grade below 0 gains nothing.
-    top_k: How many of the first items count, a positive integer. None counts all items.
+    target: The grades of the items, in the shape of `preds`. The gain of a negative grade is 0.
 
   Returns:
     The value, which is 0 if no grade is positive.
-
-  Raises:
-    ValueError: An argument is not as described.
   """
   return _value(_table.NDCG, preds, target, top_k=top_k)
 
 
 def retrieval_r_precision(preds: ArrayLike, target: ArrayLike) -> np.float32:
-  """Computes the precision of one query at the number of its relevant items.
+  """R-precision: the precision of one query at the number of its relevant items.
 
   >>> value = retrieval_r_precision([0.2, 0.3, 0.5], [1, 0, 1])
   >>> print(f"{value:.4f}")
   0.5000
 
-  Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: 1 for a relevant item and 0 for any other item, in the shape of `preds`.
+  See `jaxrank.interop.torchmetrics` for the arguments.
 
   Returns:
     The precision, which is 0 if no item is relevant.
-
-  Raises:
-    ValueError: An argument is not as described.
   """
   return _value(_table.R_PRECISION, preds, target)
 
@@ -201,24 +157,16 @@ def retrieval_r_precision(preds: ArrayLike, target: ArrayLike) -> np.float32:
 def retrieval_auroc(
   preds: ArrayLike, target: ArrayLike, top_k: int | None = None, max_fpr: float | None = None
 ) -> np.float32:
-  """Computes the area under the ROC curve of one query.
+  """The area under the ROC curve of one query.
 
   >>> value = retrieval_auroc([0.2, 0.3, 0.5], [1, 0, 1])
   >>> print(f"{value:.4f}")
   0.5000
 
-  Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: 1 for a relevant item and 0 for any other item, in the shape of `preds`.
-    top_k: How many of the first items count, a positive integer. None counts all items.
-    max_fpr: The rate of false positives, in (0, 1], at which the area ends. The area is then
-      standardised. None takes the whole area.
+  See `jaxrank.interop.torchmetrics` for the arguments.
 
   Returns:
-    The area, which is 0 if all items that count are relevant, or none is.
-
-  Raises:
-    ValueError: An argument is not as described.
+    The area, which is 0 if all or none of the items that count are relevant.
   """
   return _value(_table.AUROC, preds, target, top_k=top_k, max_fpr=max_fpr)
 
@@ -226,23 +174,16 @@ def retrieval_auroc(
 def retrieval_precision_recall_curve(
   preds: ArrayLike, target: ArrayLike, max_k: int | None = None, adaptive_k: bool = False
 ) -> _table.Curve:
-  """Computes the precision and the recall of one query at each cut-off.
+  """The precision and the recall of one query at each cut-off.
 
   >>> precision, recall, top_k = retrieval_precision_recall_curve([0.2, 0.3, 0.5], [1, 0, 1])
   >>> print(precision.round(4), recall.round(4), top_k)
   [1.     0.5    0.6667] [0.5 0.5 1. ] [1 2 3]
 
-  Args:
-    preds: The scores of the items, floats of any sign and any shape.
-    target: 1 for a relevant item and 0 for any other item, in the shape of `preds`.
-    max_k: The last cut-off, a positive integer. None takes the number of items.
-    adaptive_k: Whether a cut-off is at most the number of items.
+  See `jaxrank.interop.torchmetrics` for the arguments.
 
   Returns:
     The precisions, the recalls and the cut-offs, `[max_k]` each.
-
-  Raises:
-    ValueError: An argument is not as described.
   """
   query = _query(_table.CURVE, preds, target, max_k=max_k, adaptive_k=adaptive_k)
   size = _table.longest(query)
