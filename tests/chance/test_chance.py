@@ -11,6 +11,7 @@ import pytest
 
 import jaxrank as jr
 from tests.helpers import cases, oracles
+from tests.helpers.suites import thorough
 
 QUERIES, N = 20, 6
 
@@ -379,6 +380,7 @@ def test_the_variance_of_diversity_is_sampled():
   assert all(0 < value < 1 for value in found.values())
 
 
+@thorough
 def test_all_kinds_of_measures_are_sampled_and_compared(small):
   scores = np.where(small.retrieved, np.arange(N, dtype=np.float32)[None], np.float32(-np.inf))
   asked = ["P@2", jr.Measure(jr.ndcg, k=2), jr.bpref, harmonic, jr.Measure(harmonic, k=2)]
@@ -462,6 +464,7 @@ def test_values_against_chance(small, enumerated):
     assert not np.any(adjusted[name][~room])
 
 
+@thorough
 def test_nothing_differs_in_long_queries_of_equal_labels():
   names = ["ndcg_burges AP P@5 Success@3 nerr(max_label=4)@5 bpref auc judged@5", overtaken]
   labels = jnp.array([[0.0], [1.0], [3.0]]) + jnp.zeros((1, 300))
@@ -488,6 +491,7 @@ def test_nan_stays():
     np.testing.assert_array_equal(np.isnan(value), [False, True, False, False])
 
 
+@thorough
 @pytest.mark.parametrize(
   ("names", "n", "tolerance"),
   [("nDCG AP@100 RR Success@10", 10_000, 1e-4), ("ERR@20", 3000, 1e-3)],

@@ -209,6 +209,7 @@ def test_laplace_agrees_with_its_definition(name):
     same(value[i], total, rtol=2e-5)
 
 
+@thorough
 @pytest.mark.parametrize("kind", ["Laplace", "Gumbel"])
 def test_smooth_values_are_exact_when_cold_and_slopes_finite(kind):
   scores, labels, where = LISTS

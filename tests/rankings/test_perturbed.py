@@ -236,22 +236,23 @@ def test_gumbel_is_the_mean_over_all_orders(name):
 
 
 @functools.cache
-def sampled_orders(row, temperature):
-  """A million orders of one row under normal noise, and their labels."""
+def sampled_orders(row, temperature, samples):
+  """Many orders of one row under normal noise, and their labels."""
   found, labels = orders(row)[0][0], orders(row)[1]
   rng = np.random.default_rng(row)
-  noisy = SCORES[row, found] + temperature * rng.standard_normal((10**6, found.size))
+  noisy = SCORES[row, found] + temperature * rng.standard_normal((samples, found.size))
   return LABELS[row, found][np.argsort(-noisy, axis=1)], labels
 
 
+@quick("samples", [10**5, 10**6], [10**5])
 @pytest.mark.parametrize(
   "name", ["ndcg", "precision@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3"]
 )
-def test_gaussian_is_the_mean_of_samples(name):
+def test_gaussian_is_the_mean_of_samples(name, samples):
   _, own, of_order = QUESTIONS[name]
   value = gaussian_values()(np.float32(0.8))[name]
   for row in (0, 2):
-    sample = of_order(*sampled_orders(row, 0.8), own.get("k"))
+    sample = of_order(*sampled_orders(row, 0.8, samples), own.get("k"))
     error = np.std(sample) / len(sample) ** 0.5
     assert abs(value[row] - np.mean(sample)) <= 4 * error + 1e-6
 
