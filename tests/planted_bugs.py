@@ -147,8 +147,8 @@ BUGS = (
       "z = jnp.where(live, lax.stop_gradient(take(z, item)), nothing)", "losses"),
   Bug("losses/lambdas.py", "*lax.stop_gradient(features)", "*features", "losses"),
   # Chance, sampling, files and adapters.
-  Bug("chance/shuffled.py", "passed = jnp.cumprod(jnp.where(self.occupied, jnp.maximum(1 - relevant",
-      "passed = jnp.cumprod(jnp.where(self.occupied, jnp.maximum(1 - 0.9 * relevant", "chance"),
+  Bug("chance/shuffled.py", "jnp.maximum(1 - relevant / left, 0)",
+      "jnp.maximum(1 - 0.9 * relevant / left, 0)", "chance"),
   Bug("chance/shuffled.py", "squares = (size + 1) * jnp.sum(jnp.square(v))",
       "squares = size * jnp.sum(jnp.square(v))", "chance"),
   Bug("ranks/medians.py", "return 0.5 * (low + high)", "return low", "ranks"),
