@@ -1,4 +1,4 @@
-"""Cascades of users, one for each subtopic, on one ranking: for `diversity` and `intents`."""
+"""Cascades of users, one for each subtopic, on one ranking: for `diversity` and `intent_aware`."""
 
 import jax.numpy as jnp
 from jax import Array, lax

@@ -31,7 +31,7 @@ _FAR = 1000.0
 Place = Sequence[Array]
 
 
-class Kernel(NamedTuple):
+class Series(NamedTuple):
   """A symmetric distribution function `F` as polynomials in `x = exp(-z)`, `z >= 0`.
 
   Coefficients are those of `x, x ** 2, ...`; there is no constant term. docs/mathematics.md, "The
@@ -77,20 +77,20 @@ def _series(function: Callable[..., Any], powers: int) -> np.ndarray:
 
 
 @functools.cache
-def laplace(dtype: str) -> Kernel:
+def laplace(dtype: str) -> Series:
   """The Laplace distribution function, `F(-z) = x / 2`."""
   log_behind = _series(lambda x: np.log1p(-x / 2) / x, _POWERS[dtype])
   tail, variance = np.array([0.5]), np.array([0.5, -0.25])
-  return Kernel(tail, variance, np.zeros(1), log_behind, -math.log(2))
+  return Series(tail, variance, np.zeros(1), log_behind, -math.log(2))
 
 
 @functools.cache
-def logistic(dtype: str) -> Kernel:
+def logistic(dtype: str) -> Series:
   """The logistic distribution function, `F(-z) = x / (1 + x)`."""
   powers = _POWERS[dtype]
   log = _series(lambda x: -np.log1p(x) / x, powers)
   tail = _series(lambda x: 1 / (1 + x), powers)
-  return Kernel(tail, _series(lambda x: (1 + x) ** -2, powers), log, log, 0.0)
+  return Series(tail, _series(lambda x: (1 + x) ** -2, powers), log, log, 0.0)
 
 
 def distance(upper: Array, lower: Array, temperature: Array, limit: float = _FAR) -> Array:

@@ -25,13 +25,13 @@ class Inputs(NamedTuple):
     queries: `[q, ...]`, or a pytree of such arrays.
     removed: `[q, e]`, ids that are not counted, without repeats, padded with -1.
     similarity: Function of queries and items that returns scores.
-    own: `[q, ...]`, the item of each target; None if there are no targets.
+    target_items: `[q, ...]`, the item of each target; None if there are no targets.
   """
 
   queries: Any
   removed: Array
   similarity: Partial
-  own: Any = None
+  target_items: Any = None
 
 
 def size(x: Any) -> int:

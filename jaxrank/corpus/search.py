@@ -96,8 +96,8 @@ def target_ranks(
     ranks: TargetRanks = _rank(inputs, items, targets, chunk, axis_name)
   else:
     rows = np.maximum(np.asarray(targets), 0)
-    own = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
-    counted, tally = _start(inputs, own, targets)
+    target_items = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
+    counted, tally = _start(inputs, target_items, targets)
     tally = _sweep.from_host(_count, counted, tally, items, chunk, progress, first=-1)
     ranks = _ranks(tally, targets, targets, inputs.removed, None)
   return ranks
@@ -174,8 +174,8 @@ def _rank(
   def rank(inputs: Inputs, items: Any, axis: _sweep.Axis, targets: Array) -> TargetRanks:
     mine = _sweep.local(targets, items, axis)
     inputs = inputs._replace(removed=_sweep.local(inputs.removed, items, axis))
-    own = _sweep.gather(items, mine, axis)
-    counted, tally = _start(inputs, own, mine)
+    target_items = _sweep.gather(items, mine, axis)
+    counted, tally = _start(inputs, target_items, mine)
     tally = _sweep.on_device(_count, counted, tally, items, chunk, first=-1)
     ranks: TargetRanks = _ranks(tally, targets, mine, inputs.removed, axis)
     return ranks
@@ -184,29 +184,29 @@ def _rank(
 
 
 @jax.jit
-def _start(inputs: Inputs, own: Any, targets: Array) -> tuple[Inputs, Tally]:
+def _start(inputs: Inputs, target_items: Any, targets: Array) -> tuple[Inputs, Tally]:
   """The inputs with the targets among the removed ids, and a tally of zeros."""
   removed = _inputs.without_repeats(jnp.concatenate([inputs.removed, targets[:, None]], axis=1))
-  inputs = inputs._replace(removed=removed, own=own)
-  score = jax.eval_shape(scores, inputs.similarity, inputs.queries, own)
+  inputs = inputs._replace(removed=removed, target_items=target_items)
+  score = jax.eval_shape(scores, inputs.similarity, inputs.queries, target_items)
   nothing = jnp.zeros(targets.shape, jnp.int32)
   return inputs, Tally(jnp.zeros(targets.shape, score.dtype), nothing, nothing, nothing)
 
 
 def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
-  """Adds the counts of a chunk; in the step with negative ids, scores the targets' own items.
+  """Adds the counts of a chunk; in the step with negative ids, scores the targets themselves.
 
   The program and the shape that compute the scores of the targets are those of the other scores: a
   product of another shape may be rounded differently, and not tie with copies of its item.
   """
   chunk = _inputs.size(part)
 
-  def count(queries: Any, own: Any, removed: Array, tally: Tally) -> Tally:
-    def rows(own: Array, x: Array) -> Array:
-      first = jnp.where(place.start < 0, own, x[: own.shape[0]])
-      return jnp.concatenate([first, x[own.shape[0] :]])
+  def count(queries: Any, target_items: Any, removed: Array, tally: Tally) -> Tally:
+    def rows(target_items: Array, x: Array) -> Array:
+      first = jnp.where(place.start < 0, target_items, x[: target_items.shape[0]])
+      return jnp.concatenate([first, x[target_items.shape[0] :]])
 
-    block = scores(inputs.similarity, queries, jax.tree.map(rows, own, part))
+    block = scores(inputs.similarity, queries, jax.tree.map(rows, target_items, part))
     score = jnp.where(place.start < 0, jnp.diagonal(block), tally.score)
     added = _against(score, jnp.where(place.counts(block), block, jnp.nan))
     inside = (removed >= place.fresh) & (removed < place.start + chunk)
@@ -216,7 +216,7 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
     return Tally(score, *counts)
 
   rows_held = min(max(1, _HELD // chunk), chunk)
-  given = inputs.queries, inputs.own, inputs.removed, tally
+  given = inputs.queries, inputs.target_items, inputs.removed, tally
   counted: Tally = batching.in_blocks(count, rows_held)(*given)
   return counted
 

@@ -196,20 +196,20 @@ class _Lists(NamedTuple):
 
   Attributes:
     queries: `[queries]` or `[queries, classes]`, the labels of the queries.
-    own: The label of the query of each candidate, in the shape of `candidates`.
+    query_labels: The label of the query of each candidate, in the shape of `candidates`.
     candidates: `[candidates]` or `[candidates, classes]`, the labels of the candidates.
     where: `[queries, longest]`, the places of the candidates in padded lists.
   """
 
   queries: np.ndarray
-  own: np.ndarray
+  query_labels: np.ndarray
   candidates: np.ndarray
   where: np.ndarray
 
 
 def _plain(metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None) -> float:
   lists = _read(queries, candidates, "a class", 1)
-  shared = np.asarray(lists.candidates == lists.own)
+  shared = np.asarray(lists.candidates == lists.query_labels)
   return float(_values(metric, lists, shared[:, None], k).mean())
 
 
@@ -217,7 +217,7 @@ def _intersecting(
   metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None
 ) -> float:
   lists = _read(queries, candidates, "a row of zeros and ones", 2)
-  shared = np.any((lists.candidates > 0) & (lists.own > 0), axis=1)
+  shared = np.any((lists.candidates > 0) & (lists.query_labels > 0), axis=1)
   return float(_values(metric, lists, shared[:, None], k).mean())
 
 
@@ -226,7 +226,7 @@ def _macro(
 ) -> float:
   lists = _read(queries, candidates, "a row of zeros and ones", 2)
   if joint_absence:
-    shared = np.asarray(lists.candidates == lists.own)
+    shared = np.asarray(lists.candidates == lists.query_labels)
     return float(_values(metric, lists, shared, k).mean())
   values = _values(metric, lists, lists.candidates > 0, k)
   having = lists.queries.T > 0

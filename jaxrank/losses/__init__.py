@@ -39,9 +39,9 @@ from jaxrank.losses.approx import approx_ap, approx_err, approx_mrr, approx_ndcg
 from jaxrank.losses.lambdas import lambda_ndcg, lambda_rank
 from jaxrank.losses.likelihood import list_mle, unique_softmax
 from jaxrank.losses.listwise import poly1, sampled_softmax, softmax, xe_ndcg
-from jaxrank.losses.noise import perturbed
 from jaxrank.losses.pairwise import pairwise_hinge, pairwise_logistic, pairwise_soft_zero_one
 from jaxrank.losses.permutation import neural_sort, soft_sort
+from jaxrank.losses.perturbation import perturbed
 from jaxrank.losses.softrank import softrank_ap, softrank_err, softrank_ndcg, softrank_rr
 
 __all__ = [

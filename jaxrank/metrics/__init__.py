@@ -46,7 +46,7 @@ from jaxrank.metrics.curves import (
 from jaxrank.metrics.custom import Metric, metric
 from jaxrank.metrics.diversity import alpha_dcg, alpha_ndcg, nrbp
 from jaxrank.metrics.graded import dcg, err, gap, ndcg, nerr
-from jaxrank.metrics.intents import err_ia, nerr_ia
+from jaxrank.metrics.intent_aware import err_ia, nerr_ia
 
 __all__ = [
   "Curve",

@@ -170,8 +170,8 @@ class ExactQuery(Ranked):
     start, end = self.tie
     last = take(count, end).astype(self.dtype)
     members = last - take(ahead, start)
-    own = jnp.where(inside > 0, worth(jnp.maximum(count, 1).astype(self.dtype)), 0)
-    total = ties.mean(own, start, end) * (end - start + 1).astype(self.dtype)
+    at_member = jnp.where(inside > 0, worth(jnp.maximum(count, 1).astype(self.dtype)), 0)
+    total = ties.mean(at_member, start, end) * (end - start + 1).astype(self.dtype)
     outside = (total + worth(last + 1)) / (members + 1)
     expected = jnp.where(inside > 0, total / jnp.maximum(members, 1), outside)
     return jnp.sum(jnp.where(live, w.astype(self.dtype) * expected, 0))

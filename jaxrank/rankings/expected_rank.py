@@ -16,7 +16,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks, pair_sums
-from jaxrank._core.pair_sums import Kernel, distance, normal_tail, polynomial_sums
+from jaxrank._core.pair_sums import Series, distance, normal_tail, polynomial_sums
 from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny, memoised
 from jaxrank._core.types import Cutoff, Discount, pytree
 
@@ -85,14 +85,14 @@ class SmoothRanking(Ranking):
     return self.query(self.temperature, scores, labels, where, k)
 
 
-class KernelQuery(SmoothQuery):
+class ExpectedRankQuery(SmoothQuery):
   """A query in which pairs have the order that a distribution function gives them."""
 
-  kernel: Callable[[str], Kernel]
+  series_of: Callable[[str], Series]
 
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(temperature, *query)
-    self.series = self.kernel(self.dtype.name)
+    self.series = self.series_of(self.dtype.name)
 
   def _sums(self, w: Array, ahead: np.ndarray, behind: np.ndarray) -> Array:
     """`sum_j w_j ahead(x_ij)` over the items ahead of `i`, plus `behind` over those behind."""
@@ -158,18 +158,18 @@ class KernelQuery(SmoothQuery):
     return jnp.sum(b * hits / self.rank(None) * self.kept(k, None))
 
 
-class LaplaceQuery(KernelQuery):
+class LaplaceQuery(ExpectedRankQuery):
   """A query in which pairs are ordered by the Laplace distribution function."""
 
   name = "Laplace"
-  kernel = staticmethod(pair_sums.laplace)
+  series_of = staticmethod(pair_sums.laplace)
 
 
-class LogisticQuery(KernelQuery):
+class LogisticQuery(ExpectedRankQuery):
   """A query in which pairs are ordered by the logistic distribution function."""
 
   name = "Logistic"
-  kernel = staticmethod(pair_sums.logistic)
+  series_of = staticmethod(pair_sums.logistic)
 
 
 @pytree("temperature")

@@ -11,18 +11,20 @@ import pytest
 
 import jaxrank as jr
 from jaxrank import losses
-from jaxrank.losses import noise
+from jaxrank.losses import perturbation
 
 
 @pytest.mark.parametrize("name", [*losses.__all__, "Perturbed"])
 def test_signatures_are_written_and_typed(name):
-  function = noise.Perturbed.__call__ if name == "Perturbed" else getattr(losses, name)
+  function = perturbation.Perturbed.__call__ if name == "Perturbed" else getattr(losses, name)
   assert not hasattr(function, "__wrapped__")
   assert "__signature__" not in vars(function)
   signature = inspect.signature(function)
   parameters = [p for p in signature.parameters.values() if p.name != "self"]
   assert all(p.annotation is not p.empty for p in parameters)
-  assert signature.return_annotation is (noise.Perturbed if name == "perturbed" else jax.Array)
+  assert signature.return_annotation is (
+    perturbation.Perturbed if name == "perturbed" else jax.Array
+  )
 
 
 @pytest.mark.parametrize("name", losses.__all__)
@@ -41,7 +43,7 @@ def test_losses_pickle_by_name(name):
 def test_perturbed_losses_pickle():
   loss = losses.perturbed(losses.softmax, jax.random.key(3), samples=3, scale=0.5)
   copy = pickle.loads(pickle.dumps(loss))
-  assert isinstance(copy, noise.Perturbed)
+  assert isinstance(copy, perturbation.Perturbed)
   assert (copy.loss, copy.samples, copy.scale) == (losses.softmax, 3, 0.5)
   lists = jnp.array([2.0, 1.0, 3.0]), jnp.array([2, 0, 1])
   np.testing.assert_array_equal(copy(*lists), loss(*lists))

@@ -189,7 +189,7 @@ def _matrix(docs: Sequence[Hashable], q_doc_subtopics: Subtopics) -> np.ndarray:
       f"q_doc_subtopics must be the subtopics of documents by name, got {q_doc_subtopics!r}."
     )
   topics_of = [items("subtopics", q_doc_subtopics.get(doc, ())) for doc in docs]
-  covered = [{str(topic) for topic in own} for own in topics_of]
+  covered = [{str(topic) for topic in covers} for covers in topics_of]
   topics = sorted(set().union(*covered))
-  cells = [[topic in own for own in covered] for topic in topics]
+  cells = [[topic in covers for covers in covered] for topic in topics]
   return np.array(cells, np.float32).reshape(len(topics), len(docs))

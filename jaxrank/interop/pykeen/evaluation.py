@@ -80,8 +80,8 @@ class RankBasedEvaluator:
     if add_defaults or metrics is None:
       for cls in rank_based_metric_resolver:
         if cls.supports_weights or not self.weighted:
-          own = [{"k": k} for k in _KS] if cls in HITS_METRICS else [{}]
-          self.metrics += rank_based_metric_resolver.make_many(cls, own)
+          options = [{"k": k} for k in _KS] if cls in HITS_METRICS else [{}]
+          self.metrics += rank_based_metric_resolver.make_many(cls, options)
     self.num_entities: int | None = None
     self.batches: defaultdict[str, list[tuple[Ranks, np.ndarray]]] = defaultdict(list)
 
@@ -275,9 +275,9 @@ class SampledRankBasedEvaluator(RankBasedEvaluator):
         "head": numbers("head_negatives", head_negatives),
         "tail": numbers("tail_negatives", tail_negatives),
       }
-    for side, own in negatives.items():
-      if own.shape[0] != len(triples):
-        raise ValueError(f"Negatives for {side} are in wrong shape: {own.shape}")
+    for side, ids in negatives.items():
+      if ids.shape[0] != len(triples):
+        raise ValueError(f"Negatives for {side} are in wrong shape: {ids.shape}")
     self.triple_to_index = {tuple(triple): i for i, triple in enumerate(triples.tolist())}
     self.negative_samples = negatives
 

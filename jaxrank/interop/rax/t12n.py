@@ -140,7 +140,7 @@ def segment_t12n(loss_or_metric_fn: Fn) -> Fn:
   """A loss or metric that takes `segments`.
 
   A function that takes them already is returned as it is. Any other function is called with arrays
-  `[..., n, n]`, in which each segment is a list of its own.
+  `[..., n, n]`, in which each segment is a list of its added.
 
   >>> from jaxrank.interop import rax
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -188,11 +188,11 @@ def _each(repeated: Callable[[Array], Array], x: Any, scores: Array) -> Any:
 def _named(function: Fn, original: Fn, prefix: str, *new: str) -> Fn:
   """Gives a function the name and the signature of the original, with new arguments at the end."""
   signature = inspect.signature(original)
-  own = inspect.signature(function).parameters
+  added = inspect.signature(function).parameters
   kept = [p for name, p in signature.parameters.items() if name not in new]
   functools.update_wrapper(function, original)
   name = getattr(original, "__name__", "function")
-  vars(function).update(__signature__=signature.replace(parameters=kept + [own[n] for n in new]))
+  vars(function).update(__signature__=signature.replace(parameters=kept + [added[n] for n in new]))
   function.__name__ = f"{prefix}_{name}"
   function.__doc__ = f"{prefix.capitalize()} {original.__doc__}"
   return function

@@ -30,21 +30,21 @@ class Kind(NamedTuple):
 
   Attributes:
     values: A function that returns an array `[queries, ...]`. It is called as
-      `values(scores, labels, where, **own)`.
-    own: The names of the options that `values` takes.
+      `values(scores, labels, where, **options)`.
+    options: The names of the options that `values` takes.
     lacks: The label without which a query is empty: `"positive"` or `"negative"`.
     binary: Whether targets must be 0 or 1.
   """
 
   values: Callable[..., Any]
-  own: tuple[str, ...]
+  options: tuple[str, ...]
   lacks: str = "positive"
   binary: bool = True
 
 
 def _cut(metric: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
-  def values(scores: Any, labels: Any, where: Any, top_k: int | None, **own: Any) -> Any:
-    return metric(scores, labels, where=where, k=top_k, **fixed, **own)
+  def values(scores: Any, labels: Any, where: Any, top_k: int | None, **options: Any) -> Any:
+    return metric(scores, labels, where=where, k=top_k, **fixed, **options)
 
   return values
 
@@ -114,16 +114,16 @@ def longest(batches: list[Batch]) -> int:
   return max(int(batch.where.sum(-1).max()) for batch in batches)
 
 
-def evaluate(kind: Kind, batches: list[Batch], own: Mapping[str, Any]) -> np.ndarray:
+def evaluate(kind: Kind, batches: list[Batch], options: Mapping[str, Any]) -> np.ndarray:
   """Computes the values of all queries by ascending index, `[queries, ...]`."""
-  return _by_index(batches, [_evaluate(kind, batch, own) for batch in batches])
+  return _by_index(batches, [_evaluate(kind, batch, options) for batch in batches])
 
 
-def _evaluate(kind: Kind, batch: Batch, own: Mapping[str, Any]) -> np.ndarray:
+def _evaluate(kind: Kind, batch: Batch, options: Mapping[str, Any]) -> np.ndarray:
   size = len(batch.query_ids)
   spare = ((0, _lists.roof(size, _LEAST) - size), (0, 0))
   arrays = (np.pad(x, spare) for x in (batch.scores, batch.labels, batch.where))
-  return np.asarray(kind.values(*arrays, **own), np.float32)[:size]
+  return np.asarray(kind.values(*arrays, **options), np.float32)[:size]
 
 
 def are_empty(kind: Kind, batches: list[Batch]) -> np.ndarray:

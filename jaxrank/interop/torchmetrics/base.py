@@ -126,7 +126,7 @@ class RetrievalMetric(Generic[Result]):
 
   def _own(self, batches: list[Batch]) -> dict[str, Any]:
     """Returns the options that the definition of the metric takes."""
-    return {name: getattr(self, name) for name in self.kind.own}
+    return {name: getattr(self, name) for name in self.kind.options}
 
   def _result(self, values: np.ndarray, empty: np.ndarray) -> Any:
     """Aggregates the values `[queries, ...]`, with empty queries as `empty_target_action` says."""

@@ -188,17 +188,17 @@ def retrieval_precision_recall_curve(
   query = _query(_table.CURVE, preds, target, max_k=max_k, adaptive_k=adaptive_k)
   size = _table.longest(query)
   last = max_k or size
-  own = {"max_k": last, "adaptive_k": adaptive_k}
-  ((precision, recall),) = _table.evaluate(_table.CURVE, query, own)
+  options = {"max_k": last, "adaptive_k": adaptive_k}
+  ((precision, recall),) = _table.evaluate(_table.CURVE, query, options)
   return precision, recall, np.minimum(np.arange(1, last + 1), size if adaptive_k else last)
 
 
-def _value(kind: _table.Kind, preds: ArrayLike, target: ArrayLike, **own: Any) -> np.float32:
-  value: np.float32 = _table.evaluate(kind, _query(kind, preds, target, **own), own)[0]
+def _value(kind: _table.Kind, preds: ArrayLike, target: ArrayLike, **options: Any) -> np.float32:
+  value: np.float32 = _table.evaluate(kind, _query(kind, preds, target, **options), options)[0]
   return value
 
 
-def _query(kind: _table.Kind, preds: ArrayLike, target: ArrayLike, **own: Any) -> list[Batch]:
+def _query(kind: _table.Kind, preds: ArrayLike, target: ArrayLike, **options: Any) -> list[Batch]:
   """Checks the arguments of a function, and pads the rows."""
   scores, labels = _lists.numpy(preds), _lists.numpy(target)
   if scores.shape != labels.shape:
@@ -206,6 +206,6 @@ def _query(kind: _table.Kind, preds: ArrayLike, target: ArrayLike, **own: Any) -
   if not scores.size or not scores.ndim:
     raise ValueError("`preds` and `target` must be non-empty and non-scalar tensors")
   scores, labels = _table.rows(scores, labels, kind.binary)
-  for name, value in own.items():
+  for name, value in options.items():
     checked(name, value)
   return _table.queries(np.zeros(scores.size, np.int64), scores, labels)
