@@ -35,41 +35,8 @@ def scored(oracle):
   return value
 
 
-def is_judged(item):
-  return item.label >= 0
-
-
-def bpref(order, items, rel=None):
-  """Judged non-relevant items ahead of each relevant one, one by one."""
-  found = [item for item in items if oracles.is_relevant(item, rel)]
-  others = [item for item in items if is_judged(item) and not oracles.is_relevant(item, rel)]
-  total, ahead = 0.0, 0
-  for item in order:
-    if oracles.is_relevant(item, rel):
-      total += 1 - min(ahead, len(found)) / max(min(len(found), len(others)), 1)
-    else:
-      ahead += is_judged(item)
-  return oracles.ratio(total, len(found))
-
-
-def judged(order, items, k=None):
-  """Of the items that are among the first."""
-  first = order[: oracles.cutoff(items, k)]
-  return oracles.ratio(sum(map(is_judged, first)), len(first))
-
-
-def gap(order, items, max_label, k=None):
-  """Users of every threshold, one by one."""
-  grades = range(1, max_label + 1)
-  value = sum(oracles.precision_sum(order, items, k, grade) for grade in grades)
-  return oracles.ratio(value, sum(oracles.relevant_count(items, grade) for grade in grades))
-
-
 ORACLES = {
   "average_precision": average_precision,
-  "bpref": bpref,
-  "judged": judged,
-  "gap": gap,
   "ndcg": functools.partial(oracles.ndcg, gains="linear"),
   "dcg": functools.partial(oracles.dcg, gains="linear"),
   **{name: scored(getattr(oracles, name)) for name in ("auc", "kendall_tau", "spearman")},
