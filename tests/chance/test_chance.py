@@ -175,7 +175,7 @@ def harmonic_of(order, items, k=None):
   for item in order:
     if k is None or ahead < k:
       total += max(item.label, 0) / (1 + ahead)
-    ahead += is_judged(item) and not oracles.is_relevant(item, 2)
+    ahead += oracles.is_judged(item) and not oracles.is_relevant(item, 2)
   return total
 
 
@@ -234,7 +234,7 @@ def share(ranked):
 
 def share_of(order, items):
   hits = sum(oracles.is_relevant(x, None) / r for r, x in enumerate(order, start=1))
-  return hits / (1 + sum(is_judged(x) / r for r, x in enumerate(order, start=1)))
+  return hits / (1 + sum(oracles.is_judged(x) / r for r, x in enumerate(order, start=1)))
 
 
 USERS = [
