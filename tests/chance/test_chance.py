@@ -274,7 +274,7 @@ def test_several_questions_have_a_mean_and_no_variance(small, asked, questions):
   for moment in (jr.chance.std, jr.chance.variance):
     with pytest.raises(jr.chance.NoClosedFormError, match=match):
       moment(asked, small.labels, **small.lists)
-  value = mixture_of if asked is mixture else functools.partial(gap, max_label=3)
+  value = mixture_of if asked is mixture else functools.partial(oracles.gap, max_label=3)
   _, deviation = small.moments_of(value)
   key = jax.random.key(5)
   found = jr.chance.std(asked, small.labels, key=key, samples=2000, **small.lists)
