@@ -149,7 +149,8 @@ BUGS = (
       LAWS),
   Bug("losses/likelihood.py", "z = jnp.where(live, take(z, item), nothing)",
       "z = jnp.where(live, lax.stop_gradient(take(z, item)), nothing)", LOSSES),
-  Bug("losses/lambdas.py", "*lax.stop_gradient(features)", "*features", LOSSES),
+  Bug("losses/lambdas.py", "return jnp.abs(delta) * jax.nn.softplus(wrong)",
+      "return jnp.abs(delta) * lax.stop_gradient(jax.nn.softplus(wrong))", LOSSES),
   # Chance, sampling, files and adapters.
   Bug("chance/shuffled.py", "jnp.maximum(1 - relevant / left, 0)",
       "jnp.maximum(1 - 0.9 * relevant / left, 0)", "chance"),
