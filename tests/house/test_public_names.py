@@ -2,22 +2,16 @@
 
 import ast
 import dataclasses
-import importlib
 import inspect
 import pickle
-import pkgutil
 import textwrap
 from pathlib import Path
 
 import pytest
 
 import jaxrank
-
-MODULES = {"jaxrank": jaxrank} | {
-  f"jaxrank.{module.name}": importlib.import_module(f"jaxrank.{module.name}")
-  for module in pkgutil.iter_modules(jaxrank.__path__)
-  if not module.name.startswith("_") and module.name != "interop"
-}
+from tests.house import public_api
+from tests.house.public_api import MODULES
 
 
 def tree_of(module):
@@ -46,6 +40,11 @@ def test_all_lists_the_public_names(name):
   public = {x for x in bound_names(module) if not x.startswith("_")}
   assert sorted(module.__all__) == sorted(public)
   assert all(hasattr(module, x) for x in module.__all__)
+
+
+def test_names_parameters_and_defaults_are_those_of_the_last_review():
+  written = public_api.FILE.read_text(encoding="utf-8")
+  assert written == public_api.text(), "run python -m tests.house.public_api if it is meant"
 
 
 def public_callables():
