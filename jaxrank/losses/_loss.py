@@ -3,6 +3,8 @@
 The modules of `jaxrank.losses` import it.
 """
 
+import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -13,7 +15,8 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
-from jaxrank._core.ranked import at_least_tiny
+from jaxrank._core.description import Description
+from jaxrank._core.ranked import Ranking, at_least_tiny
 from jaxrank._core.types import Gain
 from jaxrank.rankings.exact import Exact, ExactQuery
 
@@ -47,6 +50,26 @@ def apply_loss(
     (found,) = apply_calls([call], *lists, ranking)
   value: Array = found.value
   return value
+
+
+def one_minus(
+  metric: Callable[..., Array], loss: str, lists: Lists, ranking: Ranking, **parameters: Any
+) -> Array:
+  """One minus a metric under a ranking; error messages start with the name of the loss."""
+  about = _named(metric, loss)
+  with checks.named(loss):
+    call = Call(about, about.checked(parameters))
+    (found,) = apply_calls([call], *lists, ranking)
+  value: Array = 1 - found.value
+  return value
+
+
+@functools.cache
+def _named(metric: Callable[..., Array], loss: str) -> Description:
+  """The description of a metric with the name of a loss, the same for each call."""
+  about = description.of_metric(metric)
+  assert about is not None
+  return dataclasses.replace(about, name=loss)
 
 
 def logits(query: ExactQuery, temperature: ArrayLike) -> Array:

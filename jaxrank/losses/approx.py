@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._core.ranked import Ranking
 from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank.losses._loss import one_minus
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
 from jaxrank.rankings.expected_rank import Logistic
 from jaxrank.rankings.perturbed import Gumbel
@@ -54,15 +55,15 @@ def approx_ndcg(
     Qin et al., `A general approximation framework for direct optimization of information retrieval
     measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010.
   """
-  return 1 - ndcg(
-    scores,
-    labels,
-    where=where,
+  return one_minus(
+    ndcg,
+    "approx_ndcg",
+    (scores, labels, where),
+    ranking,
     k=k,
     gain=gain,
     discount=discount,
     weights=weights,
-    ranking=ranking,
   )
 
 
@@ -96,7 +97,7 @@ def approx_err(
     measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010; Chapelle et al., `Expected
     reciprocal rank for graded relevance <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  return 1 - err(scores, labels, where=where, k=k, max_label=max_label, ranking=ranking)
+  return one_minus(err, "approx_err", (scores, labels, where), ranking, k=k, max_label=max_label)
 
 
 def approx_ap(
@@ -128,8 +129,14 @@ def approx_ap(
     Qin et al., `A general approximation framework for direct optimization of information retrieval
     measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010.
   """
-  return 1 - average_precision(
-    scores, labels, where=where, k=k, rel=rel, normalizer=normalizer, ranking=ranking
+  return one_minus(
+    average_precision,
+    "approx_ap",
+    (scores, labels, where),
+    ranking,
+    k=k,
+    rel=rel,
+    normalizer=normalizer,
   )
 
 
@@ -166,8 +173,14 @@ def smooth_ap(
     Brown et al., `Smooth-AP: smoothing the path towards large-scale image retrieval
     <https://arxiv.org/abs/2007.12163>`_, 2020.
   """
-  return 1 - average_precision(
-    scores, labels, where=where, k=k, rel=rel, normalizer=normalizer, ranking=ranking
+  return one_minus(
+    average_precision,
+    "smooth_ap",
+    (scores, labels, where),
+    ranking,
+    k=k,
+    rel=rel,
+    normalizer=normalizer,
   )
 
 
@@ -205,4 +218,4 @@ def approx_mrr(
     Qin et al., `A general approximation framework for direct optimization of information retrieval
     measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010.
   """
-  return 1 - reciprocal_rank(scores, labels, where=where, k=k, rel=rel, ranking=ranking)
+  return one_minus(reciprocal_rank, "approx_mrr", (scores, labels, where), ranking, k=k, rel=rel)

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._core.ranked import Ranking
 from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank.losses._loss import one_minus
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
 from jaxrank.rankings.perturbed import Gaussian
 
@@ -54,15 +55,15 @@ def softrank_ndcg(
     Taylor et al., `SoftRank: optimizing non-smooth rank metrics
     <https://doi.org/10.1145/1341531.1341544>`_, 2008.
   """
-  return 1 - ndcg(
-    scores,
-    labels,
-    where=where,
+  return one_minus(
+    ndcg,
+    "softrank_ndcg",
+    (scores, labels, where),
+    ranking,
     k=k,
     gain=gain,
     discount=discount,
     weights=weights,
-    ranking=ranking,
   )
 
 
@@ -95,7 +96,7 @@ def softrank_err(
     <https://doi.org/10.1145/1341531.1341544>`_, 2008; Chapelle et al., `Expected reciprocal rank
     for graded relevance <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  return 1 - err(scores, labels, where=where, k=k, max_label=max_label, ranking=ranking)
+  return one_minus(err, "softrank_err", (scores, labels, where), ranking, k=k, max_label=max_label)
 
 
 def softrank_ap(
@@ -126,8 +127,14 @@ def softrank_ap(
     Taylor et al., `SoftRank: optimizing non-smooth rank metrics
     <https://doi.org/10.1145/1341531.1341544>`_, 2008.
   """
-  return 1 - average_precision(
-    scores, labels, where=where, k=k, rel=rel, normalizer=normalizer, ranking=ranking
+  return one_minus(
+    average_precision,
+    "softrank_ap",
+    (scores, labels, where),
+    ranking,
+    k=k,
+    rel=rel,
+    normalizer=normalizer,
   )
 
 
@@ -162,4 +169,4 @@ def softrank_rr(
     Taylor et al., `SoftRank: optimizing non-smooth rank metrics
     <https://doi.org/10.1145/1341531.1341544>`_, 2008.
   """
-  return 1 - reciprocal_rank(scores, labels, where=where, k=k, rel=rel, ranking=ranking)
+  return one_minus(reciprocal_rank, "softrank_rr", (scores, labels, where), ranking, k=k, rel=rel)

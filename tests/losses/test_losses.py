@@ -600,6 +600,13 @@ def test_mistakes():
     losses.list_mle(*lists, where=np.ones((24, 7)))
 
 
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "perturbed"])
+def test_mistakes_name_the_loss(name):
+  loss = LOSSES[name]
+  with pytest.raises(ValueError, match=rf"^{loss.public.__name__}: .*\(24, 7\).*\(24, 6\)"):
+    loss(TAME.scores, TAME.labels[:, 1:], None)
+
+
 def test_softmax_is_that_of_optax():
   import optax
 
