@@ -20,7 +20,7 @@ from jaxrank._core.dialects import Name
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
 DIALECTS = ("ir_measures", "trec_eval", "ndeval", "ranx")
-MODULES = ("counts", "binary", "graded", "diversity", "intents", "concordance", "curves")
+MODULES = ("counts", "binary", "graded", "diversity", "intent_aware", "concordance", "curves")
 
 # Values for the parameters that have no default.
 REQUIRED = {"max_label": 2}

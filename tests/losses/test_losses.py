@@ -88,6 +88,7 @@ LOSSES = {
 SAME_SLOPES = ("softrank_ap", "softrank_rr", "approx_err", "smooth_ap")
 # Laws are quick for one loss of each kind.
 QUICK = ("softrank_err", "approx_ndcg@3", "softmax", "logistic", "list_mle", "lambda_ndcg(ndcg2)")
+CHEAP = ("softmax", "logistic", "list_mle", "lambda_ndcg(ndcg2)")
 OPERATORS = {"neural_sort": losses.neural_sort, "soft_sort": losses.soft_sort}
 DEFINED = [name for name, loss in LOSSES.items() if loss.oracle]
 WEIGHTED = [name for name in DEFINED if LOSSES[name].takes("weights")]
@@ -99,9 +100,9 @@ ONCE = [
   for name, loss in LOSSES.items()
   if not loss.empty or name in ("softrank_ndcg", "approx_ndcg@3", "approx_mrr")
 ]
-once = quick("name", ONCE, QUICK)
+once = quick("name", ONCE, CHEAP)
 # Noise is drawn by the place of a query and of an item.
-without_noise = quick("name", [n for n in ONCE if not LOSSES[n].noisy], QUICK)
+without_noise = quick("name", [n for n in ONCE if not LOSSES[n].noisy], CHEAP)
 
 
 def tame(lists: cases.Cases) -> cases.Cases:
@@ -533,6 +534,7 @@ def test_sampled_softmax_corrects_and_leaves_out():
     losses.sampled_softmax(scores, np.eye(5), log_q=np.log(q)[:4])
 
 
+@thorough
 def test_noise_is_by_column_and_sample():
   lists = DISTINCT
   for draw in (

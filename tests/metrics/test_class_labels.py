@@ -10,6 +10,7 @@ import pytest
 import jaxrank as jr
 from jaxrank import class_labels
 from tests.helpers import label_oracles as oracle
+from tests.helpers.suites import thorough
 
 Q, N, C = 6, 7, 3
 METRICS = {
@@ -156,6 +157,7 @@ def test_means_run_inside_jit_and_vmap():
     np.testing.assert_allclose(got, np.array(expected), rtol=1e-6)
 
 
+@thorough
 @pytest.mark.parametrize("rows", [False, True])
 def test_queries_may_be_spread_over_devices(rows):
   scores, queries, candidates = (x[:4] for x in draw(5, rows)[:3])

@@ -144,6 +144,7 @@ QUESTIONS = {
     lambda ranked, _, k: np.mean(ranked[:, :k] >= 0, axis=1),
   ),
 }
+SAMPLED = ("ndcg", "precision@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3")
 QUICK = ("ndcg", "ndcg@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3", "dcg(table)")
 questions = quick("name", QUESTIONS, QUICK)
 # Gaussian shares all but the chances with Gumbel.
@@ -245,9 +246,7 @@ def sampled_orders(row, temperature, samples):
 
 
 @quick("samples", [10**5, 10**6], [10**5])
-@pytest.mark.parametrize(
-  "name", ["ndcg", "precision@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3"]
-)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_gaussian_is_the_mean_of_samples(name, samples):
   _, own, of_order = QUESTIONS[name]
   value = gaussian_values()(np.float32(0.8))[name]
