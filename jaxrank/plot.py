@@ -1,4 +1,4 @@
-"""Plots of curves and of values of metrics, with matplotlib (`pip install jaxrank[plot]`)."""
+"""Plots of curves and of values of metrics, with matplotlib, which the extra `plot` installs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -127,6 +127,6 @@ def _figure_and_axes(ax: Any) -> tuple[Any, Any]:
     from matplotlib import pyplot
   except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-      "plots need matplotlib, which is not installed: pip install 'jaxrank[plot]'."
+      "plots need matplotlib, which is not installed: pip install matplotlib."
     ) from error
   return pyplot.subplots(layout="constrained")
