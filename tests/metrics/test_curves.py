@@ -239,5 +239,5 @@ class TestPlot:
 
 def test_without_matplotlib_a_plot_says_what_to_install(monkeypatch):
   monkeypatch.setitem(sys.modules, "matplotlib", None)
-  with pytest.raises(ModuleNotFoundError, match=r"jaxrank\[plot\]"):
+  with pytest.raises(ModuleNotFoundError, match="pip install matplotlib"):
     jr.plot.precision_recall(TestPlot.curve)
