@@ -138,7 +138,7 @@ def _moments(function: str, measure: Measure, null: Null, count: int) -> tuple[A
 
 
 def _closed_form(measure: Measure, null: Null, count: int) -> tuple[Array, ...]:
-  about, parameters, _ = measure.call()
+  about, parameters, *_ = measure.call()
   of_moments = description.with_kernel(about, _Moments(about, count))
   call = Call(of_moments, parameters, None)
   (found,) = apply_calls([call], null.scores, null.labels, null.where, Shuffled())

@@ -47,7 +47,9 @@ def unique_softmax(
     <https://doi.org/10.1145/3336191.3371814>`_, 2020.
   """
   lists = scores, labels, where
-  return apply_loss(_unique_softmax, lists, gain=gain, weights=weights, temperature=temperature)
+  return apply_loss(
+    _unique_softmax, lists, sorts=True, gain=gain, weights=weights, temperature=temperature
+  )
 
 
 def _unique_softmax(
@@ -132,7 +134,7 @@ def list_mle(
     function for censored data <https://doi.org/10.1080/01621459.1977.10480613>`_, 1977.
   """
   lists = scores, labels, where
-  return apply_loss(_list_mle, lists, weights=weights, temperature=temperature)
+  return apply_loss(_list_mle, lists, sorts=True, weights=weights, temperature=temperature)
 
 
 def _list_mle(query: ExactQuery, *, temperature: ArrayLike, weights: Array | None = None) -> Array:

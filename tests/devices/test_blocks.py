@@ -80,11 +80,11 @@ def test_batches_of_batches_are_cut_along_the_first_axis():
   np.testing.assert_allclose(values, expected, rtol=1e-6)
 
 
-def exported(platform):
-  """The program of a metric for a platform, as text."""
+def exported(platform, function=jr.average_precision):
+  """The program of a metric or a loss for a platform, as text."""
   scores = jax.ShapeDtypeStruct((40, 12), jnp.float32)
   # A function of its own each time, so that nothing is taken from a cache.
-  metric = jax.jit(lambda scores, labels: jr.average_precision(scores, labels))
+  metric = jax.jit(lambda scores, labels: function(scores, labels))
   return metric.trace(scores, scores).lower(lowering_platforms=(platform,)).as_text()
 
 
@@ -97,6 +97,19 @@ def test_only_a_cpu_runs_in_blocks(three_at_a_time):
   for platform in ("cuda", "tpu"):
     assert "20x2x12" not in blocks[platform]
     assert "20x2x12" not in whole[platform]
+
+
+@pytest.mark.parametrize(
+  ("loss", "blocks"),
+  [
+    (jr.losses.softmax, False),
+    (jr.losses.pairwise_logistic, False),
+    (jr.losses.list_mle, True),
+    (jr.losses.lambda_rank, True),
+  ],
+)
+def test_only_what_sorts_runs_in_blocks(loss, blocks, three_at_a_time):
+  assert ("20x2x12" in exported("cpu", loss)) == blocks
 
 
 def test_programs_do_not_depend_on_the_machine_that_traces_them(monkeypatch, three_at_a_time):
