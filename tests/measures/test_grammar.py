@@ -35,6 +35,7 @@ IR_MEASURES = [
   ("AP(rel=1)", "AP", "average_precision", {"rel": 1}),
   ("AP(rel=2)@100", "AP(rel=2)@100", "average_precision", {"rel": 2, "k": 100}),
   ("AP( rel = 2.0 )@100", "AP(rel=2)@100", "average_precision", {"rel": 2, "k": 100}),
+  ("AP(rel=3.0)", "AP(rel=3)", "average_precision", {"rel": 3}),
   ("P@5", "P@5", "precision", {"rel": 1, "k": 5}),
   ("Precision@5", "P@5", "precision", {"rel": 1, "k": 5}),
   ("P(rel=2)@5", "P(rel=2)@5", "precision", {"rel": 2, "k": 5}),
