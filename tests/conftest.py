@@ -1,19 +1,13 @@
 """Every test runs under the strictest settings a user may choose, on four CPU devices."""
 
-import importlib.metadata
 import itertools
 import os
 
+from tests.helpers import xla_flags
+
 os.environ["JAX_NUM_CPU_DEVICES"] = "4"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# The suite compiles hundreds of programs and runs each on little data: these flags halve its time.
-# Newer versions of XLA do not know the last two, and XLA ends the process at an unknown flag.
-os.environ.setdefault(
-  "XLA_FLAGS",
-  "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-  + " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-  * importlib.metadata.version("jaxlib").startswith("0.10."),
-)
+os.environ.setdefault("XLA_FLAGS", xla_flags.flags())
 
 import jax
 import pytest
