@@ -1,7 +1,8 @@
 """Every described metric as a row: how to call it, and what is true of it.
 
-The columns are derived from the description and the signature of the metric. Two cannot be: the
-value of a perfect ranking, and whether a cut-off past the end of the list changes the value.
+The columns are derived from the description and the signature of the metric. Three cannot be: the
+value of a perfect ranking, whether a cut-off past the end of the list changes the value, and
+whether the ideal is that of a greedy order.
 """
 
 import inspect
@@ -67,9 +68,7 @@ class Row(NamedTuple):
 def subtopics(labels):
   """Labels of three subtopics, `[..., n, 3]`, that grow with the labels of the items."""
   labels = jnp.asarray(labels)
-  zero = jnp.zeros((), labels.dtype)
-  above = [jnp.where(labels > i, labels - jnp.asarray(i, labels.dtype), zero) for i in (1, 2)]
-  return jnp.stack([labels, *(x + labels * zero for x in above)], axis=-1)
+  return jnp.stack([labels, *(jnp.maximum(labels - i, 0) for i in (1, 2))], axis=-1)
 
 
 def row(public, *, perfect: float | None = 1.0, saturates: bool = True, **own) -> Row:

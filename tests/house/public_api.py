@@ -24,10 +24,9 @@ def lines():
   for module, contents in MODULES.items():
     for name in contents.__all__:
       value = getattr(contents, name)
-      if inspect.isfunction(value):
+      if inspect.isfunction(value) or inspect.isclass(value):
         yield f"{module}.{name}{parameters(value)}"
-      elif inspect.isclass(value):
-        yield f"{module}.{name}{parameters(value)}"
+      if inspect.isclass(value):
         for method, function in vars(value).items():
           if inspect.isfunction(function) and (method[0] != "_" or method == "__call__"):
             yield f"{module}.{name}.{method}{parameters(function)}"

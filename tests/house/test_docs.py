@@ -2,39 +2,28 @@
 
 import collections
 import doctest
-import importlib
 import inspect
-import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
-import jaxrank
 from jaxrank import losses, metrics
 from tests.helpers.suites import thorough
 from tests.house import metric_table
+from tests.house.public_api import MODULES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
-def public_modules():
-  """The modules of the library that are public; adapters have tests of their own."""
-  yield jaxrank
-  for found in pkgutil.iter_modules(jaxrank.__path__, "jaxrank."):
-    if not found.name.startswith("jaxrank._") and found.name != "jaxrank.interop":
-      yield importlib.import_module(found.name)
-
-
 def public_names():
-  """Public functions and classes by dotted name: what a package exports, a module defines."""
-  for module in public_modules():
-    for name, value in vars(module).items():
-      home = getattr(value, "__module__", None) or ""
-      own = home.startswith("jaxrank") if hasattr(module, "__path__") else home == module.__name__
-      if not name.startswith("_") and callable(value) and own:
-        yield f"{module.__name__}.{name}", value
+  """Public functions and classes by dotted name; adapters have tests of their own."""
+  for module, contents in MODULES.items():
+    for name in contents.__all__:
+      value = getattr(contents, name)
+      if callable(value) and (getattr(value, "__module__", None) or "").startswith("jaxrank"):
+        yield f"{module}.{name}", value
 
 
 PUBLIC = dict(public_names())
