@@ -54,14 +54,14 @@ def relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
     ValueError: if shapes do not go together.
     TypeError: if labels are not numeric.
   """
-  return _relevance("relevance", query_labels, candidate_labels)
+  with checks.named("class_labels.relevance"):
+    return _relevance(query_labels, candidate_labels)
 
 
-def _relevance(function: str, query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
-  """`relevance`, with the name of a public function in messages."""
+def _relevance(query_labels: ArrayLike, candidate_labels: ArrayLike) -> Array:
   # In 64 bits, for classes that are large numbers, such as hashes.
   with enable_x64():
-    query, candidates = _pair(function, query_labels, candidate_labels)
+    query, candidates = _pair(query_labels, candidate_labels)
     if not _are_rows(query):
       candidates = jnp.broadcast_to(candidates, (*query.shape, candidates.shape[-1]))
       with jax.numpy_dtype_promotion("standard"):
@@ -124,9 +124,10 @@ def mean(
     ValueError: if shapes do not go together, or `metric` is an unknown name.
     TypeError: if `metric` is no metric and no function.
   """
-  values_of = _function("mean", metric, parameters)
-  shared = _relevance("mean", query_labels, candidate_labels)
-  countable = _has_candidates("mean", shared, where)
+  with checks.named("class_labels.mean"):
+    values_of = _function(metric, parameters)
+    shared = _relevance(query_labels, candidate_labels)
+    countable = _has_candidates(shared, where)
   values = values_of(_scores(scores, shared), shared, where=where)
   return aggregation.aggregate(values, where=has_label(query_labels) & countable)
 
@@ -169,16 +170,18 @@ def macro_mean(
   Raises:
     ValueError: if shapes do not go together, or `joint_absence` is True and labels are classes.
   """
-  values_of = _function("macro_mean", metric, parameters)
-  query, candidates = _pair("macro_mean", query_labels, candidate_labels)
-  shared = _relevance("macro_mean", query_labels, candidate_labels)
-  scores, countable = _scores(scores, shared), _has_candidates("macro_mean", shared, where)
-  if not _are_rows(query):
-    if joint_absence:
+  with checks.named("class_labels.macro_mean"):
+    values_of = _function(metric, parameters)
+    query, candidates = _pair(query_labels, candidate_labels)
+    if joint_absence and not _are_rows(query):
       raise ValueError(
-        "class_labels.macro_mean: joint_absence needs rows of shape [queries, classes], got "
-        f"classes of shape {list(query.shape)}; pass jax.nn.one_hot of them."
+        "joint_absence needs rows of shape [queries, classes], got classes of shape "
+        f"{list(query.shape)}; pass jax.nn.one_hot of them."
       )
+    shared = _relevance(query_labels, candidate_labels)
+    countable = _has_candidates(shared, where)
+  scores = _scores(scores, shared)
+  if not _are_rows(query):
     values = values_of(scores, shared, where=where)
     return _mean_of_classes(values, query_labels, has_label(query_labels) & countable)
 
@@ -214,12 +217,11 @@ def _weighed(values: Array, classes: Array, counted: Array) -> Array:
   return aggregation.aggregate(values, where=key > sorting.MASKED, query_weights=weights)
 
 
-def _function(function: str, metric: str | One, parameters: dict[str, Any]) -> Callable[..., Array]:
+def _function(metric: str | One, parameters: dict[str, Any]) -> Callable[..., Array]:
   """The metric as a function of scores, labels and mask."""
-  with checks.named(f"class_labels.{function}"):
-    if isinstance(metric, str | Measure) or description.of_metric(metric) is not None:
-      return one_measure(metric, parameters)
-    checks.function("metric", metric, "a metric such as jaxrank.ndcg, or a name such as 'AP'")
+  if isinstance(metric, str | Measure) or description.of_metric(metric) is not None:
+    return one_measure(metric, parameters)
+  checks.function("metric", metric, "a metric such as jaxrank.ndcg, or a name such as 'AP'")
   return functools.partial(metric, **parameters)
 
 
@@ -232,11 +234,10 @@ def _are_rows(query: Array) -> bool:
   return query.ndim > 1 or (query.ndim == 1 and query.dtype == jnp.bool_)
 
 
-def _pair(function: str, query_labels: Any, candidate_labels: Any) -> tuple[Array, Array]:
-  """Both labels as arrays whose shapes go together; errors name `function`."""
-  with checks.named(f"class_labels.{function}"):
-    query = checks.array("query_labels", query_labels)
-    candidates = checks.array("candidate_labels", candidate_labels)
+def _pair(query_labels: Any, candidate_labels: Any) -> tuple[Array, Array]:
+  """Both labels as arrays whose shapes go together."""
+  query = checks.array("query_labels", query_labels)
+  candidates = checks.array("candidate_labels", candidate_labels)
   rows = _are_rows(query)
   lead = query.shape[:-1] if rows else query.shape
   last = query.shape[-1:] if rows else ()
@@ -247,7 +248,7 @@ def _pair(function: str, query_labels: Any, candidate_labels: Any) -> tuple[Arra
     shapes = [[*names, *map(str, last)] for names in (["n"], axes)]
     wanted = " or ".join(dict.fromkeys(f"[{', '.join(names)}]" for names in shapes))
     raise ValueError(
-      f"class_labels.{function}: for query_labels of shape {list(query.shape)}, which are "
+      f"for query_labels of shape {list(query.shape)}, which are "
       f"{'rows of classes' if rows else 'classes'}, candidate_labels must have shape {wanted}, got "
       f"{list(candidates.shape)}; a single row is [1, classes]."
     )
@@ -261,7 +262,6 @@ def _scores(scores: Any, like: Array) -> Any:
   return jnp.broadcast_to(-jnp.arange(like.shape[-1], dtype=jnp.float32), like.shape)
 
 
-def _has_candidates(function: str, like: Array, where: Any) -> Array:
-  """Whether each query has a valid candidate; errors name `function`."""
-  with checks.named(f"class_labels.{function}"):
-    return jnp.any(checks.mask(where, like), axis=-1)
+def _has_candidates(like: Array, where: Any) -> Array:
+  """Whether each query has a valid candidate."""
+  return jnp.any(checks.mask(where, like), axis=-1)

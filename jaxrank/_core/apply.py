@@ -35,13 +35,13 @@ class Call(NamedTuple):
     parameters: The parameters by name, checked.
     depth: The largest rank that the kernel asks for, None for the whole list; "asked" if its
       description or its questions determine it.
-    sorts: Whether the kernel or its ranking sorts; if not, blocks of queries save no time.
+    in_blocks: Whether blocks of queries save time: not if a kernel takes only a few passes.
   """
 
   description: Description
   parameters: Mapping[str, Any]
   depth: int | None | Literal["asked"] = "asked"
-  sorts: bool = True
+  in_blocks: bool = True
 
 
 class Evaluated(NamedTuple):
@@ -132,7 +132,7 @@ def apply_calls(
       labels = _never_empty(scores.ndim, labels)
     arrays, plain, tree = _split(calls)
     known = tuple((call.description, call.depth) for call in calls)
-    items_per_block = config.items_per_block() if any(call.sorts for call in calls) else None
+    items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
     program = _Program(known, plain, tree, with_found, items_per_block)
     found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, where)
     return narrow(found)

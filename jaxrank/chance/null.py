@@ -75,11 +75,7 @@ def statistic(function: str, measures: Measures, parameters: Mapping[str, Any]) 
   with checks.named(function):
     if "ranking" in parameters:
       raise TypeError("ranking is not a parameter here: orders are random; leave it out.")
-    about = description.of_metric(measures)
-    if about is not None:
-      if not isinstance(measures, Measure):
-        # The errors of `Measure` would put its name into the message.
-        about.bind(parameters)
+    if description.of_metric(measures) is not None:
       return Statistic(function, (one_measure(measures, parameters),), by_name=False)
     if parameters:
       raise TypeError(

@@ -34,14 +34,15 @@ def apply_loss(
   name: str | None = None,
   ties: Literal["average", "stable", "optimistic", "pessimistic"] | None = None,
   key: Array | None = None,
-  sorts: bool = False,
+  in_blocks: bool = False,
   **parameters: Any,
 ) -> Array:
   """Computes `kernel(query, **parameters)` for each query of `lists`: scores, labels and mask.
 
-  The queries are sorted only if `ties` is given, the rule for tied scores; `sorts` says that the
-  kernel sorts in its own way. `key` gives each query its `query.noise`. Error messages start with
-  `name`, by default the name of the kernel's function.
+  The queries are sorted only if `ties` is given, the rule for tied scores. `key` gives each query
+  its `query.noise`. `in_blocks` says that a kernel sorts in its own way, or holds a matrix for each
+  query, so that blocks of queries save time. Error messages start with `name`, by default the name
+  of the kernel's function.
   """
   about = description.of_kernel(kernel)
   with checks.named(name or about.name):
@@ -49,7 +50,7 @@ def apply_loss(
       checks.positive("temperature", parameters["temperature"])
     ranking = Exact(ties or "average") if key is None else Exact("random", key)
     depth = None if ties else 0
-    call = Call(about, about.checked(parameters), depth, sorts or ties is not None)
+    call = Call(about, about.checked(parameters), depth, in_blocks or ties is not None)
     (found,) = apply_calls([call], *lists, ranking)
   value: Array = found.value
   return value

@@ -4,7 +4,7 @@ The change is that of the metric if the two items swap ranks; `jaxrank.losses.sw
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
@@ -13,7 +13,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains, metrics
-from jaxrank._core import checks, description
+from jaxrank._core import checks
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import Description, with_kernel
@@ -25,7 +25,7 @@ from jaxrank.losses._loss import apply_loss, logits
 from jaxrank.losses.pairwise import Items, rows_of, total
 from jaxrank.losses.swaps import Features, Swap
 from jaxrank.measures.grammar import one_measure
-from jaxrank.measures.measure import Measure, One
+from jaxrank.measures.measure import One
 from jaxrank.rankings.exact import Exact, ExactQuery
 
 
@@ -77,28 +77,12 @@ def lambda_rank(
   """
   with checks.named("lambda_rank"):
     checks.positive("temperature", temperature)
-    about, given = _with_parameters(metric, parameters)
+    about, given, *_ = one_measure(metric, parameters).call()
     swapped = with_kernel(about, _LambdaRank(about, rows_of(scores)))
     call = Call(swapped, {**given, "temperature": temperature}, None)
     (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
   value: Array = found.value
   return value
-
-
-def _with_parameters(
-  metric: str | One, parameters: Mapping[str, Any]
-) -> tuple[Description, Mapping[str, Any]]:
-  """The description of a metric, a measure or a name, and its parameters, checked."""
-  about = description.of_metric(metric)
-  if about is not None and not isinstance(metric, Measure):
-    return about, about.bind(parameters)
-  if not isinstance(metric, str | Measure):
-    raise TypeError(
-      "metric must be a metric such as jaxrank.ndcg, a jaxrank.Measure, or a name such as "
-      f"'nDCG@10', got {metric!r}."
-    )
-  call = one_measure(metric, parameters).call()
-  return call.description, call.parameters
 
 
 @dataclasses.dataclass(frozen=True)

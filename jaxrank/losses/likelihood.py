@@ -48,7 +48,7 @@ def unique_softmax(
   """
   lists = scores, labels, where
   return apply_loss(
-    _unique_softmax, lists, sorts=True, gain=gain, weights=weights, temperature=temperature
+    _unique_softmax, lists, in_blocks=True, gain=gain, weights=weights, temperature=temperature
   )
 
 
@@ -134,7 +134,7 @@ def list_mle(
     function for censored data <https://doi.org/10.1080/01621459.1977.10480613>`_, 1977.
   """
   lists = scores, labels, where
-  return apply_loss(_list_mle, lists, sorts=True, weights=weights, temperature=temperature)
+  return apply_loss(_list_mle, lists, in_blocks=True, weights=weights, temperature=temperature)
 
 
 def _list_mle(query: ExactQuery, *, temperature: ArrayLike, weights: Array | None = None) -> Array:

@@ -71,7 +71,9 @@ def _apply(
   where: ArrayLike | None,
   temperature: ArrayLike,
 ) -> Array:
-  return apply_loss(kernel, (scores, jnp.zeros_like(scores), where), temperature=temperature)
+  return apply_loss(
+    kernel, (scores, jnp.zeros_like(scores), where), in_blocks=True, temperature=temperature
+  )
 
 
 def _neural_sort(query: ExactQuery, *, temperature: ArrayLike) -> Array:

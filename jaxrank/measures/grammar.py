@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from jaxrank import metrics
-from jaxrank._core import checks
+from jaxrank._core import checks, description
 from jaxrank._core.description import Description
 from jaxrank._core.dialects import PIECES, Argument, Name
 from jaxrank._core.parameters import Kind
@@ -101,6 +101,14 @@ def one_measure(measure: Any, parameters: Mapping[str, Any]) -> Measure:
     ValueError: if there are several names, or the name is unknown.
   """
   if not isinstance(measure, str | Measure):
+    about = description.of_metric(measure)
+    if about is None:
+      raise TypeError(
+        "metric must be a metric such as jaxrank.ndcg, a jaxrank.Measure, or a name such as "
+        f"'nDCG@10', got {measure!r}."
+      )
+    # The errors of `Measure` would put its name behind that of the caller.
+    about.bind(parameters)
     return Measure(measure, **parameters)
   if parameters:
     raise TypeError(
@@ -134,9 +142,9 @@ def _split(text: str) -> list[str]:
 def _entries() -> dict[str, list[_Entry]]:
   """The names of all metrics, by dialect."""
   entries: dict[str, list[_Entry]] = {dialect: [] for dialect in _DIALECTS}
-  for metric, description in metrics.described():
-    for name in (_own_name(description), *description.names):
-      entries[name.dialect].append(_Entry(name, metric, description))
+  for metric, about in metrics.described():
+    for name in (_own_name(about), *about.names):
+      entries[name.dialect].append(_Entry(name, metric, about))
   return entries
 
 

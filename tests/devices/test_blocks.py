@@ -106,9 +106,10 @@ def test_only_a_cpu_runs_in_blocks(three_at_a_time):
     (jr.losses.pairwise_logistic, False),
     (jr.losses.list_mle, True),
     (jr.losses.lambda_rank, True),
+    (lambda scores, _: jr.losses.neural_sort(scores), True),
   ],
 )
-def test_only_what_sorts_runs_in_blocks(loss, blocks, three_at_a_time):
+def test_only_what_gains_by_it_runs_in_blocks(loss, blocks, three_at_a_time):
   assert ("20x2x12" in exported("cpu", loss)) == blocks
 
 

@@ -120,11 +120,11 @@ class RetrievalMetric(Generic[Result]):
       raise ValueError("No samples to concatenate")
     rows = (np.concatenate(x) for x in (self.indexes, self.preds, self.target))
     batches = _table.queries(*rows)
-    values = _table.evaluate(self.kind, batches, self._own(batches))
+    values = _table.evaluate(self.kind, batches, self._options(batches))
     result: Result = self._result(values, _table.are_empty(self.kind, batches))
     return result
 
-  def _own(self, batches: list[Batch]) -> dict[str, Any]:
+  def _options(self, batches: list[Batch]) -> dict[str, Any]:
     """Returns the options that the definition of the metric takes."""
     return {name: getattr(self, name) for name in self.kind.options}
 

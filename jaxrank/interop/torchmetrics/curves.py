@@ -32,8 +32,8 @@ class _AtEachCutoff(RetrievalMetric[Result]):
     self.max_k = checked("max_k", max_k)
     self.adaptive_k = checked("adaptive_k", adaptive_k)
 
-  def _own(self, batches: list[Batch]) -> dict[str, Any]:
-    return super()._own(batches) | {"max_k": self.max_k or _table.longest(batches)}
+  def _options(self, batches: list[Batch]) -> dict[str, Any]:
+    return super()._options(batches) | {"max_k": self.max_k or _table.longest(batches)}
 
   def _result(self, values: np.ndarray, empty: np.ndarray) -> Any:
     precision, recall = super()._result(values, empty)
