@@ -135,7 +135,7 @@ def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Ar
   def pick(x: Array) -> Array:
     rows = mine.reshape(-1, *(1,) * (x.ndim - 1))
     found = jnp.where(rows, x[here], jnp.zeros_like(x, shape=()))
-    everywhere: Array = lax.psum(found, axis)
+    everywhere: Array = lax.psum(found, axis).astype(x.dtype)
     return everywhere
 
   return pick
