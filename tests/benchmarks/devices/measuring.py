@@ -3,7 +3,6 @@
 import concurrent.futures
 import functools
 import multiprocessing
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +62,6 @@ def measure(
 
 
 def _prepare(platform: str) -> None:
-  os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
   _device(platform)
   # A program that asks which machine traces it gets the answer of the device.
   jax.default_backend = lambda: "tpu" if platform == "tpu" else "gpu"
