@@ -38,6 +38,10 @@ class Exemption(NamedTuple):
   reason: str
   changes: dict[str, float]
 
+  def covers(self, program: Program) -> bool:
+    """Whether it holds for a program."""
+    return fnmatch.fnmatch(program.title, self.pattern)
+
 
 # Of every program beyond 256 items, by its smooth ranking.
 MEMORY = {"": 30, "Laplace": 30, "Logistic": 80, "Gumbel": 100, "Gaussian": 100}
@@ -117,6 +121,6 @@ def of(program: Program) -> Budget:
   budget = (HEADLINE | GENERAL)[program.group, program.shape]
   budget = budget._replace(memory=MEMORY[program.ranking])
   for exemption in EXEMPTIONS:
-    if fnmatch.fnmatch(program.title, exemption.pattern):
+    if exemption.covers(program):
       budget = budget._replace(**exemption.changes)
   return budget

@@ -102,7 +102,7 @@ def _own(x: hlo.Operation, around: hlo.Computation, program: hlo.Program, tpu: b
     cycles = _CYCLES_OF_ONE_PICK * _picks(x, around)
   if tpu and 'custom_call_target="TopK"' in x.attributes:
     cycles = _sort(2 * around[x.operands[0]].shapes, -1, tpu).cycles
-  sorts = int(bool(re.search(r'custom_call_target="\w*DeviceRadixSort', x.attributes)))
+  sorts = int(bool(re.search(r'custom_call_target="[^"]*RadixSort', x.attributes)))
   return Cost(launches=int(x.opcode in _STARTS), sorts=sorts, cycles=cycles)
 
 

@@ -67,16 +67,26 @@ def measured(program: programs.Program) -> Measurement:
 
 
 def best(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
-  """The least time of each call; the calls take turns, after one call that is not timed."""
-  times: dict[str, list[float]] = {name: [] for name in calls}
-  for call in calls.values():
-    call()
-  start = time.perf_counter()
-  while len(times["jaxrank"]) < _ROUNDS or time.perf_counter() - start < _SECONDS:
-    for name, call in calls.items():
-      before = time.perf_counter()
+  """The least time of each call; the calls take turns, after one call that is not timed.
+
+  Another library that fails has no time. The first call is ours, whose errors are raised.
+  """
+  ours, *_ = calls
+  times: dict[str, list[float]] = {}
+  for name, call in calls.items():
+    try:
       call()
-      times[name].append(time.perf_counter() - before)
+      times[name] = []
+    except Exception as error:
+      if name == ours:
+        raise
+      print(f"{name} fails: {type(error).__name__}: {error}", flush=True)
+  start = time.perf_counter()
+  while len(times[ours]) < _ROUNDS or time.perf_counter() - start < _SECONDS:
+    for name, found in times.items():
+      before = time.perf_counter()
+      calls[name]()
+      found.append(time.perf_counter() - before)
   return {name: min(found) for name, found in times.items()}
 
 
