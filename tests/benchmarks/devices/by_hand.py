@@ -22,8 +22,3 @@ def pairwise_ndcg(scores: Array, labels: Array) -> Array:
   discount = 1 / jnp.log2(jnp.arange(2.0, labels.shape[-1] + 2))
   ideal = jnp.sum(-jnp.sort(-gain, axis=-1) * discount, axis=-1)
   return 1 - jnp.sum(gain / jnp.log2(1 + rank), axis=-1) / ideal
-
-
-def softmax(scores: Array, labels: Array) -> Array:
-  """The cross entropy of the softmax of the scores, weighted by the labels."""
-  return -jnp.sum(labels * jax.nn.log_softmax(scores, axis=-1), axis=-1)
