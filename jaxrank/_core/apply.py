@@ -36,12 +36,15 @@ class Call(NamedTuple):
     depth: The largest rank that the kernel asks for, None for the whole list; "asked" if its
       description or its questions determine it.
     in_blocks: Whether blocks of queries save time: not if a kernel takes only a few passes.
+    poisons: Whether the kernel itself returns NaN, with gradient 0, for a NaN among the scores or
+      labels of valid items, which it then sees. It saves passes over short kernels.
   """
 
   description: Description
   parameters: Mapping[str, Any]
   depth: int | None | Literal["asked"] = "asked"
   in_blocks: bool = True
+  poisons: bool = False
 
 
 class Evaluated(NamedTuple):
@@ -133,7 +136,8 @@ def apply_calls(
     arrays, plain, tree = _split(calls)
     known = tuple((call.description, call.depth) for call in calls)
     items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
-    program = _Program(known, plain, tree, with_found, items_per_block)
+    poisons = all(call.poisons for call in calls)
+    program = _Program(known, plain, tree, with_found, items_per_block, poisons)
     found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, where)
     return narrow(found)
 
@@ -213,6 +217,7 @@ class _Program(NamedTuple):
   tree: Any
   with_found: bool
   items_per_block: int | None
+  poisons: bool
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -234,8 +239,10 @@ def _answer(
   def query(
     scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]], key: Array | None
   ) -> tuple[Any, Any]:
-    has_nan = where & (_isnan(scores) | _isnan(_worth(labels)))
-    kept = where & ~has_nan
+    kept = where
+    if not program.poisons:
+      has_nan = where & (_isnan(scores) | _isnan(_worth(labels)))
+      kept = where & ~has_nan
     scores = jnp.where(kept, scores, jnp.zeros_like(scores))
     labels = jnp.where(_column(kept, labels), labels, jnp.zeros_like(labels))
     depth = _depth(program, shared, extras, scores, labels, where)
@@ -250,9 +257,10 @@ def _answer(
         values.append(about.kernel(ranked, **parameters))
       if program.with_found:
         found.append(about.finds(ranked, parameters))
-    nan = functools.partial(_nan_where, ranking.anywhere(has_nan))
     answers = jnp.stack(_scalars(program, values)) if together else values[0]
-    return jax.tree.map(nan, answers), jnp.stack(found) if found else None
+    if not program.poisons:
+      answers = jax.tree.map(functools.partial(_nan_where, ranking.anywhere(has_nan)), answers)
+    return answers, jnp.stack(found) if found else None
 
   batch = scores
   keys = key_of_each_query(ranking.key, where)

@@ -21,7 +21,7 @@ from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.losses import swaps
-from jaxrank.losses._loss import apply_loss, logits
+from jaxrank.losses._loss import apply_loss, headroom, logits, saturated, softplus
 from jaxrank.losses.pairwise import Items, rows_of, total
 from jaxrank.losses.swaps import Features, Swap
 from jaxrank.measures.grammar import one_measure
@@ -221,7 +221,9 @@ def _sum_of_swaps(
   query: ExactQuery, changes: list[Swap], temperature: ArrayLike, rows: int
 ) -> Array:
   sizes = [len(swap.features) for swap in changes]
-  items = (logits(query, temperature), slots(query.keys), query.retrieved)
+  z = logits(query, temperature)
+  scale = headroom(z, query.n**2)
+  items = (scale * z, slots(query.keys), query.retrieved)
 
   def pair(upper: Items, lower: Items) -> Array:
     (z, rank, live, *own), (other_z, other_rank, other_live, *others) = upper, lower
@@ -232,8 +234,7 @@ def _sum_of_swaps(
       del own[:size], others[:size]
     delta = jnp.where(both, delta, 0)
     wrong = jnp.where(delta > 0, z - other_z, other_z - z)
-    return jnp.abs(delta) * jax.nn.softplus(wrong)
+    return jnp.abs(delta) * softplus(wrong, scale)
 
   features = [x for swap in changes for x in swap.features]
-  loss: Array = total(pair, (*items, *lax.stop_gradient(features)), rows)
-  return loss
+  return saturated(total(pair, (*items, *lax.stop_gradient(features)), rows) / scale)
