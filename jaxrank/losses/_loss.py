@@ -86,7 +86,9 @@ def logits(query: ExactQuery, temperature: ArrayLike) -> Array:
   score = score.astype(query.dtype)
   bound = largest(score)
   score = jnp.clip(score, -bound, bound)
-  return jnp.clip(score / at_least_tiny(temperature, query.dtype), -bound, bound)
+  z = jnp.clip(score / at_least_tiny(temperature, query.dtype), -bound, bound)
+  # This changes nothing, but a loop over pairs that ends with the clip takes 1.3 times as long.
+  return jnp.where(query.retrieved, z, 0)
 
 
 def headroom(z: Array, terms: int) -> Array:
@@ -185,6 +187,7 @@ def _cross_entropy_jvp(
     pull, push = pull + jnp.sum(lost), worth + lost
   finite = jnp.isfinite(total + pull)
   slope = jnp.where(finite, share * (pull / total) - push, 0)
+  half = jnp.where(finite, half, 0)
   rise = jnp.sum(slope * d_scores) - 2 * d_temperature * jnp.sum(slope * half)
   rise = rise / temperature + 2 * jnp.sum(d_worth * jnp.where(finite, gap, 0))
   if missed.ndim:

@@ -65,7 +65,9 @@ def rows_of(scores: ArrayLike) -> int:
 
 def _pairwise(name: str, link: Link, lists: Lists, **parameters: Any) -> Array:
   rows = rows_of(lists[0])
-  return apply_loss(_mean_of_pairs, lists, name=name, link=link, rows=rows, **parameters)
+  return apply_loss(
+    _mean_of_pairs, lists, name=name, poisons=True, link=link, rows=rows, **parameters
+  )
 
 
 def _mean_of_pairs(
@@ -81,19 +83,22 @@ def _mean_of_pairs(
   scale = headroom(z, query.n**2)
   margin = scale * jnp.asarray(margin).astype(query.dtype)
   w = jnp.ones_like(query.labels) if weights is None else jnp.where(query.where, weights, 0)
+  # XLA computes the features of an item anew for each of its pairs, so they take few steps. NaN is
+  # above no label and below none.
   items = (
     scale * z,
-    gains.linear(query.labels),
-    query.retrieved,
+    jnp.where(query.retrieved, gains.linear(query.labels), jnp.nan),
     w.astype(query.dtype),
   )
 
   def pair(upper: Items, lower: Items) -> tuple[Array, Array]:
-    (z, y, live, w), (other_z, other_y, other_live, _) = upper, lower
-    better = live & other_live & (y > other_y)
+    (z, y, w), (other_z, other_y, _) = upper, lower
+    better = y > other_y
     return jnp.where(better, w * link(margin - (z - other_z), scale), 0), better.astype(z.dtype)
 
-  return saturated(safe_divide(*total(pair, items, rows)) / scale)
+  mean = saturated(safe_divide(*total(pair, items, rows)) / scale)
+  nan = jnp.isnan(query.scores.astype(query.dtype)) | jnp.isnan(query.labels)
+  return jnp.where(jnp.any(nan), jnp.nan, mean)
 
 
 def _hinge(x: Array, scale: Array) -> Array:
