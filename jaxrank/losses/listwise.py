@@ -175,10 +175,10 @@ def _xe_ndcg(
   query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
 ) -> Array:
   softened = target(query, functools.partial(_softened, gain=gain, key=query.noise), weights)
-  relevant = jnp.where(query.retrieved, query.labels, 0)
   total = jnp.sum(softened)
+  some = jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0
   # A product with 0 keeps the NaN of a label that is NaN.
-  share = safe_divide(jnp.where(jnp.max(relevant) > 0, softened, 0 * total), total)
+  share = safe_divide(jnp.where(some, softened, 0 * total), total)
   return _cross_entropy(query, share, temperature)
 
 

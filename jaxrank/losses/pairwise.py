@@ -135,9 +135,7 @@ def pairwise_logistic(
     <https://doi.org/10.1145/1102351.1102363>`_, 2005.
   """
   lists = scores, labels, where
-  return _pairwise(
-    "pairwise_logistic", softplus, lists, weights=weights, temperature=temperature
-  )
+  return _pairwise("pairwise_logistic", softplus, lists, weights=weights, temperature=temperature)
 
 
 def pairwise_hinge(
