@@ -264,10 +264,13 @@ def _answer(
 
   batch = scores
   keys = key_of_each_query(ranking.key, where)
-  # Under `jit` it is traced once, although `in_blocks_on_cpu` calls it in two branches.
-  queries = over_queries(jax.jit(query, inline=True), scores.ndim - 1)
-  if scores.ndim > 1 and ranking.in_blocks and not any(jax.typeof(scores).sharding.spec):
-    queries = batching.in_blocks_on_cpu(queries, scores.shape, program.items_per_block)
+  rows = batching.rows_on_cpu(scores.shape, program.items_per_block)
+  if ranking.in_blocks and rows and not any(jax.typeof(scores).sharding.spec):
+    # Under `jit` it is traced once, although two branches call it.
+    queries = over_queries(jax.jit(query, inline=True), scores.ndim - 1)
+    queries = batching.in_blocks_on_cpu(queries, rows)
+  else:
+    queries = over_queries(query, scores.ndim - 1)
   values, found = queries(scores, labels, where, extras, keys)
   return [
     Evaluated(values[..., i] if together else values, None if found is None else found[..., i])
