@@ -122,8 +122,7 @@ BUGS = (
   Bug("metrics/counts.py", 'if divisor == "retrieved":', 'if divisor != "retrieved":', DEFINITIONS),
   Bug("metrics/counts.py", "found = jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))",
       "found = ranked.cutoff(k)", DEFINITIONS),
-  Bug("losses/listwise.py", "share = safe_divide(jnp.where(some, softened, 0 * total), total)",
-      "share = jnp.where(some, softened, 0 * total)", LOSSES),
+  Bug("losses/listwise.py", "temperature) / jnp.where(some, total, 1)", "temperature)", LOSSES),
   Bug("aggregation.py", "return safe_divide(total, jnp.sum(jnp.where(kept, weights, 0)))",
       "return safe_divide(total, jnp.sum(kept, dtype=total.dtype))", "measures"),
   # Merges of states, and their statistics.

@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from jaxrank import config, gains
 from jaxrank._core import batching, checks, description, recorder
 from jaxrank._core.arithmetic import floating
-from jaxrank._core.batching import key_of_each_query, over_queries
+from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
 from jaxrank._core.x64 import enable_x64
@@ -130,9 +130,9 @@ def apply_calls(
   with _exact_width(scores) as narrow:
     scores, labels, where = checks.lists(scores, labels, where, subtopics)
     extras = [_of_each_query(call, scores, labels) for call in calls]
-    scores, labels, where, extras = _never_empty(scores.ndim - 1, (scores, labels, where, extras))
+    scores, labels, where, extras = never_empty(scores.ndim - 1, (scores, labels, where, extras))
     if subtopics:
-      labels = _never_empty(scores.ndim, labels)
+      labels = never_empty(scores.ndim, labels)
     arrays, plain, tree = _split(calls)
     known = tuple((call.description, call.depth) for call in calls)
     items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
@@ -181,15 +181,6 @@ def _for_each_query(name: str, x: Array, labels: Array) -> Array:
   # Zeros that are laid out over devices as the queries are.
   nothing = jnp.sum(jnp.zeros_like(labels[..., :1, :], x.dtype), axis=-2)
   return nothing + x.reshape((1,) * (nothing.ndim - 1) + shape[-1:])
-
-
-def _never_empty(axis: int, arrays: Any) -> Any:
-  """Pads an axis of length 0 to length 1, with zeros; the mask is False there."""
-
-  def padded(x: Array) -> Array:
-    return jnp.pad(x, [(0, i == axis) for i in range(x.ndim)]) if x.shape[axis] == 0 else x
-
-  return jax.tree.map(padded, arrays)
 
 
 def _split(calls: Sequence[Call]) -> tuple[list[Any], tuple[Any, ...], Any]:

@@ -1,4 +1,4 @@
-"""Maps functions of one query over a batch: leading axes, blocks of queries, keys, replicas.
+"""Maps functions of one query over a batch: leading axes, blocks, keys, empty axes, replicas.
 
 `apply` uses it for metrics, and other modules for their own functions of one query.
 """
@@ -58,6 +58,15 @@ def in_blocks_on_cpu(function: Callable[..., Any], rows: int) -> Callable[..., A
   """
   blocks = in_blocks(function, rows)
   return lambda *args: lax.platform_dependent(*args, cpu=blocks, default=function)
+
+
+def never_empty(axis: int, arrays: Any) -> Any:
+  """Pads an axis of length 0 to length 1, with zeros; a mask is False there."""
+
+  def padded(x: Array) -> Array:
+    return jnp.pad(x, [(0, i == axis) for i in range(x.ndim)]) if x.shape[axis] == 0 else x
+
+  return jax.tree.map(padded, arrays)
 
 
 def replicated(*arrays: Array) -> tuple[Array, ...]:

@@ -143,13 +143,14 @@ class _Chances(NamedTuple):
   """The softmax of one query; a NaN score makes all sums NaN.
 
   Attributes:
-    half: Half the logits, `[n]`; finite, so that differences are.
-    gap: `-log p / 2`, `[n]`, finite.
+    quarter: A quarter of the logits, `[n]`; finite, so that differences are. Half of them would do,
+      but XLA stores an array of any constant that two sums share, and XE-NDCG adds 1/2.
+    gap: `-log p / 4`, `[n]`, finite.
     share: The probabilities times `total`, `[n]`.
     total: The sum of the shares.
   """
 
-  half: Array
+  quarter: Array
   gap: Array
   share: Array
   total: Array
@@ -161,8 +162,8 @@ def _chances(scores: Array, temperature: Array) -> _Chances:
   share = jnp.where(scores == -jnp.inf, 0, jnp.exp(jnp.minimum(z, bound) - top))
   total = jnp.sum(share)
   total = jnp.where(total == 0, 1, total)
-  half = jnp.minimum(jnp.maximum(z, -bound) / 2, bound / 2)
-  return _Chances(half, (jnp.log(total) + top) / 2 - half, share, total)
+  quarter = jnp.minimum(jnp.maximum(z, -bound) / 4, bound / 4)
+  return _Chances(quarter, (jnp.log(total) + top) / 4 - quarter, share, total)
 
 
 @jax.custom_jvp
@@ -171,7 +172,7 @@ def cross_entropy(worth: Array, missed: Array, scores: Array, temperature: Array
 
   This costs what the formula costs that knows no padding, lost items, infinities or NaN. XLA sums
   the arguments of a program in place, but a select takes a pass of its own. A score of -inf
-  therefore stands for a mask, halves of the logits keep differences finite, and the sums that the
+  therefore stands for a mask, quarters of the logits keep differences finite, and the sums that the
   formula needs anyway find every NaN.
 
   Args:
@@ -187,9 +188,9 @@ def cross_entropy(worth: Array, missed: Array, scores: Array, temperature: Array
 
 
 def _value(worth: Array, missed: Array, chances: _Chances) -> Array:
-  value = 2 * jnp.sum(worth * chances.gap)
+  value = 4 * jnp.sum(worth * chances.gap)
   if missed.ndim:
-    value += jnp.sum(missed * -jnp.expm1(-2 * chances.gap))
+    value += jnp.sum(missed * -jnp.expm1(-4 * chances.gap))
   return saturated(value)
 
 
@@ -202,16 +203,16 @@ def _cross_entropy_jvp(
     tangents,
   )
   chances = _chances(scores, temperature)
-  half, gap, share, total = chances
+  quarter, gap, share, total = chances
   pull, push = jnp.sum(worth), worth
   if missed.ndim:
     lost = missed * share / total
     pull, push = pull + jnp.sum(lost), worth + lost
   finite = jnp.isfinite(total + pull)
   slope = jnp.where(finite, share * (pull / total) - push, 0)
-  half = jnp.where(finite, half, 0)
-  rise = jnp.sum(slope * d_scores) - 2 * d_temperature * jnp.sum(slope * half)
-  rise = rise / temperature + 2 * jnp.sum(d_worth * jnp.where(finite, gap, 0))
+  quarter = jnp.where(finite, quarter, 0)
+  rise = jnp.sum(slope * d_scores) - 4 * d_temperature * jnp.sum(slope * quarter)
+  rise = rise / temperature + 4 * jnp.sum(d_worth * jnp.where(finite, gap, 0))
   if missed.ndim:
-    rise += jnp.sum(d_missed * jnp.where(finite, -jnp.expm1(-2 * gap), 0))
+    rise += jnp.sum(d_missed * jnp.where(finite, -jnp.expm1(-4 * gap), 0))
   return _value(worth, missed, chances), rise

@@ -12,7 +12,7 @@ from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.ranked import at_least_tiny, by_column
 from jaxrank._core.types import Gain
-from jaxrank.losses._loss import apply_loss, cross_entropy, target
+from jaxrank.losses._loss import apply_loss, cross_entropy, saturated, target
 from jaxrank.rankings.exact import ExactQuery
 
 
@@ -175,11 +175,14 @@ def _xe_ndcg(
   query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
 ) -> Array:
   softened = target(query, functools.partial(_softened, gain=gain, key=query.noise), weights)
-  total = jnp.sum(softened)
-  some = jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0
+  # The sum divides the loss and not each target, which would take a pass. The power of two keeps
+  # the loss of the undivided targets finite.
+  worth = softened * 2.0 ** -(query.n.bit_length() + 8)
+  total = jnp.sum(worth)
+  some = (jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0) & (total > 0)
+  loss = _cross_entropy(query, worth, temperature) / jnp.where(some, total, 1)
   # A product with 0 keeps the NaN of a label that is NaN.
-  share = safe_divide(jnp.where(some, softened, 0 * total), total)
-  return _cross_entropy(query, share, temperature)
+  return jnp.where(some, saturated(loss), 0 * total)
 
 
 def _softened(labels: Array, gain: Gain, key: Array | None) -> Array:
