@@ -208,6 +208,19 @@ def hostile_scores():
   yield LISTS.scores
 
 
+@quick("name", ["softmax", "poly1", "list_mle", "unique_softmax", "logistic"], ["softmax"])
+def test_slopes_by_temperature_are_finite(name):
+  def slope(scores):
+    def loss(temperature):
+      own = {**LOSSES[name].own, "temperature": temperature}
+      return LOSSES[name].public(scores, LISTS.labels, where=LISTS.where, **own)
+
+    return jax.jvp(loss, (T,), (1.0,))[1]
+
+  for scores in np.stack(list(hostile_scores())):
+    assert np.all(np.isfinite(jax.jit(slope)(scores)))
+
+
 @quick("name", DEFINED, CHEAP)
 def test_huge_scores_keep_their_value(name):
   scores = TAME.scores * np.where(np.abs(TAME.scores) < 10, np.float32(2e37), np.float32(1))
