@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from jaxrank import config, gains
 from jaxrank._core import batching, checks, description, recorder
 from jaxrank._core.arithmetic import floating
-from jaxrank._core.batching import key_of_each_query, over_queries
+from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
 from jaxrank._core.x64 import enable_x64
@@ -36,12 +36,15 @@ class Call(NamedTuple):
     depth: The largest rank that the kernel asks for, None for the whole list; "asked" if its
       description or its questions determine it.
     in_blocks: Whether blocks of queries save time: not if a kernel takes only a few passes.
+    poisons: Whether the kernel itself returns NaN, with gradient 0, for a NaN among the scores or
+      labels of valid items, which it then sees. It saves passes over short kernels.
   """
 
   description: Description
   parameters: Mapping[str, Any]
   depth: int | None | Literal["asked"] = "asked"
   in_blocks: bool = True
+  poisons: bool = False
 
 
 class Evaluated(NamedTuple):
@@ -127,13 +130,14 @@ def apply_calls(
   with _exact_width(scores) as narrow:
     scores, labels, where = checks.lists(scores, labels, where, subtopics)
     extras = [_of_each_query(call, scores, labels) for call in calls]
-    scores, labels, where, extras = _never_empty(scores.ndim - 1, (scores, labels, where, extras))
+    scores, labels, where, extras = never_empty(scores.ndim - 1, (scores, labels, where, extras))
     if subtopics:
-      labels = _never_empty(scores.ndim, labels)
+      labels = never_empty(scores.ndim, labels)
     arrays, plain, tree = _split(calls)
     known = tuple((call.description, call.depth) for call in calls)
     items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
-    program = _Program(known, plain, tree, with_found, items_per_block)
+    poisons = all(call.poisons for call in calls)
+    program = _Program(known, plain, tree, with_found, items_per_block, poisons)
     found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, where)
     return narrow(found)
 
@@ -179,15 +183,6 @@ def _for_each_query(name: str, x: Array, labels: Array) -> Array:
   return nothing + x.reshape((1,) * (nothing.ndim - 1) + shape[-1:])
 
 
-def _never_empty(axis: int, arrays: Any) -> Any:
-  """Pads an axis of length 0 to length 1, with zeros; the mask is False there."""
-
-  def padded(x: Array) -> Array:
-    return jnp.pad(x, [(0, i == axis) for i in range(x.ndim)]) if x.shape[axis] == 0 else x
-
-  return jax.tree.map(padded, arrays)
-
-
 def _split(calls: Sequence[Call]) -> tuple[list[Any], tuple[Any, ...], Any]:
   """Separates numbers and arrays, which may be traced, from static parameters."""
   shared = [
@@ -213,6 +208,7 @@ class _Program(NamedTuple):
   tree: Any
   with_found: bool
   items_per_block: int | None
+  poisons: bool
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -234,8 +230,10 @@ def _answer(
   def query(
     scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]], key: Array | None
   ) -> tuple[Any, Any]:
-    has_nan = where & (_isnan(scores) | _isnan(_worth(labels)))
-    kept = where & ~has_nan
+    kept = where
+    if not program.poisons:
+      has_nan = where & (_isnan(scores) | _isnan(_worth(labels)))
+      kept = where & ~has_nan
     scores = jnp.where(kept, scores, jnp.zeros_like(scores))
     labels = jnp.where(_column(kept, labels), labels, jnp.zeros_like(labels))
     depth = _depth(program, shared, extras, scores, labels, where)
@@ -250,16 +248,20 @@ def _answer(
         values.append(about.kernel(ranked, **parameters))
       if program.with_found:
         found.append(about.finds(ranked, parameters))
-    nan = functools.partial(_nan_where, ranking.anywhere(has_nan))
     answers = jnp.stack(_scalars(program, values)) if together else values[0]
-    return jax.tree.map(nan, answers), jnp.stack(found) if found else None
+    if not program.poisons:
+      answers = jax.tree.map(functools.partial(_nan_where, ranking.anywhere(has_nan)), answers)
+    return answers, jnp.stack(found) if found else None
 
   batch = scores
   keys = key_of_each_query(ranking.key, where)
-  # Under `jit` it is traced once, although `in_blocks_on_cpu` calls it in two branches.
-  queries = over_queries(jax.jit(query, inline=True), scores.ndim - 1)
-  if scores.ndim > 1 and ranking.in_blocks and not any(jax.typeof(scores).sharding.spec):
-    queries = batching.in_blocks_on_cpu(queries, scores.shape, program.items_per_block)
+  rows = batching.rows_on_cpu(scores.shape, program.items_per_block)
+  if ranking.in_blocks and rows and not any(jax.typeof(scores).sharding.spec):
+    # Under `jit` it is traced once, although two branches call it.
+    queries = over_queries(jax.jit(query, inline=True), scores.ndim - 1)
+    queries = batching.in_blocks_on_cpu(queries, rows)
+  else:
+    queries = over_queries(query, scores.ndim - 1)
   values, found = queries(scores, labels, where, extras, keys)
   return [
     Evaluated(values[..., i] if together else values, None if found is None else found[..., i])

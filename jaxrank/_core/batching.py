@@ -1,4 +1,4 @@
-"""Maps functions of one query over a batch: leading axes, blocks of queries, keys, replicas.
+"""Maps functions of one query over a batch: leading axes, blocks, keys, empty axes, replicas.
 
 `apply` uses it for metrics, and other modules for their own functions of one query.
 """
@@ -43,19 +43,30 @@ def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
   return blocked
 
 
-def in_blocks_on_cpu(
-  function: Callable[..., Any], shape: tuple[int, ...], items: int | None
-) -> Callable[..., Any]:
-  """Applies a function of arrays `[q, ...]` in blocks of about `items` items on CPU.
+def rows_on_cpu(shape: tuple[int, ...], items: int | None) -> int:
+  """The number of rows of arrays `[q, ...]` in a block of about `items` items; 0 for no blocks."""
+  if items is None or len(shape) == 1:
+    return 0
+  rows = max(1, items * shape[0] // max(1, math.prod(shape)))
+  return rows if rows < shape[0] else 0
 
-  The temporaries of a block fit in the caches of a CPU. Other devices take the whole batch at once,
-  as does a CPU if `items` is None.
+
+def in_blocks_on_cpu(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
+  """Applies a function of arrays `[q, ...]` in blocks of about `rows` rows on CPU.
+
+  The temporaries of a block fit in the caches of a CPU. Other devices take the whole batch at once.
   """
-  rows = shape[0] if items is None else max(1, items * shape[0] // max(1, math.prod(shape)))
-  if rows >= shape[0]:
-    return function
   blocks = in_blocks(function, rows)
   return lambda *args: lax.platform_dependent(*args, cpu=blocks, default=function)
+
+
+def never_empty(axis: int, arrays: Any) -> Any:
+  """Pads an axis of length 0 to length 1, with zeros; a mask is False there."""
+
+  def padded(x: Array) -> Array:
+    return jnp.pad(x, [(0, i == axis) for i in range(x.ndim)]) if x.shape[axis] == 0 else x
+
+  return jax.tree.map(padded, arrays)
 
 
 def replicated(*arrays: Array) -> tuple[Array, ...]:

@@ -87,6 +87,9 @@ class Recorder(Ranked):
   def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
     """The gains of an ideal ranking, whose depth is recorded like that of a question."""
     self.depths.append(k if isinstance(k, int) else None)
+    if self.ranked is None:
+      # The depth does not depend on the gains, and to trace their sort takes longer than the rest.
+      return _zeros(self, (min(self.n, k) if isinstance(k, int) else self.n,))
     return super().best(gain, weights, k=k)
 
   def require_order(self, what: str) -> None:

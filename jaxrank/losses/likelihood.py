@@ -12,7 +12,7 @@ from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Gain
-from jaxrank.losses._loss import apply_loss, logits, target
+from jaxrank.losses._loss import apply_loss, headroom, largest, logits, saturated, target
 from jaxrank.rankings.exact import ExactQuery
 
 
@@ -58,7 +58,9 @@ def _unique_softmax(
   levels = _by_label(query, logits(query, temperature))
   worth = take(target(query, gain, weights), levels.item)
   below = take(levels.total, levels.end)
-  return jnp.sum(jnp.where(levels.live, worth * jax.nn.softplus(below - levels.z), 0))
+  scale = headroom(jnp.where(levels.live, levels.z, 0), query.n)
+  missed = (scale * worth) * jax.nn.softplus(below - levels.z)
+  return saturated(jnp.sum(jnp.where(levels.live, missed, 0)) / scale)
 
 
 class _Levels(NamedTuple):
@@ -86,9 +88,9 @@ def _by_label(query: ExactQuery, z: Array) -> _Levels:
   key, item = sorting.order(key)
   start, end = ties.layout(key)
   live = key > sorting.MASKED
-  nothing = float(jnp.finfo(z.dtype).min) / 2
+  nothing = -largest(z)
   z = z - lax.stop_gradient(jnp.max(jnp.where(query.retrieved, z, nothing)))
-  z = jnp.where(live, take(z, item), nothing)
+  z = jnp.where(live, take(jnp.maximum(z, nothing), item), nothing)
   total = lax.cumlogsumexp(z, axis=0, reverse=True)
   total = jnp.concatenate([total, jnp.full_like(z[:1], nothing)])
   return _Levels(item, live, start, end + 1, z, total)
@@ -146,4 +148,7 @@ def _list_mle(query: ExactQuery, *, temperature: ArrayLike, weights: Array | Non
   placed = safe_divide((sorting.slots(item) - start).astype(z.dtype), (end - start).astype(z.dtype))
   whole, below = take(total, start), take(total, end)
   left = whole + jnp.log1p(placed * jnp.expm1(below - whole))
-  return jnp.sum(jnp.where(live, ties.mean(weight, start, end - 1) * left - weight * z, 0))
+  scale = headroom(jnp.where(live, z, 0), query.n)
+  weight = scale * weight
+  missed = ties.mean(weight, start, end - 1) * left - weight * z
+  return saturated(jnp.sum(jnp.where(live, missed, 0)) / scale)

@@ -10,9 +10,9 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating, safe_divide
-from jaxrank._core.ranked import by_column
+from jaxrank._core.ranked import at_least_tiny, by_column
 from jaxrank._core.types import Gain
-from jaxrank.losses._loss import apply_loss, log_total, logits, target
+from jaxrank.losses._loss import apply_loss, cross_entropy, saturated, target
 from jaxrank.rankings.exact import ExactQuery
 
 
@@ -47,17 +47,27 @@ def softmax(
     <https://doi.org/10.1145/1273496.1273513>`_, 2007.
   """
   lists = scores, labels, where
-  return apply_loss(_softmax, lists, gain=gain, weights=weights, temperature=temperature)
+  return apply_loss(
+    _softmax, lists, poisons=True, gain=gain, weights=weights, temperature=temperature
+  )
 
 
 def _softmax(
   query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
 ) -> Array:
-  return _cross_entropy(query, target(query, gain, weights), logits(query, temperature))
+  return _cross_entropy(query, target(query, gain, weights), temperature)
 
 
-def _cross_entropy(query: ExactQuery, worth: Array, z: Array) -> Array:
-  return jnp.sum(worth * (log_total(z, query.retrieved) - z))
+def _cross_entropy(
+  query: ExactQuery, worth: Array, temperature: ArrayLike, missed: ArrayLike = 0.0
+) -> Array:
+  scores = jnp.where(query.where, query.scores.astype(query.dtype), -jnp.inf)
+  return cross_entropy(
+    worth,
+    jnp.asarray(missed, query.dtype),
+    scores,
+    at_least_tiny(temperature, query.dtype),
+  )
 
 
 def poly1(
@@ -91,7 +101,13 @@ def poly1(
   """
   lists = scores, labels, where
   return apply_loss(
-    _poly1, lists, epsilon=epsilon, gain=gain, weights=weights, temperature=temperature
+    _poly1,
+    lists,
+    poisons=True,
+    epsilon=epsilon,
+    gain=gain,
+    weights=weights,
+    temperature=temperature,
   )
 
 
@@ -103,13 +119,10 @@ def _poly1(
   temperature: ArrayLike,
   weights: Array | None = None,
 ) -> Array:
-  z, worth = logits(query, temperature), target(query, gain, weights)
+  worth = target(query, gain, weights)
   share = safe_divide(worth, jnp.sum(worth))
-  chance = jnp.where(query.retrieved, z - log_total(z, query.retrieved), 0)
-  # The sum over items is 0 for a query without targets, where `1 - sum` would be 1.
-  missed = share * -jnp.expm1(chance)
   epsilon = jnp.asarray(epsilon).astype(query.dtype)
-  return _cross_entropy(query, worth, z) + epsilon * jnp.sum(missed)
+  return _cross_entropy(query, worth, temperature, epsilon * share)
 
 
 def xe_ndcg(
@@ -147,16 +160,29 @@ def xe_ndcg(
     <https://doi.org/10.1145/3442381.3449794>`_, 2021.
   """
   lists = scores, labels, where
-  return apply_loss(_xe_ndcg, lists, key=key, gain=gain, weights=weights, temperature=temperature)
+  return apply_loss(
+    _xe_ndcg,
+    lists,
+    key=key,
+    poisons=True,
+    gain=gain,
+    weights=weights,
+    temperature=temperature,
+  )
 
 
 def _xe_ndcg(
   query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
 ) -> Array:
   softened = target(query, functools.partial(_softened, gain=gain, key=query.noise), weights)
-  some = jnp.any(query.retrieved & query.relevant(None))
-  share = jnp.where(some, safe_divide(softened, jnp.sum(softened)), 0)
-  return _cross_entropy(query, share, logits(query, temperature))
+  # The sum divides the loss and not each target, which would take a pass. The power of two keeps
+  # the loss of the undivided targets finite.
+  worth = softened * 2.0 ** -(query.n.bit_length() + 8)
+  total = jnp.sum(worth)
+  some = (jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0) & (total > 0)
+  loss = _cross_entropy(query, worth, temperature) / jnp.where(some, total, 1)
+  # A product with 0 keeps the NaN of a label that is NaN.
+  return jnp.where(some, saturated(loss), 0 * total)
 
 
 def _softened(labels: Array, gain: Gain, key: Array | None) -> Array:
@@ -231,6 +257,7 @@ def sampled_softmax(
     _softmax,
     (jnp.where(known, z, scores), labels, where),
     name="sampled_softmax",
+    poisons=True,
     gain=gains.linear,
     weights=weights,
     temperature=1.0,

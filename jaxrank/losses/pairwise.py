@@ -16,11 +16,17 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank.losses._loss import Lists, apply_loss, logits
+from jaxrank.losses._loss import Lists, apply_loss, headroom, logits, saturated, softplus
 from jaxrank.rankings.exact import ExactQuery
 
 # Number of pairs held in memory at a time, over all queries of a batch.
 _PAIRS = 2**19
+
+# The longest list whose pairs the backward pass may find stored.
+_STORED = 256
+
+# A function of the difference of two logits and of the scale of the logits; the result has it too.
+Link = Callable[[Array, Array], Array]
 
 Items = Sequence[Array]
 
@@ -28,7 +34,8 @@ Items = Sequence[Array]
 def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
   """Sums `pair(upper, lower)` over all pairs of items, in blocks of `rows` times `n` pairs.
 
-  The backward pass computes each block again, so that no block is stored.
+  The backward pass computes each of several blocks again, so that no block is stored. A single one
+  is stored if the list is short: to compute it again doubles the time of lists of 100.
 
   Args:
     pair: Elementwise function of the features of two items; returns a pytree of arrays.
@@ -39,16 +46,16 @@ def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
     The sums, a pytree of scalars.
   """
 
-  @jax.checkpoint
   def block(upper: Items) -> Any:
     lower = [x[None] for x in items]
     return jax.tree.map(jnp.sum, pair([x[:, None] for x in upper], lower))
 
   n = items[0].shape[0]
   if rows >= n:
-    return block(items)
+    return (block if n <= _STORED else jax.checkpoint(block))(items)
   padded = [jnp.pad(x, (0, -n % rows)).reshape(-1, rows) for x in items]
-  return jax.tree.map(functools.partial(jnp.sum, axis=0), lax.map(block, padded))
+  found = lax.map(jax.checkpoint(block), padded)
+  return jax.tree.map(functools.partial(jnp.sum, axis=0), found)
 
 
 def rows_of(scores: ArrayLike) -> int:
@@ -56,35 +63,51 @@ def rows_of(scores: ArrayLike) -> int:
   return max(1, _PAIRS // max(1, math.prod(jnp.shape(scores))))
 
 
-def _pairwise(name: str, link: Callable[[Array], Array], lists: Lists, **parameters: Any) -> Array:
+def _pairwise(name: str, link: Link, lists: Lists, **parameters: Any) -> Array:
   rows = rows_of(lists[0])
-  return apply_loss(_mean_of_pairs, lists, name=name, link=link, rows=rows, **parameters)
+  return apply_loss(
+    _mean_of_pairs, lists, name=name, poisons=True, link=link, rows=rows, **parameters
+  )
 
 
 def _mean_of_pairs(
   query: ExactQuery,
   *,
-  link: Callable[[Array], Array],
+  link: Link,
   rows: int,
   margin: ArrayLike = 0.0,
   temperature: ArrayLike = 1.0,
   weights: Array | None = None,
 ) -> Array:
-  margin = jnp.asarray(margin).astype(query.dtype)
+  z = logits(query, temperature)
+  scale = headroom(z, query.n**2)
+  margin = scale * jnp.asarray(margin).astype(query.dtype)
   w = jnp.ones_like(query.labels) if weights is None else jnp.where(query.where, weights, 0)
+  # XLA computes the features of an item anew for each of its pairs, so they take few steps. NaN is
+  # above no label and below none.
   items = (
-    logits(query, temperature),
-    gains.linear(query.labels),
-    query.retrieved,
+    scale * z,
+    jnp.where(query.retrieved, gains.linear(query.labels), jnp.nan),
     w.astype(query.dtype),
   )
 
   def pair(upper: Items, lower: Items) -> tuple[Array, Array]:
-    (z, y, live, w), (other_z, other_y, other_live, _) = upper, lower
-    better = live & other_live & (y > other_y)
-    return jnp.where(better, w * link(margin - (z - other_z)), 0), better.astype(z.dtype)
+    (z, y, w), (other_z, other_y, _) = upper, lower
+    better = y > other_y
+    return jnp.where(better, w * link(margin - (z - other_z), scale), 0), better.astype(z.dtype)
 
-  return safe_divide(*total(pair, items, rows))
+  mean = saturated(safe_divide(*total(pair, items, rows)) / scale)
+  nan = jnp.isnan(query.scores.astype(query.dtype)) | jnp.isnan(query.labels)
+  return jnp.where(jnp.any(nan), jnp.nan, mean)
+
+
+def _hinge(x: Array, scale: Array) -> Array:
+  del scale
+  return jax.nn.relu(x)
+
+
+def _soft_step(x: Array, scale: Array) -> Array:
+  return scale * jax.nn.sigmoid(x / scale)
 
 
 def pairwise_logistic(
@@ -112,9 +135,7 @@ def pairwise_logistic(
     <https://doi.org/10.1145/1102351.1102363>`_, 2005.
   """
   lists = scores, labels, where
-  return _pairwise(
-    "pairwise_logistic", jax.nn.softplus, lists, weights=weights, temperature=temperature
-  )
+  return _pairwise("pairwise_logistic", softplus, lists, weights=weights, temperature=temperature)
 
 
 def pairwise_hinge(
@@ -145,7 +166,7 @@ def pairwise_hinge(
     <https://doi.org/10.1145/775047.775067>`_, 2002.
   """
   return _pairwise(
-    "pairwise_hinge", jax.nn.relu, (scores, labels, where), weights=weights, margin=margin
+    "pairwise_hinge", _hinge, (scores, labels, where), weights=weights, margin=margin
   )
 
 
@@ -177,5 +198,5 @@ def pairwise_soft_zero_one(
   """
   lists = scores, labels, where
   return _pairwise(
-    "pairwise_soft_zero_one", jax.nn.sigmoid, lists, weights=weights, temperature=temperature
+    "pairwise_soft_zero_one", _soft_step, lists, weights=weights, temperature=temperature
   )

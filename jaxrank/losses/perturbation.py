@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import arithmetic, batching, checks
 from jaxrank._core.ranked import by_column
+from jaxrank.losses._loss import saturated
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,7 +45,9 @@ class Perturbed:
     def sample(key: Array) -> Array:
       return self.loss(scores + scale * _gumbel(key, scores), labels, **parameters)
 
-    return jnp.mean(jax.vmap(sample)(jax.random.split(self.key, self.samples)), axis=0)
+    values = jax.vmap(sample)(jax.random.split(self.key, self.samples))
+    # The sum of huge values is infinite where their mean is not.
+    return saturated(jnp.sum(values / self.samples, axis=0))
 
 
 def perturbed(

@@ -208,6 +208,32 @@ def hostile_scores():
   yield LISTS.scores
 
 
+@quick("name", ["softmax", "poly1", "list_mle", "unique_softmax", "logistic"], ["softmax"])
+def test_slopes_by_temperature_are_finite(name):
+  def slope(scores):
+    def loss(temperature):
+      own = {**LOSSES[name].own, "temperature": temperature}
+      return LOSSES[name].public(scores, LISTS.labels, where=LISTS.where, **own)
+
+    return jax.jvp(loss, (T,), (1.0,))[1]
+
+  for scores in np.stack(list(hostile_scores())):
+    assert np.all(np.isfinite(jax.jit(slope)(scores)))
+
+
+@quick("name", DEFINED, CHEAP)
+def test_huge_scores_keep_their_value(name):
+  scores = TAME.scores * np.where(np.abs(TAME.scores) < 10, np.float32(2e37), np.float32(1))
+  value, slope = call(name, TAME._replace(scores=scores))
+  with jax.enable_x64(True):
+    expected, wide = both(name)(scores.astype(np.float64), TAME.labels, TAME.where)
+  largest = np.finfo(np.float32).max
+  same(value, np.minimum(expected, largest), atol=1e32)
+  assert np.any((value > 1e37) & (value < 3e38)) or name in ("soft_zero_one", "lambda_rank(err)")
+  held = value < largest
+  same(slope[held], np.asarray(wide)[held], rtol=1e-4)
+
+
 @every
 def test_nothing_relevant_has_no_gradient(name):
   value, slope = call(name, TAME)

@@ -1,0 +1,315 @@
+"""`python -m tests.benchmarks.training`: losses beside plain formulas, and first calls.
+
+It prints the tables and writes them to `docs/training.md`.
+"""
+
+import argparse
+import functools
+import importlib.util
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxrank import losses
+
+from . import report
+from .report import Row, Section, at_most, milliseconds, ratio_row
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_PAGE = _ROOT / "docs" / "training.md"
+_COMMAND = "python -m tests.benchmarks.training"
+
+Formula = Callable[[Array, Array], Array]
+
+SHAPES = ((1, 10), (32, 100), (128, 200), (32, 1000), (1024, 1024))
+# The longest lists of which every pair is computed.
+PAIRS_UP_TO = 1000
+
+# A side is timed for this many seconds, in turns of at least this many.
+SECONDS, TURN = 1.5, 3e-4
+
+
+def _softmax(scores: Array, labels: Array) -> Array:
+  total = jax.nn.logsumexp(scores, axis=-1, keepdims=True)
+  return jnp.sum(labels * (total - scores), axis=-1)
+
+
+def _poly1(scores: Array, labels: Array) -> Array:
+  log = jax.nn.log_softmax(scores, axis=-1)
+  share = labels / jnp.sum(labels, axis=-1, keepdims=True)
+  return 1 - jnp.sum(labels * log + share * jnp.exp(log), axis=-1)
+
+
+def _xe_ndcg(scores: Array, labels: Array) -> Array:
+  softened = labels + 0.5
+  return _softmax(scores, softened / jnp.sum(softened, axis=-1, keepdims=True))
+
+
+def _in_label_order(scores: Array, labels: Array) -> tuple[Array, Array]:
+  order = jnp.argsort(-labels, axis=-1)
+  scores, labels = (jnp.take_along_axis(x, order, axis=-1) for x in (scores, labels))
+  return lax.cumlogsumexp(scores, axis=1, reverse=True) - scores, labels
+
+
+def _list_mle(scores: Array, labels: Array) -> Array:
+  return jnp.sum(_in_label_order(scores, labels)[0], axis=-1)
+
+
+def _unique_softmax(scores: Array, labels: Array) -> Array:
+  missed, labels = _in_label_order(scores, labels)
+  return jnp.sum(labels * missed, axis=-1)
+
+
+def _pairwise(link: Callable[[Array], Array], scores: Array, labels: Array) -> Array:
+  better = labels[:, :, None] > labels[:, None, :]
+  loss = link(scores[:, None, :] - scores[:, :, None])
+  count = jnp.maximum(jnp.sum(better, axis=(1, 2)), 1)
+  return jnp.sum(jnp.where(better, loss, 0), axis=(1, 2)) / count
+
+
+def _hinge(x: Array) -> Array:
+  return jax.nn.relu(1 + x)
+
+
+FORMULAS: dict[str, Formula] = {
+  "softmax": _softmax,
+  "poly1": _poly1,
+  "xe_ndcg": _xe_ndcg,
+  "list_mle": _list_mle,
+  "unique_softmax": _unique_softmax,
+  "pairwise_logistic": functools.partial(_pairwise, jax.nn.softplus),
+  "pairwise_hinge": functools.partial(_pairwise, _hinge),
+  "pairwise_soft_zero_one": functools.partial(_pairwise, jax.nn.sigmoid),
+}
+
+
+def gradients() -> Section:
+  """Value and gradient of each loss, against those of its formula."""
+  rows = []
+  for (name, formula), (queries, n) in itertools.product(FORMULAS.items(), SHAPES):
+    if "pairwise" in name and n > PAIRS_UP_TO:
+      continue
+    data = _data(queries, n)
+    ours, theirs = _gradient(getattr(losses, name)), _gradient(formula)
+    _check_same(name, ours(*data), theirs(*data))
+    rows.append(_raced(f"{name} [{queries}, {n}]", ours, "formula", theirs, data, 1.2))
+  return Section("Gradients of the classical losses", _GRADIENTS_NOTES, rows)
+
+
+def lambdas() -> Section:
+  """`lambda_rank` against `pairwise_logistic`."""
+  ours, theirs = _gradient(losses.lambda_rank), _gradient(losses.pairwise_logistic)
+  rows = [
+    _raced(f"lambda_rank [{q}, {n}]", ours, "pairwise_logistic", theirs, _data(q, n), 2)
+    for q, n in SHAPES
+    if n <= PAIRS_UP_TO
+  ]
+  return Section("LambdaRank", _LAMBDA_NOTES, rows)
+
+
+def large_scores() -> Section:
+  """Values at scores near the largest float32, against the formulas in float64."""
+  rows = []
+  for (name, formula), size in itertools.product(FORMULAS.items(), (3e37, 3e38)):
+    scores, labels = _data(32, 5)
+    scores = size * jnp.clip(scores / 2, -1, 1)
+    ours = float(jnp.max(getattr(losses, name)(scores, labels)))
+    with jax.enable_x64(True):
+      wide = (jnp.asarray(np.asarray(x, np.float64)) for x in (scores, labels))
+      expected = min(float(jnp.max(formula(*wide))), float(np.finfo(np.float32).max))
+    off = abs(ours / expected - 1)
+    target = at_most(1e-5, "relative")
+    cells = f"{name}, scores up to {size:.0e}", f"{ours:.4g}", "formula in float64"
+    rows.append(Row(*cells, f"{expected:.4g}", off, f"{off:.1e} off", target))
+  return Section("Large scores", _LARGE_NOTES, rows)
+
+
+_FIRST_LOSSES = {
+  "softmax": "softmax_loss",
+  "poly1": "poly1_softmax_loss",
+  "unique_softmax": "unique_softmax_loss",
+  "list_mle": "listmle_loss",
+  "pairwise_logistic": "pairwise_logistic_loss",
+  "pairwise_hinge": "pairwise_hinge_loss",
+}
+_FIRST_METRICS = ("ndcg", "average_precision", "reciprocal_rank", "precision")
+
+# A process that is asked for one first call. The backend starts before the clock does.
+_PROCESS = """
+import time
+import jax, jax.numpy as jnp
+import {module}
+labels = jnp.tile(jnp.arange(100.0) % 5, (32, 1))
+scores = jnp.sin(7 * jnp.arange(3200.0)).reshape(32, 100)
+call = lambda s, l: jnp.mean({function}(s, l))
+jax.block_until_ready(jax.jit(jnp.negative)(scores))
+start = time.perf_counter()
+jax.block_until_ready(jax.jit({transform}(call))(scores, labels))
+print(time.perf_counter() - start)
+"""
+
+
+def first_calls() -> Section:
+  """Trace, compilation and first run in a fresh process, against rax."""
+  rows = []
+  peer = importlib.util.find_spec("rax") is not None
+  for name, other in _FIRST_LOSSES.items():
+    ours = "jaxrank", f"jaxrank.losses.{name}", "jax.value_and_grad"
+    theirs = ("rax", f"rax.{other}", "jax.value_and_grad") if peer else None
+    rows.append(_first_row(f"gradient of {name}", ours, f"rax.{other}", theirs, 2))
+  for name in _FIRST_METRICS:
+    theirs = ("rax", "rax.ndcg_metric", "") if peer else None
+    ours = "jaxrank", f"jaxrank.{name}", ""
+    rows.append(_first_row(name, ours, "rax.ndcg_metric", theirs, 4))
+  return Section("The first call", _FIRST_NOTES, rows)
+
+
+def _first_row(
+  measured: str,
+  ours: tuple[str, str, str],
+  against: str,
+  theirs: tuple[str, str, str] | None,
+  most: float,
+) -> Row:
+  sides = [ours] if theirs is None else [ours, theirs]
+  times = [[_first_call(*side) for side in sides] for _ in range(3)]
+  best = [min(side) for side in zip(*times, strict=True)]
+  if theirs is None:
+    return Row(measured, milliseconds(best[0]), against, "is not installed")
+  takes = milliseconds(best[1])
+  ratio = best[0] / best[1]
+  return ratio_row(measured, milliseconds(best[0]), against, takes, ratio, at_most(most))
+
+
+def _first_call(module: str, function: str, transform: str) -> float:
+  """The seconds of one first call, without a compilation cache."""
+  code = _PROCESS.format(module=module, function=function, transform=transform)
+  environment = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+  done = subprocess.run(
+    [sys.executable, "-c", code],
+    cwd=_ROOT,
+    env=environment,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  return float(done.stdout)
+
+
+def _data(queries: int, n: int) -> tuple[Array, Array]:
+  """Normal scores, and a random permutation of distinct labels in (0, 1] for each query."""
+  generator = np.random.default_rng(2024)
+  scores = generator.standard_normal((queries, n)).astype(np.float32)
+  labels = generator.permuted(np.tile(np.arange(1.0, n + 1) / n, (queries, 1)), axis=1)
+  return jnp.asarray(scores), jnp.asarray(labels, jnp.float32)
+
+
+def _gradient(loss: Formula) -> Callable[..., Any]:
+  return jax.jit(jax.value_and_grad(lambda scores, labels: jnp.sum(loss(scores, labels))))
+
+
+def _check_same(name: str, ours: Any, theirs: Any) -> None:
+  """Raises if the gradients differ: then the two sides are not the same loss."""
+  off = float(jnp.max(jnp.abs(ours[1] - theirs[1])) / jnp.max(jnp.abs(theirs[1])))
+  if not off <= 1e-4:
+    raise AssertionError(f"{name}: the gradients differ by {off}")
+
+
+def _raced(
+  measured: str,
+  ours: Callable[..., Any],
+  against: str,
+  theirs: Callable[..., Any],
+  data: tuple[Array, Array],
+  most: float,
+) -> Row:
+  """The best times of two programs that take turns."""
+  best = [float("inf"), float("inf")]
+  once = [_seconds(side, data, 1) for side in (ours, theirs, ours, theirs)][2:]
+  calls = max(1, round(TURN / min(once)))
+  for _ in range(max(7, min(2000, round(SECONDS / (calls * max(once)))))):
+    for i, side in enumerate((ours, theirs)):
+      best[i] = min(best[i], _seconds(side, data, calls))
+  texts = measured, milliseconds(best[0]), against, milliseconds(best[1])
+  return ratio_row(*texts, best[0] / best[1], at_most(most))
+
+
+def _seconds(side: Callable[..., Any], data: tuple[Array, Array], calls: int) -> float:
+  start = time.perf_counter()
+  for _ in range(calls):
+    found = side(*data)
+  jax.block_until_ready(found)
+  return (time.perf_counter() - start) / calls
+
+
+_SECTIONS = {
+  "gradients": gradients,
+  "lambdas": lambdas,
+  "large": large_scores,
+  "first": first_calls,
+}
+
+
+def main() -> None:
+  """Runs the chosen sections; the page is written only when all of them ran."""
+  parser = argparse.ArgumentParser(prog=_COMMAND, description=__doc__)
+  parser.add_argument(
+    "--only", nargs="+", choices=_SECTIONS, help="sections to print, without writing the page"
+  )
+  parser.add_argument("--output", type=pathlib.Path, default=_PAGE, help="where to write the page")
+  arguments = parser.parse_args()
+  facts = report.machine()
+  parts = [_INTRODUCTION.format(command=_COMMAND, facts=facts)]
+  for name in arguments.only or _SECTIONS:
+    section = _SECTIONS[name]()
+    parts.append(f"## {section.title}\n\n{section.notes}\n\n{report.table(section.rows)}\n")
+    print(f"\n{section.title}\n{report.table(section.rows)}", flush=True)
+  if not arguments.only:
+    arguments.output.write_text("\n".join(parts), encoding="utf-8")
+    print(f"\nwrote {arguments.output}")
+
+
+_INTRODUCTION = """# Training
+
+One command writes this page, run from a clone; rax is needed for the last table only:
+
+```sh
+{command}
+```
+
+{facts}
+
+Times are the best of many calls in which both sides take turns in one process. The ratio is the
+time of jaxrank over that of the other side. The targets are set by this project for two CPU cores;
+[Benchmarks](benchmarks.md) has the other measurements.
+"""
+
+_GRADIENTS_NOTES = """Value and gradient of the sum of a loss, against the formula that one would
+write with `jax.numpy`, which knows no padding, items that are not retrieved, infinities, NaN or
+ties of labels. The labels of a query are distinct. The formulas of `list_mle` and `unique_softmax`
+sort, and those of the pairwise losses hold all pairs."""
+
+_LAMBDA_NOTES = """Value and gradient of the sum of `lambda_rank` for nDCG, which sorts the items
+and weighs each pair, against those of `pairwise_logistic`."""
+
+_LARGE_NOTES = """The largest value of 32 queries of 5 items whose scores are near the largest
+float32, 3.4e38. A value that float32 cannot hold is expected to be the largest float32."""
+
+_FIRST_NOTES = """Trace, compilation and first run for float32 `[32, 100]` in a fresh process
+without a compilation cache, the best of three processes; starting Python, JAX and its backend is
+not counted. [Scale](scale.md#the-first-call) says how to keep compiled programs. Losses are
+compared with the same loss of rax, and metrics with its nDCG."""
+
+
+if __name__ == "__main__":
+  main()
