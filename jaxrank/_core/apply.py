@@ -224,12 +224,10 @@ def _answer(
   rest = iter(arrays)
   leaves = [next(rest) if x is _Traced else x for x in program.plain]
   shared: list[dict[str, Any]] = jax.tree.unflatten(program.tree, leaves)
-  # The scalars of several calls are stacked, so that all queries have one array of values.
-  together = len(program.calls) > 1
 
   def query(
     scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]], key: Array | None
-  ) -> tuple[Any, Any]:
+  ) -> tuple[list[Any], list[Array]]:
     kept = where
     if not program.poisons:
       has_nan = where & (_isnan(scores) | _isnan(_worth(labels)))
@@ -248,10 +246,10 @@ def _answer(
         values.append(about.kernel(ranked, **parameters))
       if program.with_found:
         found.append(about.finds(ranked, parameters))
-    answers = jnp.stack(_scalars(program, values)) if together else values[0]
+    answers = _scalars(program, values) if len(values) > 1 else values
     if not program.poisons:
       answers = jax.tree.map(functools.partial(_nan_where, ranking.anywhere(has_nan)), answers)
-    return answers, jnp.stack(found) if found else None
+    return answers, found
 
   batch = scores
   keys = key_of_each_query(ranking.key, where)
@@ -263,10 +261,7 @@ def _answer(
   else:
     queries = over_queries(query, scores.ndim - 1)
   values, found = queries(scores, labels, where, extras, keys)
-  return [
-    Evaluated(values[..., i] if together else values, None if found is None else found[..., i])
-    for i in range(len(program.calls))
-  ]
+  return list(map(Evaluated, values, found or [None] * len(values)))
 
 
 def _depth(
