@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._core import quadrature
-from jaxrank._core.pair_sums import distance
+from jaxrank._core.decayed_sums import distance
 from jaxrank._core.quadrature import Integrand, Noise
 from jaxrank._core.types import Cutoff, Discount, pytree
 from jaxrank.rankings.expected_rank import SmoothQuery, SmoothRanking
