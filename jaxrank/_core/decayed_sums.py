@@ -118,6 +118,9 @@ def _by_doubling(coefficients: np.ndarray, place: Place, temperature: Array, w: 
   place = [x[None] for x in place]
   for side, sign in enumerate((1, -1)):
     c, first = _one_side(coefficients, side)
+    if c.shape[1] > 2:
+      # One side after the other, so that the sums of both are not in memory at once.
+      total, w = lax.optimization_barrier((total, w))
     powers = np.arange(1, c.shape[1] + 1, dtype=w.dtype)[:, None]
 
     def moved(x: Array, by: int, powers: np.ndarray = powers) -> Array:
@@ -128,7 +131,7 @@ def _by_doubling(coefficients: np.ndarray, place: Place, temperature: Array, w: 
     while reach < w.shape[-1] - 1:
       sums += moved(sums, sign * reach)
       reach *= 2
-    total += jnp.sum(sums, axis=0) if first else jnp.sum(_weigh(c, sums[None]), axis=1)
+    total += jnp.sum(sums, axis=0, keepdims=True) if first else jnp.sum(_weigh(c, sums[None]), axis=1)
   return total
 
 
@@ -177,7 +180,7 @@ def _across_blocks(
   # The end of a block that is nearer to the items that its power sums go to.
   edge = [x[:1] if side else x[-1:] for x in place]
   beyond = _neighbours(edge, by)
-  x = _decay(edge, place, -by, temperature)
+  x = _decay(edge, place, by, temperature)
   decay = _decay(edge, beyond, by, temperature)
   moments, decays = [], [jnp.ones_like(decay)]
   for weights in c.T:
