@@ -22,7 +22,7 @@ from jaxrank._core.platforms import by_platform
 _FAR = 1000.0
 
 # The number of items in a block on a CPU, for polynomials of several powers of x.
-_WIDTH = 4
+_WIDTH = 8
 
 # Scores, and the numbers of their groups if there are groups.
 Place = Sequence[Array]
@@ -131,7 +131,9 @@ def _by_doubling(coefficients: np.ndarray, place: Place, temperature: Array, w: 
     while reach < w.shape[-1] - 1:
       sums += moved(sums, sign * reach)
       reach *= 2
-    total += jnp.sum(sums, axis=0, keepdims=True) if first else jnp.sum(_weigh(c, sums[None]), axis=1)
+    total += (
+      jnp.sum(sums, axis=0, keepdims=True) if first else jnp.sum(_weigh(c, sums[None]), axis=1)
+    )
   return total
 
 

@@ -18,12 +18,16 @@ import numpy as np
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
+from jaxrank._core import sorting
 from jaxrank._core.decayed_sums import decayed_sums, distance
 
 # The numbers of powers of x in the series of a logarithm, the tail and the variance: errors are
 # below 2e-8 and 3e-14, and each power divides them by 3 + sqrt(8): docs/mathematics.md, "Sums over
 # pairs".
-_POWERS = {"float32": (9, 11, 12), "float64": (20, 20, 20)}
+_POWERS = {"float32": (9, 12, 12), "float64": (20, 20, 20)}
+
+# Items at more temperatures from each other are as good as infinitely far apart.
+_WIDE = 40.0
 
 # Coefficients for the items ahead and for those behind.
 _Pair = tuple[tuple[float, ...], tuple[float, ...]]
@@ -151,13 +155,14 @@ _pair_sums.defjvp(_pair_sums_jvp, symbolic_zeros=True)
 def _moves(score: Array, temperature: Array, by_score: Any, by_temperature: Any) -> Iterator[Array]:
   """Changes of `score / temperature`, by the scores and by the temperature.
 
-  Each is up to a constant for all items that are near each other: scores are measured from the
-  first one, with wide gaps shortened, for the change by the temperature.
+  Each is up to a constant for all items that are near each other. The temperature moves an item by
+  its distance from the first such item, because larger numbers would cancel with rounding errors.
   """
   if not isinstance(by_score, SymbolicZero):
     yield by_score / temperature
   if not isinstance(by_temperature, SymbolicZero):
-    gap = jnp.maximum(distance(score[:-1], score[1:], temperature), 0)
-    yield (
-      jnp.cumsum(jnp.concatenate([jnp.zeros_like(score[:1]), gap])) * by_temperature / temperature
-    )
+    gap = distance(score[:-1], score[1:], temperature)
+    starts = jnp.concatenate([jnp.ones_like(score[:1], bool), (gap < 0) | (gap > _WIDE)])
+    slot = sorting.slots(score)
+    head = sorting.take(score, lax.cummax(jnp.where(starts, slot, 0)))
+    yield (head - score) / temperature * (by_temperature / temperature)
