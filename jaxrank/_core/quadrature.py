@@ -19,10 +19,12 @@ from jax import Array, lax
 
 from jaxrank._core import sorting
 from jaxrank._core.pair_sums import normal_tail
+from jaxrank._core.platforms import by_platform
 
 # The number of floats in the largest array of a block of nodes, and the most nodes in a block.
 _BLOCK_SIZE = 2**21
 _MOST_NODES = 64
+_NODES_ON_ACCELERATORS = 16
 
 
 class Noise(NamedTuple):
@@ -48,14 +50,22 @@ class Integrand(NamedTuple):
   Attributes:
     value: `value(u, *args)`, summed over the nodes `u`.
     gradient: `gradient(cotangent, u, *args)`, one array per argument.
+    on_accelerators: The same function in another order of work; None for the same order.
+    single: Whether the value is one number, so that one loop computes it and its gradient.
   """
 
   value: Callable[..., Array]
   gradient: Callable[..., tuple[Array, ...]]
+  on_accelerators: "Integrand | None" = None
+  single: bool = False
+
+  def both(self, u: Array, *args: Array) -> tuple[Array, tuple[Array, ...]]:
+    """The value and the gradient of a single number."""
+    return self.value(u, *args), self.gradient(jnp.ones_like(u[..., 0]), u, *args)
 
 
-# The ends and the arguments of an integral.
-_Saved = tuple[tuple[Array, Array], tuple[Array, ...]]
+# The ends and the arguments of an integral, and its slopes by the arguments if it is one number.
+_Saved = tuple[tuple[Array, Array], tuple[Array, ...], tuple[Array, ...] | None]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
@@ -74,45 +84,59 @@ def integral(
   Returns:
     An array of the shape of `value`.
   """
-  total: Array = _sweep(integrand.value, spacing, width, ends, args)
+  total: Array = _sweep(_value, integrand, spacing, width, ends, args)
   return spacing * total
 
 
 def _forward(
   integrand: Integrand, spacing: float, width: int, ends: tuple[Array, Array], *args: Array
 ) -> tuple[Array, _Saved]:
-  return integral(integrand, spacing, width, ends, *args), (ends, args)
+  if not integrand.single:
+    return integral(integrand, spacing, width, ends, *args), (ends, args, None)
+  total, slopes = _sweep(Integrand.both, integrand, spacing, width, ends, args)
+  return spacing * total, (ends, args, slopes)
 
 
 def _backward(
   integrand: Integrand, spacing: float, width: int, saved: _Saved, cotangent: Array
 ) -> tuple[tuple[Array, ...] | Array, ...]:
-  ends, args = saved
-  swapped = lambda u, *args: integrand.gradient(args[-1], u, *args[:-1])  # noqa: E731
-  slopes = _sweep(swapped, spacing, width, ends, (*args, cotangent))
+  ends, args, slopes = saved
+  if slopes is None:
+    slopes = _sweep(_slopes, integrand, spacing, width, ends, (*args, cotangent))
+  else:
+    slopes = tuple(cotangent[..., None] * x for x in slopes)
   none = tuple(jnp.zeros_like(x) for x in ends)
   return none, *(spacing * x for x in slopes)
+
+
+def _value(integrand: Integrand, u: Array, *args: Array) -> Array:
+  return integrand.value(u, *args)
+
+
+def _slopes(integrand: Integrand, u: Array, *args: Array) -> tuple[Array, ...]:
+  return integrand.gradient(args[-1], u, *args[:-1])
 
 
 integral.defvjp(_forward, _backward)
 
 
 def _sweep(
-  function: Callable[..., Any],
+  part: Callable[..., Any],
+  integrand: Integrand,
   spacing: float,
   width: int,
   ends: tuple[Array, Array],
   args: tuple[Array, ...],
 ) -> Any:
-  @sorting.batched
-  def run(start: Array, stop: Array, *args: Array) -> Any:
-    nodes = min(max(_BLOCK_SIZE // (args[0].size * width), 1), _MOST_NODES)
+  """The sum of a part of an integrand, its value or slopes, over all nodes."""
+
+  def run(integrand: Integrand, nodes: int, start: Array, stop: Array, *args: Array) -> Any:
     count = jnp.max(jnp.ceil((stop - start) / (spacing * nodes))).astype(jnp.int32)
 
     def block(index: Array) -> Any:
       step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
       step = step.reshape((1,) * start.ndim + (nodes,))
-      return function(start[..., None] + spacing * step, *args)
+      return part(integrand, start[..., None] + spacing * step, *args)
 
     def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
       index, total = state
@@ -122,16 +146,26 @@ def _sweep(
     start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first))
     return lax.while_loop(lambda state: state[0] < count, body, (first, start_at))[1]
 
-  return run(*ends, *args)
+  @sorting.batched
+  def either(*args: Array) -> Any:
+    nodes = min(max(_BLOCK_SIZE // (args[2].size * width), 1), _MOST_NODES)
+    there = integrand.on_accelerators or integrand
+    return by_platform(
+      *args,
+      cpu=functools.partial(run, integrand, nodes),
+      default=functools.partial(run, there, min(nodes, _NODES_ON_ACCELERATORS)),
+    )
+
+  return either(*ends, *args)
 
 
-def _by_autodiff(value: Callable[..., Array]) -> Integrand:
+def _by_autodiff(value: Callable[..., Array], single: bool = False) -> Integrand:
   def gradient(cotangent: Array, u: Array, *args: Array) -> tuple[Array, ...]:
     _, back = jax.vjp(functools.partial(value, u), *args)
     slopes: tuple[Array, ...] = back(cotangent)
     return slopes
 
-  return Integrand(value, gradient)
+  return Integrand(value, gradient, single=single)
 
 
 def _marked(plain: Integrand) -> Integrand:
@@ -153,7 +187,8 @@ def _marked(plain: Integrand) -> Integrand:
     slopes = along(functools.partial(plain.gradient, cotangent, u), *args)
     return *slopes, jnp.zeros_like(args[-1])
 
-  return Integrand(value, gradient)
+  there = plain.on_accelerators and _marked(plain.on_accelerators)
+  return Integrand(value, gradient, there, single=True)
 
 
 def _probabilities(noise: Noise, u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
@@ -242,8 +277,66 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
     by_c = jnp.sum(by_hit * density, axis=-1)
     return by_z, by_c, by_stop, jnp.sum(one, axis=-1), by_lost, *map(jnp.zeros_like, among)
 
-  plain = Integrand(value, gradient)
+  plain = Integrand(value, gradient, _reduced_products(noise), single=True)
   return _marked(plain) if marked else plain
+
+
+def _reduced_products(noise: Noise) -> Integrand:
+  """`products` by sums over all items at once, `[..., nodes, terms, n]`, of which none is stored.
+
+  docs/mathematics.md, "Quadrature over noise".
+  """
+
+  def chances(u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
+    across = (jnp.swapaxes(x, -1, -2) for x in _probabilities(noise, u, z, *among))
+    above, below, density = across
+    return above, below, density
+
+  def sums(above: Array, below: Array, hit: Array, stop: Array, lost: Array) -> tuple[Array, ...]:
+    """The products without each item, `1 / F_j`, and the sum of hits times products."""
+    above, below, hit = (x[..., None, :] for x in (above, below, hit))
+    stop, lost = stop[..., None, None, :], lost[..., None, :, None]
+    ended = above * (lost + (1 - lost) * stop)
+    factor = below + above * (1 - lost) * (1 - stop)
+    near = ended < 0.5
+    log = jnp.where(near, jnp.log1p(-jnp.where(near, ended, 0)), jnp.log(factor))
+    left = jnp.exp(jnp.sum(log, axis=-1, keepdims=True) - log)
+    return left, 1 / factor, jnp.sum(hit * left, axis=-1, keepdims=True)
+
+  def value(
+    u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
+  ) -> Array:
+    above, below, density = chances(u, z, *among)
+    *_, one = sums(above, below, c[..., None, :] * density, stop, lost)
+    return jnp.sum(w[..., None, :] * one[..., 0], axis=(-2, -1))
+
+  def gradient(
+    cotangent: Array,
+    u: Array,
+    z: Array,
+    c: Array,
+    stop: Array,
+    w: Array,
+    lost: Array,
+    *among: Array,
+  ) -> tuple[Array, ...]:
+    (above, below, density), back = jax.vjp(lambda z: chances(u, z, *among), z)
+    hit = c[..., None, :] * density
+    left, without, one = sums(above, below, hit, stop, lost)
+    weight = (cotangent[..., None] * w)[..., None, :, None]
+    stop, lost = stop[..., None, None, :], lost[..., None, :, None]
+    others = weight * without * (hit[..., None, :] * left - one)
+    by_hit = jnp.sum(weight * left, axis=-2)
+    by_above = jnp.sum((lost + (1 - lost) * stop) * others, axis=-2)
+    by_ended = above[..., None, :] * others
+    by_stop = jnp.sum((1 - lost) * by_ended, axis=(-3, -2))
+    by_lost = jnp.sum((1 - stop) * by_ended, axis=(-3, -1))
+    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None, :] * by_hit))
+    by_w = cotangent[..., None] * jnp.sum(one[..., 0], axis=-2)
+    by_c = jnp.sum(by_hit * density, axis=-2)
+    return by_z, by_c, by_stop, by_w, by_lost, *map(jnp.zeros_like, among)
+
+  return Integrand(value, gradient)
 
 
 def _in_groups(*rows: Array) -> tuple[Array, ...]:
@@ -295,7 +388,7 @@ def counts(noise: Noise, marked: bool = False) -> Integrand:
     (_, one), _ = lax.scan(by_group, (start, jnp.zeros_like(start)), groups)
     return jnp.sum(one * d[..., None, :], axis=(-2, -1))
 
-  plain = _by_autodiff(value)
+  plain = _by_autodiff(value, single=True)
   return _marked(plain) if marked else plain
 
 
