@@ -1,10 +1,9 @@
 """Sums over pairs of functions of score differences, in O(n) time and memory for sorted scores.
 
 The functions are polynomials in `x = exp(-|s_i - s_j| / t)`, or series of such powers: the Laplace
-and logistic distribution functions and their logarithms. Pairs within short blocks are summed one
-by one; other blocks enter by power sums, which decay from block to block. The rankings of
-`rankings.expected_rank` use both. docs/mathematics.md, "Sums over pairs", derives the blocks and
-the error of the series.
+and logistic distribution functions and their logarithms. `decayed_sums` adds them up; this module
+has the series, and the derivative of the sums. The rankings of `rankings.expected_rank` use both.
+docs/mathematics.md, "Sums over pairs", derives the slopes and the error of the series.
 """
 
 import functools

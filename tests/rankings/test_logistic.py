@@ -82,8 +82,9 @@ def test_platforms_agree(kind):
     with platforms.forced(platform):
       (_, value), slopes = jax.jit(both)(*lists, np.float32(0.3))
     found[platform] = value, *slopes
-  for one, other in zip(*found.values(), strict=True):
-    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6 * np.abs(one).max())
+  # The slope by the temperature is a sum over all items, which nearly cancels.
+  for one, other, error in zip(*found.values(), (1e-6, 1e-6, 5e-6), strict=True):
+    np.testing.assert_allclose(one, other, rtol=error, atol=error * np.abs(one).max())
 
 
 def test_expected_positions_add_up_and_agree_with_gumbel():
