@@ -211,8 +211,9 @@ def test_platforms_agree(name):
         name, "Gumbel", SCORES[[0, 2, 3]], 0.3, labels=LABELS[[0, 2, 3]], where=WHERE[[0, 2, 3]]
       )
   soft.cache_clear()
-  for one, other in zip(*found.values(), strict=True):
-    np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6 * np.abs(one).max())
+  # The slope by the temperature is a sum over all items, which nearly cancels.
+  for one, other, error in zip(*found.values(), (1e-6, 1e-6, 5e-6), strict=True):
+    np.testing.assert_allclose(one, other, rtol=error, atol=error * np.abs(one).max())
 
 
 @functools.cache
