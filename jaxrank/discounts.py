@@ -73,7 +73,12 @@ def _fitted(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[_Discount
     weights = np.linalg.lstsq(matrix, np.ones(rank.size), rcond=1e-15)[0]
     return Terms(weights, np.exp(-rate))
 
-  return _with_terms(terms)
+  def attach(discount: _Discount) -> _Discount:
+    also: Any = _with_terms(terms)(discount)
+    also.reference = function
+    return discount
+
+  return attach
 
 
 @_fitted(lambda rank: math.log(2.0) / np.log1p(rank))

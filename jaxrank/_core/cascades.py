@@ -7,7 +7,7 @@ from jax.typing import ArrayLike
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.ranked import Ranked, at_ranks
 from jaxrank._core.sorting import slots, take
-from jaxrank._core.ties import survival
+from jaxrank._core.tie_cascades import survival
 from jaxrank._core.types import Cutoff, Discount
 
 # The worth of items and the probabilities of stopping at them, `[n, s]`.

@@ -16,7 +16,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import gains
-from jaxrank._core import sorting
+from jaxrank._core import permutations, sorting
 from jaxrank._core.types import Cutoff, Discount, Gain
 
 # Gains that never decrease with the label, and are 0 at label 0: their ideal order is that of the
@@ -148,9 +148,13 @@ class Ranked(abc.ABC):
 
     Tied items keep the order of the input, or have that of the keys `first`, largest first.
     """
-    self.keys, self.order = sorting.order(self.keys, first)
-    self.scores, self.labels = self.in_order(self.scores), self.in_order(self.labels)
-    self.given_labels = self.in_order(self.given_labels)
+    arrays = (self.scores, self.labels, self.given_labels)
+    if first is None and self.labels.ndim == 1:
+      self.keys, self.order, *moved = permutations.arranged(self.keys, *arrays)
+    else:
+      self.keys, self.order = sorting.order(self.keys, first)
+      moved = [self.in_order(x) for x in arrays]
+    self.scores, self.labels, self.given_labels = moved
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
 
   def in_order(self, x: Array) -> Array:

@@ -8,7 +8,7 @@ inversions. All modules that order items use this one.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import jax
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxrank._core.platforms import by_platform
 from jaxrank._core.x64 import enable_x64
 
 # The keys of masked items and of scores of -inf, which are not retrieved.
@@ -44,15 +45,16 @@ def batched(function: _Function) -> _Function:
 
   @mapped.def_vmap
   def rule(size: int, is_batched: Sequence[bool], *args: Array) -> tuple[Any, Any]:
-    out = mapped(
-      *(
-        x if b else jnp.broadcast_to(x, (size, *x.shape))
-        for x, b in zip(args, is_batched, strict=True)
-      )
-    )
+    out = mapped(*spread_out(size, is_batched, args))
     return out, jax.tree.map(lambda _: True, out)
 
   return cast(_Function, functools.wraps(function)(mapped))
+
+
+def spread_out(size: int, is_batched: Sequence[bool], args: Sequence[Array]) -> Iterator[Array]:
+  """The arguments of a batch, each with a leading axis."""
+  for x, with_axis in zip(args, is_batched, strict=True):
+    yield x if with_axis else jnp.broadcast_to(x, (size, *x.shape))
 
 
 def take(x: Array, index: Array) -> Array:
@@ -85,7 +87,7 @@ def keys(x: Array, where: Array) -> Array:
 def _dense(x: Array, where: Array) -> Array:
   """Dense ranks of 32-bit integers and 64-bit numbers, `[..., n]`."""
   x = jnp.where(x == 0, jnp.zeros_like(x), x)
-  index = _iota_like(x)
+  index = slots_like(x)
   hidden, x, index = lax.sort(((~where).astype(jnp.int32), x, index), num_keys=2)
   changed = (x[..., 1:] != x[..., :-1]) & (hidden[..., 1:] == 0)
   rank = jnp.cumsum(changed, axis=-1, dtype=jnp.int32)
@@ -133,7 +135,7 @@ def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Ar
   def pick(x: Array) -> Array:
     rows = mine.reshape(-1, *(1,) * (x.ndim - 1))
     found = jnp.where(rows, x[here], jnp.zeros_like(x, shape=()))
-    everywhere: Array = lax.psum(found, axis)
+    everywhere: Array = lax.psum(found, axis).astype(x.dtype)
     return everywhere
 
   return pick
@@ -154,13 +156,16 @@ def order(key: Array, first: Array | None = None) -> tuple[Array, Array]:
 
 @batched
 def _order(key: Array) -> tuple[Array, Array]:
+  found: tuple[Array, Array] = by_platform(key, cpu=order_on_cpu, default=_order_by_sort)
+  return found
+
+
+def order_on_cpu(key: Array) -> tuple[Array, Array]:
+  """`order` by the faster of two algorithms for a CPU, `[..., n]`."""
   queries = int(np.prod(key.shape[:-1]))
   if key.shape[-1] not in _NETWORK_LENGTHS or queries < _NETWORK_QUERIES:
     return _order_by_sort(key)
-  found: tuple[Array, Array] = lax.platform_dependent(
-    key, cpu=_order_by_network, default=_order_by_sort
-  )
-  return found
+  return _order_by_network(key)
 
 
 def _words(key: Array, axis: int) -> Array:
@@ -182,6 +187,12 @@ def _unpacked(words: Array) -> tuple[Array, Array]:
 def _order_by_sort(key: Array) -> tuple[Array, Array]:
   with enable_x64():
     return _unpacked(lax.sort(_words(key, key.ndim - 1), is_stable=False))
+
+
+def by_operands(key: Array, *others: Array) -> tuple[Array, ...]:
+  """Sorts int32 keys, smallest first, and moves other arrays with them; ties keep their order."""
+  operands: tuple[Array, ...] = lax.sort((key, *others), is_stable=True, num_keys=1)
+  return operands
 
 
 def _order_by_network(key: Array) -> tuple[Array, Array]:
@@ -207,7 +218,7 @@ def slots(x: Array) -> Array:
   return lax.broadcasted_iota(jnp.int32, shape, x.ndim - 1)
 
 
-def _iota_like(x: Array) -> Array:
+def slots_like(x: Array) -> Array:
   """0, 1, 2, ... along the last axis, int32, laid out over devices as `x` is."""
   sharding = jax.typeof(x).sharding
   return lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1, out_sharding=sharding)
@@ -229,7 +240,7 @@ def _exchange(x: Array, width: int, mirrored: bool) -> Array:
 def descending(x: Array, k: int) -> Array:
   """The `k` largest values of floats `[n]`, largest first.
 
-  If there are few distinct values, as of labels, they are found one by one without a sort.
+  On CPU, few distinct values, as of labels, are found one by one without a sort.
   """
   return batched(functools.partial(_descending, k=k))(x)
 
@@ -246,6 +257,14 @@ _Levels = tuple[Any, Array, Array, Array]
 
 
 def _descending(x: Array, k: int) -> Array:
+  found: Array = by_platform(
+    x, cpu=functools.partial(_by_levels, k=k), default=functools.partial(_sorted, k=k)
+  )
+  return found
+
+
+def _by_levels(x: Array, k: int) -> Array:
+  """Finds the distinct values one by one, and sorts if there are more than `_LEVELS`."""
   slot = slots(x)[..., :k]
 
   def unfinished(state: _Levels) -> Array:
@@ -272,34 +291,6 @@ def _sorted(x: Array, k: int) -> Array:
     return -lax.sort(-x)[..., :k]
   key = lax.sort(~keys(x, jnp.ones_like(x, bool)), is_stable=False)[..., :k]
   return top_values(x, ~key).astype(x.dtype)
-
-
-def discordant(rank: Array) -> Array:
-  """The number of inversions of `rank`, a permutation `[n]` of 0 ... n - 1, as an int64.
-
-  One stable partition per bit, highest first: O(n log n) time, O(n) memory. docs/mathematics.md,
-  "Sorting keys and counts of pairs", shows that it counts each inversion once.
-  """
-  n = rank.shape[-1]
-  slot = _iota_like(rank)
-
-  def partition(level: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-    rank, count = state
-    bit = bits - 1 - level
-    one = (rank >> bit) & 1
-    ones = jnp.cumsum(one, dtype=jnp.int32) - one
-    block = (rank >> (bit + 1)) << (bit + 1)
-    passed = ones - take(ones, block)
-    with enable_x64():
-      count = count + jnp.sum(jnp.where(one == 0, passed, 0).astype(jnp.int64))
-    target = jnp.where(one == 1, block + (1 << bit) + passed, slot - passed)
-    return scatter(rank, target), count
-
-  bits = max(n - 1, 0).bit_length()
-  with enable_x64():
-    count = jnp.sum(jnp.zeros_like(rank).astype(jnp.int64))
-  found: tuple[Array, Array] = lax.fori_loop(0, bits, partition, (rank, count))
-  return found[1]
 
 
 def scatter(x: Array, permutation: Array) -> Array:

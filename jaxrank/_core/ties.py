@@ -5,8 +5,9 @@ over the data; the loops for longer ones end with the longest tie of the batch. 
 uses this module. docs/mathematics.md, "Averages over tied orders", derives the formulas.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,34 +15,142 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import sorting
+from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take
 
-# `found` and `alive` at each rank, as `_add_item` defines them.
-_Tie = tuple[Array, Array]
+_MOST = np.int32(np.iinfo(np.int32).max)
+
+# The number of items in a chunk of a running sum on CPU.
+_CHUNK = 32
+
+# A list of fewer than 2 ** 15 items has slots and counts of so many bits.
+_HALF = 15
 
 
-def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
-  """The first and the last slot of the tie of each item; keys up to `least` do not tie.
+class Runs(NamedTuple):
+  """The ties of a list in rank order, `[n]` each.
+
+  Attributes:
+    tied: Whether an item ties with the one above it.
+    start: The first slot of the tie of each item.
+    end: The last slot of the tie of each item.
+  """
+
+  tied: Array
+  start: Array
+  end: Array
+
+
+def runs(key: Array, least: np.int32 = sorting.LOST) -> Runs:
+  """The ties of sorted keys; keys up to `least` do not tie.
 
   docs/mathematics.md, "Averages over tied orders".
   """
-  tied = (key > least) & (key == _above(key, least))
-  return _layout(tied)
+  tied = (key > least) & (key == above(key, least))
+  return Runs(tied, *by_platform(tied, cpu=_layout_by_lengths, default=_layout_by_scans))
+
+
+def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
+  """The first and the last slot of the tie of each item; keys up to `least` do not tie."""
+  return runs(key, least)[1:]
 
 
 @sorting.batched
-def _layout(tied: Array) -> tuple[Array, Array]:
+def _layout_by_lengths(tied: Array) -> tuple[Array, Array]:
   def double(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-    length, above, below, _ = state
-    above = jnp.where(above == length, above + _from(above, -length), above)
-    below = jnp.where(below == length, below + _from(below, length), below)
-    return 2 * length, above, below, jnp.any(above == 2 * length)
+    length, up, down, _ = state
+    up = jnp.where(up == length, up + _from(up, -length), up)
+    down = jnp.where(down == length, down + _from(down, length), down)
+    return 2 * length, up, down, jnp.any(up == 2 * length)
 
-  above = tied.astype(jnp.int32)
-  state = (jnp.int32(1), above, _below(above), jnp.any(tied & _above(tied)))
-  _, above, below, _ = lax.while_loop(lambda state: state[3], double, state)
+  up = tied.astype(jnp.int32)
+  state = (jnp.int32(1), up, below(up), jnp.any(tied & above(tied)))
+  _, up, down, _ = lax.while_loop(lambda state: state[3], double, state)
   slot = sorting.slots(tied)
-  return slot - above, slot + below
+  return slot - up, slot + down
+
+
+def _layout_by_scans(tied: Array) -> tuple[Array, Array]:
+  slot = sorting.slots(tied)
+  return _first_of(tied, slot), _last_of(tied, slot)
+
+
+def at_start(x: Array, runs: Runs) -> Array:
+  """`x` at the first slot of the tie of each item; `x`, int32, does not decrease with the rank."""
+  found: Array = by_platform(
+    x, cpu=lambda x: take(x, runs.start), default=functools.partial(_first_of, runs.tied)
+  )
+  return found
+
+
+def at_end(x: Array, runs: Runs) -> Array:
+  """`x` at the last slot of the tie of each item; `x`, int32, does not decrease with the rank."""
+  found: Array = by_platform(
+    x, cpu=lambda x: take(x, runs.end), default=functools.partial(_last_of, runs.tied)
+  )
+  return found
+
+
+def _first_of(tied: Array, x: Array) -> Array:
+  return lax.cummax(jnp.where(tied, -_MOST, x), axis=tied.ndim - 1)
+
+
+def _last_of(tied: Array, x: Array) -> Array:
+  return lax.cummin(jnp.where(below(tied), _MOST, x), axis=tied.ndim - 1, reverse=True)
+
+
+def running_sum(x: Array) -> Array:
+  """The sum down to each rank, `[n]`, of finite numbers."""
+
+  def by_chunks(x: Array) -> Array:
+    # A product with a triangle of ones is several times faster than the steps of a cumulative sum.
+    n, width = x.shape[-1], min(_CHUNK, x.shape[-1])
+    chunks = jnp.pad(x, (0, -n % width)).reshape(-1, width)
+    triangle = np.triu(np.ones((width, width), x.dtype))
+    inside = jnp.dot(chunks, triangle, precision=lax.Precision.HIGHEST)
+    ahead = jnp.cumsum(inside[:, -1]) - inside[:, -1]
+    return (inside + ahead[:, None]).reshape(-1)[:n]
+
+  found: Array = by_platform(x, cpu=by_chunks, default=lax.cumsum)
+  return found
+
+
+class Counts(NamedTuple):
+  """Numbers of chosen items, `[n]` each: above the tie of each item, and through it.
+
+  `start` and `end` are those of `Runs`.
+  """
+
+  start: Array
+  end: Array
+  above: Array
+  through: Array
+
+  def share(self, dtype: Any) -> Array:
+    """The share of chosen items in the tie of each item."""
+    size = (self.end - self.start + 1).astype(dtype)
+    return (self.through - self.above).astype(dtype) / size
+
+
+def counts(b: Array, runs: Runs) -> Counts:
+  """Counts the items of a mask in rank order; whole numbers, so that differences are exact."""
+  chosen = b.astype(jnp.int32)
+  through = jnp.cumsum(chosen, dtype=jnp.int32)
+  ahead = through - chosen
+
+  def separate() -> Counts:
+    return Counts(runs.start, runs.end, at_start(ahead, runs), at_end(through, runs))
+
+  def packed() -> Counts:
+    # A slot and a count share a word, so that one scan carries both.
+    if b.shape[-1] >> _HALF:
+      return separate()
+    slot = sorting.slots(ahead) << _HALF
+    first, last = _first_of(runs.tied, slot | ahead), _last_of(runs.tied, slot | through)
+    low = (1 << _HALF) - 1
+    return Counts(first >> _HALF, last >> _HALF, first & low, last & low)
+
+  return Counts(*by_platform(cpu=separate, default=packed))
 
 
 def twice_midrank(key: Array) -> Array:
@@ -69,135 +178,98 @@ def _mean_jvp(
   return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)
 
 
-@sorting.batched
 def _mean(w: Array, start: Array, end: Array) -> Array:
-  # Sums from the start of a tie to each item, and from there to its end. A difference of two prefix
-  # sums was rejected: their rounding errors are those of the whole list.
-  slot, size = sorting.slots(w), end - start + 1
-  longest = jnp.max(size, initial=0)
+  down, up = sums(w, start, end)
+  return (down + (up - w)) / (end - start + 1).astype(w.dtype)
 
-  def double(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-    length, down, up = state
+
+@sorting.batched
+def sums(w: Array, start: Array, end: Array) -> tuple[Array, Array]:
+  """The sums of `w` from the start of the tie to each item, and from there to the end.
+
+  A difference of two prefix sums was rejected: their rounding errors are those of the whole list.
+  """
+  slot = sorting.slots(w)
+
+  def double(length: Any, down: Array, up: Array) -> tuple[Array, Array]:
     down = down + jnp.where(slot - length >= start, _from(down, -length), 0)
     up = up + jnp.where(slot + length <= end, _from(up, length), 0)
-    return 2 * length, down, up
+    return down, up
 
-  down = w + jnp.where(start < slot, _above(w), 0)
-  up = w + jnp.where(slot < end, _below(w), 0)
-  state = (jnp.int32(2), down, up)
-  _, down, up = lax.while_loop(lambda state: state[0] < longest, double, state)
-  return (down + (up - w)) / size.astype(w.dtype)
+  def to_the_longest(down: Array, up: Array) -> tuple[Array, Array]:
+    longest = jnp.max(end - start + 1, initial=0)
 
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+      length, down, up = state
+      return 2 * length, *double(length, down, up)
 
-@jax.custom_jvp
-def met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
-  """The expected worth at each rank for a user who stops at an item with probability `stop`.
+    state = (jnp.int32(2), down, up)
+    _, down, up = lax.while_loop(lambda state: state[0] < longest, step, state)
+    return down, up
 
-  Users who stopped at an earlier rank contribute 0. If the worth of an item is its `stop`, the
-  result is the probability of stopping at each rank. docs/mathematics.md, "Averages over tied
-  orders".
-  """
-  return _met(worth, stop, start, end)
+  def to_all(down: Array, up: Array) -> tuple[Array, Array]:
+    for power in range(1, (w.shape[-1] - 1).bit_length()):
+      down, up = double(1 << power, down, up)
+    return down, up
 
-
-@met.defjvp
-def _met_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
-  worth, stop, start, end = primals
-  items = jnp.arange(2, stop.shape[-1] + 1, dtype=jnp.int32)
-
-  def scanned(worth: Array, stop: Array) -> Array:
-    def add(state: _Tie, item: Array) -> tuple[_Tie, None]:
-      return _add_item(item, state, worth, stop, start, end), None
-
-    (found, _), _ = lax.scan(add, _one_item(worth, stop, start), items)
-    return found * take(survival(stop), start)
-
-  # A `while_loop` has no reverse mode, so that gradients, needed for labels only, take a scan of
-  # fixed length.
-  return jax.jvp(scanned, (worth, stop), tangents[:2])
+  down = w + jnp.where(start < slot, above(w), 0)
+  up = w + jnp.where(slot < end, below(w), 0)
+  found: tuple[Array, Array] = by_platform(down, up, cpu=to_the_longest, default=to_all)
+  return found
 
 
-@sorting.batched
-def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
-  longest = jnp.max(end - start + 1, initial=0)
-
-  def add(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-    item, *tie = state
-    return item + 1, *_add_item(item, tie, worth, stop, start, end)
-
-  state = (jnp.int32(2), *_one_item(worth, stop, start))
-  _, found, _ = lax.while_loop(lambda state: state[0] <= longest, add, state)
-  return found * take(survival(stop), start)
-
-
-def survival(stop: Array) -> Array:
-  """The probability of passing all items ahead, for items in rank order."""
-  return _above(jnp.cumprod(1 - stop, axis=-1), 1)
-
-
-def _above(x: Array, first: Any = 0) -> Array:
+def above(x: Array, first: Any = 0) -> Array:
   """The value one rank above each rank; `first` for the first rank."""
   return jnp.concatenate([jnp.full_like(x[..., :1], first), x[..., :-1]], axis=-1)
 
 
-def _below(x: Array) -> Array:
+def below(x: Array) -> Array:
   """The value one rank below each rank; 0 for the last rank."""
   return jnp.concatenate([x[..., 1:], jnp.zeros_like(x[..., :1])], axis=-1)
 
 
-def _from(x: Array, away: Array) -> Array:
+def _from(x: Array, away: Any) -> Array:
   """The value `away` ranks below each rank, or above if negative; the ends are joined."""
+  if isinstance(away, int):
+    return jnp.roll(x, -away, axis=-1)
   n = x.shape[-1]
   start = jnp.where(away < 0, n + away, away)
   return lax.dynamic_slice_in_dim(jnp.concatenate([x, x], axis=-1), start, n, axis=-1)
 
 
-def _one_item(worth: Array, stop: Array, start: Array) -> _Tie:
-  """The state of `_add_item` with the first item of each tie only."""
-  ahead = sorting.slots(stop) - start
-  alive = jnp.where(ahead == 1, 1 - _above(stop), 0)
-  return jnp.where(ahead == 0, worth, 0), jnp.where(ahead == 0, 1, alive)
-
-
-def _add_item(
-  item: Array, state: Sequence[Array], worth: Array, stop: Array, start: Array, end: Array
-) -> _Tie:
-  """Inserts item number `item` of each tie, if it has one, at a random place among those before.
-
-  At a rank with `l` items of the tie ahead, `alive` is the mean probability of passing `l` of the
-  items so far, and `found` the mean of that probability times the worth of the item there:
-  docs/mathematics.md, "Averages over tied orders".
-  """
-  found, alive = state
-  place = start + item - 1
-  has = place <= end
-  place = jnp.minimum(place, stop.shape[-1] - 1)
-  here = 1 / item.astype(stop.dtype)
-  ahead = (sorting.slots(stop) - start).astype(stop.dtype) * here
-  passed = ahead * (1 - take(stop, place))
-  found_then = here * take(worth, place) * alive
-  found_then += (1 - here - ahead) * found + passed * _above(found)
-  alive_then = (1 - ahead) * alive + passed * _above(alive)
-  return jnp.where(has, found_then, found), jnp.where(has, alive_then, alive)
-
-
-def first(value: Callable[[Array], Array], above: Array, t: Array, m: Array) -> Array:
-  """`E value(rank)` of the first of `m` relevant items among `t` tied ones, with `above` ahead.
+def first(value: Callable[[Array], Array], ahead: Array, t: Array, m: Array, n: int) -> Array:
+  """`E value(rank)` of the first of `m` relevant items in a tie of `t <= n`, `ahead` above it.
 
   docs/mathematics.md, "Averages over tied orders".
   """
 
-  def unfinished(state: tuple[Array, Array, Array]) -> Array:
-    place, alive, _ = state
-    return (alive > 0) & (place < t)
+  def misses(place: Array) -> Array:
+    """The probability that the item at a place is not relevant if those ahead are not."""
+    left, others = (jnp.maximum(x, 0).astype(dtype) for x in (t - place, t - m - place))
+    return others / jnp.maximum(left, 1)
 
-  def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-    place, alive, expected = state
-    left, misses = (x.astype(expected.dtype) for x in (t - place, t - m - place))
-    expected = expected + alive * (1 - misses / left) * value(1 + above + place)
-    return place + 1, alive * misses / left, expected
+  def one_by_one() -> Array:
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+      place, alive, _ = state
+      return (alive > 0) & (place < t)
 
-  nothing = jnp.zeros_like(value(above + 1))
-  state = (jnp.zeros_like(t), nothing + 1, nothing)
-  _, _, expected = lax.while_loop(unfinished, step, state)
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+      place, alive, expected = state
+      missed = misses(place)
+      expected = expected + alive * (1 - missed) * value(1 + ahead + place)
+      return place + 1, alive * missed, expected
+
+    state = (jnp.zeros_like(t), nothing + 1, nothing)
+    _, _, expected = lax.while_loop(unfinished, step, state)
+    return expected
+
+  def side_by_side() -> Array:
+    place = jnp.arange(n, dtype=t.dtype)
+    missed = misses(place)
+    found = above(jnp.cumprod(missed), 1) * (1 - missed) * value(1 + ahead + place)
+    return jnp.sum(jnp.where(place < t, found, 0))
+
+  nothing = jnp.zeros_like(value(ahead + 1))
+  dtype = nothing.dtype
+  expected: Array = by_platform(cpu=one_by_one, default=side_by_side)
   return expected

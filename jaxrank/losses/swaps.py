@@ -19,7 +19,7 @@ from jaxrank._core import recorder
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import UnansweredError, within
 from jaxrank._core.recorder import Slope
-from jaxrank._core.ties import survival
+from jaxrank._core.tie_cascades import survival
 from jaxrank._core.types import Cutoff, Discount
 from jaxrank.rankings.exact import ExactQuery
 

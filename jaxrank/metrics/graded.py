@@ -11,7 +11,7 @@ from jaxrank._core.description import describe
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
 from jaxrank._core.parameters import CHANCES, COUNT, DISCOUNT, GAIN, GAIN_BY_LABEL, GRADE, Kind
 from jaxrank._core.ranked import Ranked, Ranking, at_ranks
-from jaxrank._core.ties import survival
+from jaxrank._core.tie_cascades import survival
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import Exact
 

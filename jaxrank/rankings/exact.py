@@ -11,17 +11,21 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank import discounts, gains
-from jaxrank._core import checks, sorting, ties
+from jaxrank._core import checks, prefix, sorting, tie_cascades, ties
+from jaxrank._core.platforms import by_platform
 from jaxrank._core.ranked import Pairs, Ranked, Ranking, at_ranks, by_column, memoised, within
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Discount, pytree
-from jaxrank._core.x64 import enable_x64
+from jaxrank.rankings import pairs
 
 Ties = Literal["average", "stable", "optimistic", "pessimistic", "random"]
 
 # A static cut-off up to this depth, in a list at least this many times longer, selects by a top k.
 _SELECT_DEPTH = 64
 _SELECT_RATIO = 4
+
+# The first ranks of a cascade are computed in steps of this many.
+_CASCADE_RANKS = 32
 
 
 class Slots(NamedTuple):
@@ -96,9 +100,9 @@ class ExactQuery(Ranked):
 
   @property
   @memoised
-  def tie(self) -> tuple[Array, Array]:
-    """The first and the last slot of the tie of each rank."""
-    return ties.layout(self.slots.key)
+  def tie(self) -> ties.Runs:
+    """The ties of the ranks of `slots`."""
+    return ties.runs(self.slots.key)
 
   @memoised
   def mean(self, w: Array) -> Array:
@@ -107,18 +111,28 @@ class ExactQuery(Ranked):
     value = jnp.where(live, self._ranked(w.astype(self.dtype)), 0)
     if not self.average:
       return value
-    value = ties.mean(value, *self.tie)
+    value = ties.mean(value, *self.tie[1:])
+    if w.dtype == jnp.bool_:
+      counts = self.counts(w)
+      value = by_platform(
+        value, counts, cpu=lambda mean, _: mean, default=lambda _, counts: counts.share(self.dtype)
+      )
     if self.order is not None:
       return value
     cut, size = self.cut_tie
     whole = self.total(jnp.where(cut, w.astype(self.dtype), 0)) / jnp.maximum(size, 1)
     return jnp.where(live & (key == key[-1]), whole, value)
 
+  @memoised
+  def counts(self, b: Array) -> ties.Counts:
+    """How many items of a mask are above the tie of each rank, and through it."""
+    return ties.counts(self.slots.live & self._ranked(b), self.tie)
+
   @property
   @memoised
   def progress(self) -> Array:
     """How far down its tie each rank is, from 0 to 1; `precision` needs it."""
-    key, (start, end) = self.slots.key, self.tie
+    key, (_, start, end) = self.slots.key, self.tie
     size = (end - start + 1).astype(self.dtype)
     if self.order is None:
       size = jnp.where(key == key[-1], self.cut_tie[1], size)
@@ -132,24 +146,46 @@ class ExactQuery(Ranked):
     return tied, self.count(tied)
 
   @memoised
-  def stops(self, stop: Array) -> Array:
-    """The probability of stopping at each rank."""
-    return self._met(stop, stop)
+  def stops(self, stop: Array, ranks: int | None = None) -> Array:
+    """The probability of stopping at each rank, or at the first few."""
+    return self._met(stop, stop, ranks)
 
-  def _met(self, worth: Array, stop: Array) -> Array:
+  def _met(self, worth: Array, stop: Array, ranks: int | None = None) -> Array:
     """The expected worth at each rank for a user who stops with probability `stop`."""
     worth, stop = (
       jnp.where(self.slots.live, self._ranked(x.astype(self.dtype)), 0) for x in (worth, stop)
     )
-    return ties.met(worth, stop, *self.tie) if self.average else worth * ties.survival(stop)
+    if not self.average:
+      return worth * tie_cascades.survival(stop)
+    return tie_cascades.met(worth, stop, *(x[:ranks] for x in self.tie[1:]))
 
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
   ) -> Array:
     """`E sum_i w_i discount(r_i)` over the retrieved items with `r_i <= k`."""
-    if among is None:
-      return at_ranks(self.mean(w), discount, k)
-    return self._expect_among(w, discount, k, among)
+    if among is not None:
+      return self._expect_among(w, discount, k, among)
+    by_weight = at_ranks(self.mean(w), discount, k)
+    table = self._table(discount)
+    if w.dtype == jnp.bool_ or table is None:
+      return by_weight
+
+    def by_discount() -> Array:
+      return jnp.sum(jnp.where(self.slots.live, w.astype(self.dtype) * means, 0))
+
+    means = prefix.mean(table, self._ends(table), k)
+    expected: Array = by_platform(cpu=lambda: by_weight, default=by_discount)
+    return expected
+
+  def _table(self, discount: Discount) -> prefix.Words | None:
+    """The prefix sums of a discount, if ties are averaged with them on accelerators."""
+    reference = getattr(discount, "reference", None)
+    known = self.average and self.order is not None and self.dtype == jnp.float32
+    return prefix.words(reference, self.n) if known and reference else None
+
+  @memoised
+  def _ends(self, table: prefix.Words) -> prefix.Ends:
+    return prefix.at_ends(table, self.tie)
 
   def _expect_among(self, w: Array, discount: Discount, k: Cutoff, among: Array) -> Array:
     """`expect` with ranks among the items of a mask.
@@ -167,9 +203,9 @@ class ExactQuery(Ranked):
     ahead = (count - inside).astype(self.dtype)
     if not self.average:
       return jnp.sum(jnp.where(live, w.astype(self.dtype) * worth(1 + ahead), 0))
-    start, end = self.tie
-    last = take(count, end).astype(self.dtype)
-    members = last - take(ahead, start)
+    _, start, end = self.tie
+    last = ties.at_end(count, self.tie).astype(self.dtype)
+    members = last - ties.at_start(count - inside, self.tie).astype(self.dtype)
     at_member = jnp.where(inside > 0, worth(jnp.maximum(count, 1).astype(self.dtype)), 0)
     total = ties.mean(at_member, start, end) * (end - start + 1).astype(self.dtype)
     outside = (total + worth(last + 1)) / (members + 1)
@@ -178,7 +214,10 @@ class ExactQuery(Ranked):
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
-    return at_ranks(self.stops(stop) if worth is None else self._met(worth, stop), discount, k)
+    # In steps, so that cut-offs that are near each other share one recursion.
+    ranks = -(-k // _CASCADE_RANKS) * _CASCADE_RANKS if isinstance(k, int) else None
+    met = self.stops(stop, ranks) if worth is None else self._met(worth, stop, ranks)
+    return at_ranks(met, discount, k)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items.
@@ -193,9 +232,21 @@ class ExactQuery(Ranked):
     return at_ranks(mean * (1 + ahead), discounts.reciprocal, k)
 
   @memoised
-  def hits(self, b: Array) -> Array:
-    """The expected number of relevant items down to each rank."""
-    return jnp.cumsum(self.mean(b))
+  def hits(self, w: Array) -> Array:
+    """The expected weight down to each rank, for a mask the expected number of its items."""
+    mean = self.mean(w)
+    if not self.average or w.dtype != jnp.bool_ or self.order is None:
+      return jnp.cumsum(mean)
+
+    def by_counts(mean: Array, counts: ties.Counts) -> Array:
+      place = (sorting.slots(counts.start) - counts.start + 1).astype(self.dtype)
+      return counts.above.astype(self.dtype) + place * mean
+
+    def by_sum(mean: Array, _: ties.Counts) -> Array:
+      return ties.running_sum(mean)
+
+    hits: Array = by_platform(mean, self.counts(w), cpu=by_sum, default=by_counts)
+    return hits
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E discount(r)` of the first relevant item, if `r <= k`; it takes counts, and no sort."""
@@ -205,7 +256,7 @@ class ExactQuery(Ranked):
       return jnp.where(inside, discount(rank.astype(self.dtype)), 0)
 
     above, tied, relevant, rank = self.first_tie(b)
-    expected = ties.first(value, above, tied, relevant) if self.average else value(rank)
+    expected = ties.first(value, above, tied, relevant, self.n) if self.average else value(rank)
     return jnp.where(relevant > 0, expected, 0)
 
   @memoised
@@ -236,14 +287,14 @@ class ExactQuery(Ranked):
     Tied items count half under every rule for ties. Items that are not retrieved form one tie below
     all retrieved ones. docs/mathematics.md, "Averages over tied orders".
     """
-    start, end = ties.layout(self.keys, sorting.MASKED)
+    runs = ties.runs(self.keys, sorting.MASKED)
     if w.dtype == jnp.bool_:
-      # Differences of sums of integers are exact.
-      inside = (w & self.retrieved).astype(jnp.int32)
-      count = jnp.concatenate([jnp.zeros_like(inside[:1]), jnp.cumsum(inside, dtype=jnp.int32)])
-      above = (take(count, start) + take(count, end + 1) - inside).astype(self.dtype) / 2
+      inside = w & self.retrieved
+      counts = ties.counts(inside, runs)
+      above = (counts.above + counts.through - inside.astype(jnp.int32)).astype(self.dtype) / 2
     else:
       w = jnp.where(self.retrieved, w.astype(self.dtype), 0)
+      _, start, end = runs
       size = (end - start + 1).astype(self.dtype)
       above = take(jnp.cumsum(w) - w, start) + (ties.mean(w, start, end) * size - w) / 2
     return jnp.where(self.where, above, 0)
@@ -253,37 +304,8 @@ class ExactQuery(Ranked):
     return self.hits(w)
 
   def pairs(self) -> Pairs:
-    """Numbers of pairs of valid items by the order of scores and of labels (Knight, 1966).
-
-    docs/mathematics.md, "Sorting keys and counts of pairs".
-    """
-    start, _ = ties.layout(self.keys, sorting.MASKED)
-    labels, by_label = sorting.order(sorting.keys(self.given_labels, self.where))
-    # In the order of the scores; tied scores in the order of the labels, which is no inversion.
-    start, back = sorting.order(~take(start, by_label))
-    discordant = sorting.discordant(back)
-    joint = take(labels, back)
-    changed = (start[1:] != start[:-1]) | (joint[1:] != joint[:-1])
-    joint = jnp.concatenate([jnp.zeros_like(start[:1]), -jnp.cumsum(changed, dtype=jnp.int32)])
-    joint = jnp.where(self.where, joint, sorting.MASKED)
-    tied_scores, tied_labels, tied_both = map(_tied_pairs, (self.keys, labels, joint))
-    with enable_x64():
-      n = jnp.sum(self.where.astype(jnp.int64))
-      both = (n * (n - 1) - tied_scores - tied_labels + tied_both) // 2
-      counts = Pairs(
-        concordant=both - discordant,
-        discordant=discordant,
-        different_scores=(n * (n - 1) - tied_scores) // 2,
-        different_labels=(n * (n - 1) - tied_labels) // 2,
-      )
-      return Pairs(*(count.astype(self.dtype) for count in counts))
-
-
-def _tied_pairs(key: Array) -> Array:
-  """The number of ordered pairs of valid items that tie by sorted keys, int64."""
-  start, end = ties.layout(key, sorting.MASKED)
-  with enable_x64():
-    return jnp.sum((end - start).astype(jnp.int64))
+    """Numbers of pairs of valid items by the order of scores and of labels (Knight, 1966)."""
+    return pairs.counted(self)
 
 
 @pytree("key")

@@ -1,0 +1,104 @@
+"""Lists put in rank order, with arrays that travel along, and derivatives that travel back.
+
+A CPU sorts words of a key and an index, and gathers the other arrays. Accelerators sort the arrays
+as operands, because a gather there takes longer than a sort.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxrank._core import sorting
+from jaxrank._core.platforms import by_platform
+
+
+@jax.custom_jvp
+def arranged(key: Array, scores: Array, *others: Array) -> tuple[Array, ...]:
+  """Sorts `[n]` keys, largest first, with the scores that they stand for and other arrays.
+
+  Returns the keys, the items in their order, the scores and the other arrays; ties keep their
+  order. docs/mathematics.md, "Sorting keys and counts of pairs".
+  """
+  out: tuple[Array, ...] = _arranged(key, scores, *others)
+  return out
+
+
+@arranged.defjvp
+def _arranged_jvp(
+  primals: tuple[Array, ...], tangents: tuple[Array, ...]
+) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+  key, item, *rest = out = arranged(*primals)
+
+  def moved(like: Array, x: Array) -> Any:
+    real = jnp.issubdtype(like.dtype, jnp.floating)
+    return _permuted(x, item) if real else _no_tangent(like)
+
+  return out, (_no_tangent(key), _no_tangent(item), *map(moved, rest, tangents[1:]))
+
+
+def _no_tangent(x: Array) -> Any:
+  return np.zeros(x.shape, jax.dtypes.float0)
+
+
+@jax.custom_batching.custom_vmap
+def _arranged(key: Array, scores: Array, *others: Array) -> Any:
+  def by_order(key: Array, *rest: Array) -> tuple[Array, ...]:
+    key, item = sorting.order_on_cpu(key)
+    return key, item, *(sorting.take(x, item) for x in rest)
+
+  def together(key: Array, scores: Array, *others: Array) -> tuple[Array, ...]:
+    if not _decoded(scores):
+      others = (scores, *others)
+    key, item, *rest = sorting.by_operands(~key, sorting.slots_like(key), *others)
+    if _decoded(scores):
+      rest = [sorting.top_values(scores, ~key).astype(scores.dtype), *rest]
+    return ~key, item, *rest
+
+  return by_platform(key, scores, *others, cpu=by_order, default=together)
+
+
+def _decoded(scores: Array) -> bool:
+  """Whether the keys of scores hold them."""
+  return jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize <= 4
+
+
+@_arranged.def_vmap
+def _arranged_batch(size: int, is_batched: Sequence[bool], *args: Array) -> tuple[Any, Any]:
+  if any(is_batched[:2]):
+    out = _arranged(*sorting.spread_out(size, is_batched, args))
+    return out, jax.tree.map(lambda _: True, out)
+  # Lists that share their scores are sorted once.
+  key, item, scores = _arranged(*args[:2])
+  others = (sorting.take(x, item) for x in args[2:])
+  return (key, item, scores, *others), (False, False, False, *is_batched[2:])
+
+
+def _permuted(x: Array, item: Array) -> Array:
+  """`x[item]`, for a permutation; it and its transpose are sorts where gathers are slow.
+
+  It solves the equation `scatter(y, item) = x`, because JAX transposes and batches a solution as it
+  is told to.
+  """
+
+  def by_sort(key: Array, x: Array) -> Array:
+    return sorting.by_operands(key, x)[1]
+
+  def there(_: Any, x: Array) -> Array:
+    def by_place(x: Array) -> Array:
+      return by_sort(by_sort(item, sorting.slots_like(item)), x)
+
+    moved: Array = by_platform(x, cpu=lambda x: sorting.take(x, item), default=by_place)
+    return moved
+
+  def back(_: Any, x: Array) -> Array:
+    moved: Array = by_platform(
+      x, cpu=lambda x: sorting.scatter(x, item), default=lambda x: by_sort(item, x)
+    )
+    return moved
+
+  moved: Array = lax.custom_linear_solve(lambda y: sorting.scatter(y, item), x, there, back)
+  return moved

@@ -1,0 +1,77 @@
+"""Means of a known discount over ties, from sums of whole numbers, which no rounding touches.
+
+A discount that is a function of the rank alone has known prefix sums. Two int32 words hold each of
+them, about 50 bits, so that a difference of two sums is as exact as float32 can say, however long
+the list is. The words never decrease with the rank: `ties` carries them to the members of a tie
+without a gather. docs/mathematics.md, "Averages over tied orders".
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxrank._core import ties
+from jaxrank._core.types import Cutoff
+
+# The sum of all discounts, in units of the upper word.
+_TOTAL = 2.0**30
+
+
+class Words(NamedTuple):
+  """Prefix sums of a discount down to the ranks 0, 1, ..., n, as two int32 words `[n + 1]`.
+
+  The sum down to rank `r` is `unit * (upper[r] + fraction[r] / 2 ** bits)`; the lower word holds
+  the rank above the `bits` of the fraction.
+  """
+
+  upper: np.ndarray
+  lower: np.ndarray
+  bits: int
+  unit: float
+
+
+@functools.cache
+def words(function: Callable[[np.ndarray], np.ndarray], n: int) -> Words:
+  """The prefix sums of a discount that is not negative."""
+  sums = np.concatenate([[0], np.cumsum(function(np.arange(1.0, n + 1)))])
+  unit = sums[-1] / _TOTAL
+  upper = np.floor(sums / unit)
+  bits = 31 - (n + 1).bit_length()
+  fraction = np.floor((sums / unit - upper) * 2.0**bits)
+  lower = np.arange(n + 1) * 2.0**bits + fraction
+  return Words(upper.astype(np.int32), lower.astype(np.int32), bits, float(unit))
+
+
+# The upper and the lower word of the sums above the tie of each item, and through it.
+Ends = tuple[tuple[Array, Array], tuple[Array, Array]]
+
+
+def at_ends(table: Words, runs: ties.Runs) -> Ends:
+  """The prefix sums above the tie of each item, and through it."""
+  # With the axes and the layout over devices of the batch.
+  nothing = 0 * runs.start
+  upper, lower = (
+    (ties.at_start(nothing + x[:-1], runs), ties.at_end(nothing + x[1:], runs))
+    for x in (table.upper, table.lower)
+  )
+  return (upper[0], lower[0]), (upper[1], lower[1])
+
+
+def mean(table: Words, ends: Ends, k: Cutoff) -> Array:
+  """The mean of the discount over the tie of each item; it is 0 at ranks beyond `k`."""
+  size = (ends[1][1] >> table.bits) - (ends[0][1] >> table.bits)
+  if k is not None:
+    depth = jnp.clip(jnp.asarray(k, jnp.int32), 0, table.upper.size - 1)
+    last = [jnp.asarray(x)[depth] for x in (table.upper, table.lower)]
+    above, through = ([jnp.minimum(*x) for x in zip(end, last, strict=True)] for end in ends)
+  else:
+    above, through = map(list, ends)
+  low = (1 << table.bits) - 1
+  fraction = ((through[1] & low) - (above[1] & low)).astype(jnp.float32)
+  whole = (through[0] - above[0]).astype(jnp.float32)
+  total = (whole + fraction * np.float32(2.0**-table.bits)) * np.float32(table.unit)
+  return total / size.astype(jnp.float32)

@@ -1,0 +1,128 @@
+"""What each program may cost. `python -m tests.benchmarks.devices` exits with 1 above it.
+
+A budget holds for all programs of a group at some shapes. Launches are held on an H100, where each
+costs time of its own, and cycles on a TPU, where the compiler estimates them; loops, conditionals
+and memory are held on both.
+"""
+
+import fnmatch
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .programs import ALL_PAIRS, LONG, MANY, SHORT, TWO_SORTS, Program
+
+
+class Budget(NamedTuple):
+  """The most that a program may cost; what is None is not held.
+
+  Attributes:
+    launches: Kernels on an H100, with the turns of loops.
+    loops: Loops whose length only the data knows.
+    conditionals: Branches that the data decides.
+    cycles: Estimated cycles on a TPU, as a multiple of those of a formula by hand at that shape.
+    formula: The title of that formula.
+    memory: Temporary memory, as a multiple of the scores counted as float32.
+  """
+
+  launches: int | None = None
+  loops: int | None = None
+  conditionals: int | None = None
+  cycles: float | None = None
+  formula: str = ""
+  memory: float | None = None
+
+
+class Exemption(NamedTuple):
+  """A budget of its own for the programs whose title matches a pattern, and why."""
+
+  pattern: str
+  reason: str
+  changes: Mapping[str, float | None]
+
+  def covers(self, program: Program) -> bool:
+    """Whether it holds for a program."""
+    return fnmatch.fnmatch(program.title, self.pattern)
+
+
+# Of every program beyond 256 items, by its smooth ranking.
+MEMORY = {"": 30, "Laplace": 30, "Logistic": 80, "Gumbel": 100, "Gaussian": 100}
+
+
+def _sorts(launches: int, cycles: float) -> Budget:
+  return Budget(launches, 0, 0, cycles, TWO_SORTS)
+
+
+def _twenty(launches: int, cycles: float) -> Budget:
+  return Budget(launches, 1, None, cycles, TWO_SORTS)
+
+
+def _pairs(launches: int, cycles: float, loops: int = 0) -> Budget:
+  return Budget(launches, loops, None, cycles, ALL_PAIRS)
+
+
+HEADLINE = {
+  ("exact", SHORT): _sorts(16, 3),
+  ("exact", MANY): _sorts(16, 2),
+  ("exact", LONG): _sorts(28, 2),
+  ("twenty measures", SHORT): _twenty(70, 14),
+  ("twenty measures", MANY): _twenty(70, 14),
+  ("twenty measures", LONG): _twenty(100, 6),
+  ("gradient of ndcg, Laplace", SHORT): _pairs(30, 0.5),
+  ("gradient of ndcg, Laplace", LONG): _pairs(60, 0.06),
+  ("gradient of average_precision, Laplace", SHORT): _pairs(50, 1.2),
+  ("gradient of average_precision, Laplace", LONG): _pairs(100, 0.15),
+  ("gradient of err, Laplace", SHORT): _pairs(50, 1.2),
+  ("gradient of err, Laplace", LONG): _pairs(100, 0.15),
+  ("gradient of ndcg, Logistic", SHORT): _pairs(40, 1),
+  ("gradient of ndcg, Logistic", LONG): _pairs(80, 0.15),
+  ("gradient of average_precision, Logistic", SHORT): _pairs(80, 2.5),
+  ("gradient of average_precision, Logistic", LONG): _pairs(160, 0.4),
+  ("gradient of err, Logistic", SHORT): _pairs(80, 2.5),
+  ("gradient of err, Logistic", LONG): _pairs(160, 0.4),
+  ("gradient of ndcg, Gumbel", SHORT): _pairs(100, 4, loops=1),
+  ("gradient of ndcg, Gaussian", SHORT): _pairs(200, 10, loops=1),
+}
+GENERAL = {
+  ("metrics", SHORT): Budget(40, 0, 0),
+  ("metrics", MANY): Budget(40, 0, 0),
+  ("metrics", LONG): Budget(60, 0, 0),
+  ("values under Laplace", SHORT): Budget(50, 0),
+  ("values under Logistic", SHORT): Budget(80, 0),
+  ("values under Gumbel", SHORT): Budget(100, 1),
+  ("values under Gaussian", SHORT): Budget(200, 1),
+  ("gradients under Laplace", SHORT): Budget(80, 0),
+  ("gradients under Laplace", LONG): Budget(160, 0),
+  ("gradients under Logistic", SHORT): Budget(120, 0),
+  ("gradients under Logistic", LONG): Budget(240, 0),
+  ("gradients under Gumbel", SHORT): Budget(200, 2),
+  ("gradients under Gaussian", SHORT): Budget(400, 2),
+  ("losses", SHORT): Budget(80, 1),
+  ("gradients of losses", SHORT): Budget(200, 2),
+  ("gradients of losses", LONG): Budget(240, 2),
+}
+_RECURSION = "the exact recursion over tied items turns as often as the longest tie is long"
+_MATRIX = "its result is a matrix of all pairs"
+EXEMPTIONS = (
+  *(
+    Exemption(f"{name}, [mk]*", _RECURSION, {"loops": 1})
+    for name in ("err", "nerr", "err_ia", "nerr_ia")
+  ),
+  Exemption("*neural_sort*", _MATRIX, {"memory": None}),
+  Exemption("*soft_sort*", _MATRIX, {"memory": None}),
+)
+
+
+def of(program: Program) -> Budget:
+  """The budget of a program; a formula by hand has none.
+
+  Raises:
+    KeyError: if there is no budget for the group of the program at its shape.
+  """
+  if program.group == "by hand":
+    return Budget()
+  budget = (HEADLINE | GENERAL)[program.group, program.shape]
+  budget = budget._replace(memory=MEMORY[program.ranking])
+  for exemption in EXEMPTIONS:
+    if exemption.covers(program):
+      budget = budget._replace(**exemption.changes)
+  return budget
