@@ -114,11 +114,13 @@ def _decay(place: Place, other: Place, by: int, temperature: Array, power: Any =
 
 def _by_doubling(coefficients: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
   """Sums over the nearest item, the nearest two, the nearest four, and so on, for all powers."""
-  total = jnp.zeros_like(w, shape=(coefficients.shape[0], w.shape[-1]))
+  total = None
   place = [x[None] for x in place]
   for side, sign in enumerate((1, -1)):
     c, first = _one_side(coefficients, side)
-    if c.shape[1] > 2:
+    if not c.size:
+      continue
+    if total is not None and c.shape[1] > 2:
       # One side after the other, so that the sums of both are not in memory at once.
       total, w = lax.optimization_barrier((total, w))
     powers = np.arange(1, c.shape[1] + 1, dtype=w.dtype)[:, None]
@@ -131,10 +133,9 @@ def _by_doubling(coefficients: np.ndarray, place: Place, temperature: Array, w: 
     while reach < w.shape[-1] - 1:
       sums += moved(sums, sign * reach)
       reach *= 2
-    total += (
-      jnp.sum(sums, axis=0, keepdims=True) if first else jnp.sum(_weigh(c, sums[None]), axis=1)
-    )
-  return total
+    found = jnp.sum(sums[None] if first else _weigh(c, sums[None]), axis=1)
+    total = found if total is None else total + found
+  return jnp.zeros_like(w, shape=(coefficients.shape[0], w.shape[-1])) if total is None else total
 
 
 def _by_blocks(coefficients: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
