@@ -1,11 +1,11 @@
-"""Expectations under noise: integrals over the noisy score of one item of products over the others.
+"""Expectations under noise: integrals over the noisy score of one item, and noise itself.
 
 Given that the noisy score of an item is `u`, every other item `j` is independently above it, with
 probability `p_j(u)`, or below it. The integral over `u` is a sum over evenly spaced nodes, which
-converges exponentially. A `while_loop` takes the nodes in blocks, and a second one does so for the
-gradient, so that memory does not grow with their number. `rankings.perturbed` uses this module.
-docs/mathematics.md, "Quadrature over noise", derives the integrands, and the spacing and the reach
-of the nodes.
+converges exponentially. A `while_loop` takes the nodes in blocks, together with the gradient if
+the integral is one number, so that memory does not grow with the number of nodes. `integrands` has
+the functions of nodes that `rankings.perturbed` integrates. docs/mathematics.md, "Quadrature over
+noise", derives the spacing and the reach of the nodes.
 """
 
 import functools
@@ -19,6 +19,7 @@ from jax import Array, lax
 
 from jaxrank._core import sorting
 from jaxrank._core.pair_sums import normal_tail
+from jaxrank._core.platforms import by_platform
 
 # The number of floats in the largest array of a block of nodes, and the most nodes in a block.
 _BLOCK_SIZE = 2**21
@@ -48,14 +49,24 @@ class Integrand(NamedTuple):
   Attributes:
     value: `value(u, *args)`, summed over the nodes `u`.
     gradient: `gradient(cotangent, u, *args)`, one array per argument.
+    on_accelerators: The same function in another order of work; None for the same order.
+    single: Whether the value is one number, so that one loop computes it and its gradient.
+    nodes: The number of nodes in a block on accelerators.
   """
 
   value: Callable[..., Array]
   gradient: Callable[..., tuple[Array, ...]]
+  on_accelerators: "Integrand | None" = None
+  single: bool = False
+  nodes: int = 16
+
+  def both(self, u: Array, *args: Array) -> tuple[Array, tuple[Array, ...]]:
+    """The value and the gradient of a single number."""
+    return self.value(u, *args), self.gradient(jnp.ones_like(u[..., 0]), u, *args)
 
 
-# The ends and the arguments of an integral.
-_Saved = tuple[tuple[Array, Array], tuple[Array, ...]]
+# The ends and the arguments of an integral, and its slopes by the arguments if it is one number.
+_Saved = tuple[tuple[Array, Array], tuple[Array, ...], tuple[Array, ...] | None]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
@@ -74,45 +85,59 @@ def integral(
   Returns:
     An array of the shape of `value`.
   """
-  total: Array = _sweep(integrand.value, spacing, width, ends, args)
+  total: Array = _sweep(_value, integrand, spacing, width, ends, args)
   return spacing * total
 
 
 def _forward(
   integrand: Integrand, spacing: float, width: int, ends: tuple[Array, Array], *args: Array
 ) -> tuple[Array, _Saved]:
-  return integral(integrand, spacing, width, ends, *args), (ends, args)
+  if not integrand.single:
+    return integral(integrand, spacing, width, ends, *args), (ends, args, None)
+  total, slopes = _sweep(Integrand.both, integrand, spacing, width, ends, args)
+  return spacing * total, (ends, args, slopes)
 
 
 def _backward(
   integrand: Integrand, spacing: float, width: int, saved: _Saved, cotangent: Array
 ) -> tuple[tuple[Array, ...] | Array, ...]:
-  ends, args = saved
-  swapped = lambda u, *args: integrand.gradient(args[-1], u, *args[:-1])  # noqa: E731
-  slopes = _sweep(swapped, spacing, width, ends, (*args, cotangent))
+  ends, args, slopes = saved
+  if slopes is None:
+    slopes = _sweep(_slopes, integrand, spacing, width, ends, (*args, cotangent))
+  else:
+    slopes = tuple(cotangent[..., None] * x for x in slopes)
   none = tuple(jnp.zeros_like(x) for x in ends)
   return none, *(spacing * x for x in slopes)
+
+
+def _value(integrand: Integrand, u: Array, *args: Array) -> Array:
+  return integrand.value(u, *args)
+
+
+def _slopes(integrand: Integrand, u: Array, *args: Array) -> tuple[Array, ...]:
+  return integrand.gradient(args[-1], u, *args[:-1])
 
 
 integral.defvjp(_forward, _backward)
 
 
 def _sweep(
-  function: Callable[..., Any],
+  part: Callable[..., Any],
+  integrand: Integrand,
   spacing: float,
   width: int,
   ends: tuple[Array, Array],
   args: tuple[Array, ...],
 ) -> Any:
-  @sorting.batched
-  def run(start: Array, stop: Array, *args: Array) -> Any:
-    nodes = min(max(_BLOCK_SIZE // (args[0].size * width), 1), _MOST_NODES)
+  """The sum of a part of an integrand, its value or slopes, over all nodes."""
+
+  def run(integrand: Integrand, nodes: int, start: Array, stop: Array, *args: Array) -> Any:
     count = jnp.max(jnp.ceil((stop - start) / (spacing * nodes))).astype(jnp.int32)
 
     def block(index: Array) -> Any:
       step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
       step = step.reshape((1,) * start.ndim + (nodes,))
-      return function(start[..., None] + spacing * step, *args)
+      return part(integrand, start[..., None] + spacing * step, *args)
 
     def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
       index, total = state
@@ -122,199 +147,17 @@ def _sweep(
     start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first))
     return lax.while_loop(lambda state: state[0] < count, body, (first, start_at))[1]
 
-  return run(*ends, *args)
+  @sorting.batched
+  def either(*args: Array) -> Any:
+    nodes = min(max(_BLOCK_SIZE // (args[2].size * width), 1), _MOST_NODES)
+    there = integrand.on_accelerators or integrand
+    return by_platform(
+      *args,
+      cpu=functools.partial(run, integrand, nodes),
+      default=functools.partial(run, there, min(nodes, there.nodes)),
+    )
 
-
-def _by_autodiff(value: Callable[..., Array]) -> Integrand:
-  def gradient(cotangent: Array, u: Array, *args: Array) -> tuple[Array, ...]:
-    _, back = jax.vjp(functools.partial(value, u), *args)
-    slopes: tuple[Array, ...] = back(cotangent)
-    return slopes
-
-  return Integrand(value, gradient)
-
-
-def _marked(plain: Integrand) -> Integrand:
-  """`(1 + d/de)` of an integrand with `stop = -e mark` at `e = 0`; `mark` is one more argument.
-
-  docs/mathematics.md, "Quadrature over noise".
-  """
-
-  def along(function: Callable[..., Any], z: Array, c: Array, stop: Array, *args: Array) -> Any:
-    *rest, mark = args
-    both = jax.jvp(lambda stop: function(z, c, stop, *rest), (stop,), (-mark,))
-    return jax.tree.map(jnp.add, *both)
-
-  def value(u: Array, *args: Array) -> Array:
-    total: Array = along(functools.partial(plain.value, u), *args)
-    return total
-
-  def gradient(cotangent: Array, u: Array, *args: Array) -> tuple[Array, ...]:
-    slopes = along(functools.partial(plain.gradient, cotangent, u), *args)
-    return *slopes, jnp.zeros_like(args[-1])
-
-  return Integrand(value, gradient)
-
-
-def _probabilities(noise: Noise, u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
-  """The probabilities and densities of every item at every node, `[..., n, nodes]`.
-
-  With a mask `among`, `[..., n]` of 0 and 1, the other items are never above a node.
-  """
-  above, below, density = noise.probabilities(u[..., None, :] - z[..., :, None])
-  if among:
-    counts = among[0][..., None]
-    above, below = above * counts, jnp.where(counts > 0, below, 1)
-  return above, below, density
-
-
-# The product over all items, and the sum of products over all items but one.
-_Products = tuple[Array, Array]
-
-
-@functools.cache
-def products(noise: Noise, marked: bool = False) -> Integrand:
-  """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j (1 - stop_j) t_m)` over `j` not `i`.
-
-  The arguments are `z`, `c` and `stop`, `[..., n]`, `w` and `1 - t`, `[..., terms]`, and optionally
-  a mask `[..., n]` of the items `j` that count. The code works with the complements of the factors,
-  and of the product of each group of items, which have full relative precision:
-  docs/mathematics.md, "Quadrature over noise".
-  """
-
-  def sums(above: Array, hit: Array, stop: Array, lost: Array) -> _Products:
-    """The product over all items, and the sum of `hit_i` times the product over the others."""
-
-    def step(state: _Products, item: tuple[Array, ...]) -> tuple[_Products, None]:
-      ended, one = state
-      above, hit, stop = item
-      stopped = above[..., None, :] * (lost + (1 - lost) * stop)[..., None]
-      left = 1 - ended
-      return (ended + left * stopped, one - one * stopped + hit[..., None, :] * left), None
-
-    def by_group(state: _Products, group: tuple[Array, ...]) -> tuple[_Products, None]:
-      (ended, hit), _ = lax.scan(step, (nothing, nothing), group)
-      none, one = state
-      return (none - none * ended, one + (hit * none - one * ended)), None
-
-    nothing = jnp.zeros_like(lost[..., None] * above[..., :1, :])
-    groups = _in_groups(*_by_item(above, hit, stop[..., None]))
-    (none, one), _ = lax.scan(by_group, (1 + nothing, nothing), groups)
-    return none, one
-
-  def value(
-    u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
-  ) -> Array:
-    above, _, density = _probabilities(noise, u, z, *among)
-    _, one = sums(above, c[..., None] * density, stop, lost)
-    return jnp.sum(w[..., None] * one, axis=(-2, -1))
-
-  def gradient(
-    cotangent: Array,
-    u: Array,
-    z: Array,
-    c: Array,
-    stop: Array,
-    w: Array,
-    lost: Array,
-    *among: Array,
-  ) -> tuple[Array, ...]:
-    (above, below, density), back = jax.vjp(lambda z: _probabilities(noise, u, z, *among), z)
-    hit = c[..., None] * density
-    none, one = (cotangent[..., None, None] * x for x in sums(above, hit, stop, lost))
-
-    def step(by_lost: Array, item: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
-      above, hit, stop, below = item
-      ended, passed = (x[..., None] for x in (lost + (1 - lost) * stop, (1 - lost) * (1 - stop)))
-      without = 1 / (below[..., None, :] + above[..., None, :] * passed)
-      left = without * none
-      by_hit = w[..., None] * left
-      others = w[..., None] * without * (hit[..., None, :] * left - one)
-      by_ended = jnp.sum(above[..., None, :] * others, axis=-1)
-      by_above = jnp.sum(ended * others, axis=-2)
-      slopes = by_above, jnp.sum(by_hit, axis=-2), jnp.sum((1 - lost) * by_ended, axis=-1)
-      return by_lost + (1 - stop) * by_ended, slopes
-
-    items = _by_item(above, hit, stop[..., None], below)
-    by_lost, slopes = lax.scan(step, jnp.zeros_like(lost), items)
-    by_above, by_hit, by_stop = (jnp.moveaxis(x, 0, z.ndim - 1) for x in slopes)
-    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_hit))
-    by_c = jnp.sum(by_hit * density, axis=-1)
-    return by_z, by_c, by_stop, jnp.sum(one, axis=-1), by_lost, *map(jnp.zeros_like, among)
-
-  plain = Integrand(value, gradient)
-  return _marked(plain) if marked else plain
-
-
-def _in_groups(*rows: Array) -> tuple[Array, ...]:
-  """Reshapes `[n, ...]` to about sqrt(n) groups, `[groups, items, ...]`, with zeros at the end."""
-
-  def grouped(x: Array) -> Array:
-    groups = math.isqrt(x.shape[0])
-    x = jnp.pad(x, ((0, -x.shape[0] % groups), *((0, 0),) * (x.ndim - 1)))
-    return x.reshape(groups, -1, *x.shape[1:])
-
-  return tuple(map(grouped, rows))
-
-
-def _by_item(*rows: Array) -> tuple[Array, ...]:
-  """Moves the axis of items to the front: `[..., n, any]` to `[n, ..., any]`."""
-  return tuple(jnp.moveaxis(x, -2, 0) for x in rows)
-
-
-@functools.cache
-def counts(noise: Noise, marked: bool = False) -> Integrand:
-  """`sum_i c_i density_i sum_r d_r P(r - 1 others are above, and all of them are passed)`.
-
-  The arguments are those of `products`, with `d`, `[..., k]`, for `w` and `1 - t`. Items enter one
-  by one into the polynomial `prod_j (1 - p_j + p_j (1 - stop_j) y)` and the sum of such products
-  over all items but one: docs/mathematics.md, "Quadrature over noise".
-  """
-
-  def value(u: Array, z: Array, c: Array, stop: Array, d: Array, *among: Array) -> Array:
-    above, _, density = _probabilities(noise, u, z, *among)
-    hit = c[..., None] * density
-
-    def step(
-      before: _Products, change: _Products, item: tuple[Array, ...]
-    ) -> tuple[_Products, None]:
-      none, one = jax.tree.map(jnp.add, before, change)
-      above, hit, passed = (x[..., None] for x in item)
-      added = above * (passed * _raised(one) - one) + hit * none
-      return (change[0] + above * (passed * _raised(none) - none), change[1] + added), None
-
-    def by_group(state: _Products, group: tuple[Array, ...]) -> tuple[_Products, None]:
-      # Each group starts from 0: small changes of a large number would be rounded alike.
-      nothing = jax.tree.map(jnp.zeros_like, state)
-      change, _ = lax.scan(functools.partial(step, state), nothing, group)
-      return jax.tree.map(jnp.add, state, change), None
-
-    first = jnp.zeros_like(d[..., None, :]).at[..., 0].set(1)
-    start = jnp.ones_like(above[..., 0, :, None]) * first
-    groups = _in_groups(*_by_item(above, hit, 1 - stop[..., None]))
-    (_, one), _ = lax.scan(by_group, (start, jnp.zeros_like(start)), groups)
-    return jnp.sum(one * d[..., None, :], axis=(-2, -1))
-
-  plain = _by_autodiff(value)
-  return _marked(plain) if marked else plain
-
-
-def _raised(polynomial: Array) -> Array:
-  """The polynomial times `y`, up to the same degree."""
-  return jnp.concatenate([jnp.zeros_like(polynomial[..., :1]), polynomial[..., :-1]], axis=-1)
-
-
-@functools.cache
-def weight_ahead(noise: Noise) -> Integrand:
-  """`density_i sum_j p_j w_j` over `j` not `i`, for each item; the arguments are `z` and `w`."""
-
-  def value(u: Array, z: Array, w: Array) -> Array:
-    above, _, density = _probabilities(noise, u, z)
-    above = w[..., None] * above
-    ahead = jnp.sum(above, axis=-2, keepdims=True) - above
-    return jnp.sum(density * ahead, axis=-1)
-
-  return _by_autodiff(value)
+  return either(*ends, *args)
 
 
 def _gumbel(v: Array) -> tuple[Array, Array, Array]:

@@ -16,7 +16,8 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks, pair_sums
-from jaxrank._core.pair_sums import Series, distance, normal_tail, polynomial_sums
+from jaxrank._core.decayed_sums import distance
+from jaxrank._core.pair_sums import Series, normal_tail, polynomial_sums
 from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny, memoised
 from jaxrank._core.types import Cutoff, Discount, pytree
 

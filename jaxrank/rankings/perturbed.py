@@ -13,8 +13,8 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
-from jaxrank._core import quadrature
-from jaxrank._core.pair_sums import distance
+from jaxrank._core import integrands, quadrature
+from jaxrank._core.decayed_sums import distance
 from jaxrank._core.quadrature import Integrand, Noise
 from jaxrank._core.types import Cutoff, Discount, pytree
 from jaxrank.rankings.expected_rank import SmoothQuery, SmoothRanking
@@ -92,12 +92,12 @@ class NoiseQuery(SmoothQuery):
     if depth >= self.n and not isinstance(k, Array) and hasattr(discount, "terms"):
       w, t = discount.terms(self.n, 9 if self.wide else 5)
       w, lost = (jnp.asarray(x).astype(self.dtype) for x in (w, 1 - t))
-      integrand = quadrature.products(self.noise, marked)
+      integrand = integrands.products(self.noise, marked)
       return self._integral(integrand, -(-w.size // self.n), c, stop, w, lost, *last)
     depth = min(depth, self.n)
     rank = jnp.arange(1, depth + 1, dtype=self.dtype)
     inside = rank <= jnp.asarray(depth if k is None else k).astype(self.dtype)
-    integrand = quadrature.counts(self.noise, marked)
+    integrand = integrands.counts(self.noise, marked)
     d = jnp.where(inside, discount(rank), 0)
     return self._integral(integrand, depth, c, stop, d, *last, depth=depth)
 
@@ -119,7 +119,7 @@ class NoiseQuery(SmoothQuery):
     return self._expect(b, jnp.zeros_like(self.z), discounts.reciprocal, k, marked=True)
 
   def _weight_ahead(self, w: Array) -> Array:
-    return self._integral(quadrature.weight_ahead(self.noise), 1, w)
+    return self._integral(integrands.weight_ahead(self.noise), 1, w)
 
 
 class GumbelQuery(NoiseQuery):

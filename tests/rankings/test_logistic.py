@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank._core import pair_sums
+from jaxrank._core import pair_sums, platforms
 from tests.helpers.suites import quick, thorough
 
 
@@ -62,6 +62,29 @@ def test_logistic_is_the_sum_over_all_pairs(n, dtype, rtol):
     scale = np.abs(np.nan_to_num(slope)).max() + 1e-30
     np.testing.assert_allclose(slopes[0] / scale, slope / scale, rtol=rtol, atol=rtol)
     np.testing.assert_allclose(slopes[1], by_temperature, rtol=10 * rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("kind", [jr.Laplace, jr.Logistic])
+def test_platforms_agree(kind):
+  """Values and gradients of the algorithms of CPUs and of accelerators, on ties and padding."""
+  lists = drawn(137, "float32")
+  lists[0][2, :40] = -np.inf
+
+  def total(scores, labels, where, temperature):
+    metrics = (jr.ndcg, functools.partial(jr.err, max_label=3, k=20), jr.average_precision)
+    given = dict(where=where, ranking=kind(temperature))
+    values = jnp.stack([metric(scores, labels, **given) for metric in metrics])
+    return jnp.sum(values), values
+
+  both = jax.value_and_grad(total, argnums=(0, 3), has_aux=True)
+  found = {}
+  for platform in ("cpu", "default"):
+    with platforms.forced(platform):
+      (_, value), slopes = jax.jit(both)(*lists, np.float32(0.3))
+    found[platform] = value, *slopes
+  # The slope by the temperature is a sum over all items, which nearly cancels.
+  for one, other, error in zip(*found.values(), (1e-6, 1e-6, 5e-6), strict=True):
+    np.testing.assert_allclose(one, other, rtol=error, atol=error * np.abs(one).max())
 
 
 def test_expected_positions_add_up_and_agree_with_gumbel():

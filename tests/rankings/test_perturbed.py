@@ -12,6 +12,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
+from jaxrank._core import platforms
 from jaxrank.rankings import perturbed
 from tests.helpers.suites import quick, thorough
 
@@ -197,6 +198,22 @@ def gaussian_values():
     }
 
   return jax.jit(all_of_them)
+
+
+@quick("name", ["ndcg", "err", "ap"], ["err"])
+def test_platforms_agree(name):
+  """Values and slopes of the algorithms of CPUs and of accelerators, with walls, ties and -inf."""
+  found = {}
+  for platform in ("cpu", "default"):
+    soft.cache_clear()
+    with platforms.forced(platform):
+      found[platform] = call(
+        name, "Gumbel", SCORES[[0, 2, 3]], 0.3, labels=LABELS[[0, 2, 3]], where=WHERE[[0, 2, 3]]
+      )
+  soft.cache_clear()
+  # The slope by the temperature is a sum over all items, which nearly cancels.
+  for one, other, error in zip(*found.values(), (1e-6, 1e-6, 5e-6), strict=True):
+    np.testing.assert_allclose(one, other, rtol=error, atol=error * np.abs(one).max())
 
 
 @functools.cache

@@ -1,0 +1,267 @@
+"""Integrands of `quadrature`: products over all items but one, counts of items, weights ahead.
+
+docs/mathematics.md, "Quadrature over noise", derives them.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxrank._core.quadrature import Integrand, Noise
+
+
+def _by_autodiff(value: Callable[..., Array], single: bool = False) -> Integrand:
+  def gradient(cotangent: Array, u: Array, *args: Array) -> tuple[Array, ...]:
+    _, back = jax.vjp(functools.partial(value, u), *args)
+    slopes: tuple[Array, ...] = back(cotangent)
+    return slopes
+
+  return Integrand(value, gradient, single=single)
+
+
+def _marked(plain: Integrand) -> Integrand:
+  """`(1 + d/de)` of an integrand with `stop = -e mark` at `e = 0`; `mark` is one more argument.
+
+  docs/mathematics.md, "Quadrature over noise".
+  """
+
+  def along(function: Callable[..., Any], z: Array, c: Array, stop: Array, *args: Array) -> Any:
+    *rest, mark = args
+    both = jax.jvp(lambda stop: function(z, c, stop, *rest), (stop,), (-mark,))
+    return jax.tree.map(jnp.add, *both)
+
+  def value(u: Array, *args: Array) -> Array:
+    total: Array = along(functools.partial(plain.value, u), *args)
+    return total
+
+  def gradient(cotangent: Array, u: Array, *args: Array) -> tuple[Array, ...]:
+    slopes = along(functools.partial(plain.gradient, cotangent, u), *args)
+    return *slopes, jnp.zeros_like(args[-1])
+
+  there = plain.on_accelerators and _marked(plain.on_accelerators)
+  # Derivatives of sums that are read several times are stored.
+  return Integrand(value, gradient, there, single=True, nodes=4)
+
+
+def _probabilities(noise: Noise, u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
+  """The probabilities and densities of every item at every node, `[..., n, nodes]`.
+
+  With a mask `among`, `[..., n]` of 0 and 1, the other items are never above a node.
+  """
+  above, below, density = noise.probabilities(u[..., None, :] - z[..., :, None])
+  if among:
+    counts = among[0][..., None]
+    above, below = above * counts, jnp.where(counts > 0, below, 1)
+  return above, below, density
+
+
+# The product over all items, and the sum of products over all items but one.
+_Products = tuple[Array, Array]
+
+
+@functools.cache
+def products(noise: Noise, marked: bool = False) -> Integrand:
+  """`sum_i c_i density_i sum_m w_m prod_j (1 - p_j + p_j (1 - stop_j) t_m)` over `j` not `i`.
+
+  The arguments are `z`, `c` and `stop`, `[..., n]`, `w` and `1 - t`, `[..., terms]`, and optionally
+  a mask `[..., n]` of the items `j` that count. The code works with the complements of the factors,
+  and of the product of each group of items, which have full relative precision:
+  docs/mathematics.md, "Quadrature over noise".
+  """
+
+  def sums(above: Array, hit: Array, stop: Array, lost: Array) -> _Products:
+    """The product over all items, and the sum of `hit_i` times the product over the others."""
+
+    def step(state: _Products, item: tuple[Array, ...]) -> tuple[_Products, None]:
+      ended, one = state
+      above, hit, stop = item
+      stopped = above[..., None, :] * (lost + (1 - lost) * stop)[..., None]
+      left = 1 - ended
+      return (ended + left * stopped, one - one * stopped + hit[..., None, :] * left), None
+
+    def by_group(state: _Products, group: tuple[Array, ...]) -> tuple[_Products, None]:
+      (ended, hit), _ = lax.scan(step, (nothing, nothing), group)
+      none, one = state
+      return (none - none * ended, one + (hit * none - one * ended)), None
+
+    nothing = jnp.zeros_like(lost[..., None] * above[..., :1, :])
+    groups = _in_groups(*_by_item(above, hit, stop[..., None]))
+    (none, one), _ = lax.scan(by_group, (1 + nothing, nothing), groups)
+    return none, one
+
+  def value(
+    u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
+  ) -> Array:
+    above, _, density = _probabilities(noise, u, z, *among)
+    _, one = sums(above, c[..., None] * density, stop, lost)
+    return jnp.sum(w[..., None] * one, axis=(-2, -1))
+
+  def gradient(
+    cotangent: Array,
+    u: Array,
+    z: Array,
+    c: Array,
+    stop: Array,
+    w: Array,
+    lost: Array,
+    *among: Array,
+  ) -> tuple[Array, ...]:
+    (above, below, density), back = jax.vjp(lambda z: _probabilities(noise, u, z, *among), z)
+    hit = c[..., None] * density
+    none, one = (cotangent[..., None, None] * x for x in sums(above, hit, stop, lost))
+
+    def step(by_lost: Array, item: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
+      above, hit, stop, below = item
+      ended, passed = (x[..., None] for x in (lost + (1 - lost) * stop, (1 - lost) * (1 - stop)))
+      without = 1 / (below[..., None, :] + above[..., None, :] * passed)
+      left = without * none
+      by_hit = w[..., None] * left
+      others = w[..., None] * without * (hit[..., None, :] * left - one)
+      by_ended = jnp.sum(above[..., None, :] * others, axis=-1)
+      by_above = jnp.sum(ended * others, axis=-2)
+      slopes = by_above, jnp.sum(by_hit, axis=-2), jnp.sum((1 - lost) * by_ended, axis=-1)
+      return by_lost + (1 - stop) * by_ended, slopes
+
+    items = _by_item(above, hit, stop[..., None], below)
+    by_lost, slopes = lax.scan(step, jnp.zeros_like(lost), items)
+    by_above, by_hit, by_stop = (jnp.moveaxis(x, 0, z.ndim - 1) for x in slopes)
+    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_hit))
+    by_c = jnp.sum(by_hit * density, axis=-1)
+    return by_z, by_c, by_stop, jnp.sum(one, axis=-1), by_lost, *map(jnp.zeros_like, among)
+
+  plain = Integrand(value, gradient, _reduced_products(noise), single=True)
+  return _marked(plain) if marked else plain
+
+
+def _reduced_products(noise: Noise) -> Integrand:
+  """`products` by sums over all items at once, `[..., nodes, terms, n]`, of which none is stored.
+
+  docs/mathematics.md, "Quadrature over noise".
+  """
+
+  def chances(u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
+    across = (jnp.swapaxes(x, -1, -2) for x in _probabilities(noise, u, z, *among))
+    above, below, density = across
+    return above, below, density
+
+  def sums(above: Array, below: Array, hit: Array, stop: Array, lost: Array) -> tuple[Array, ...]:
+    """The products without each item, `1 / F_j`, and the sum of hits times products."""
+    above, below, hit = (x[..., None, :] for x in (above, below, hit))
+    stop, lost = stop[..., None, None, :], lost[..., None, :, None]
+    ended = above * (lost + (1 - lost) * stop)
+    factor = below + above * (1 - lost) * (1 - stop)
+    near = ended < 0.5
+    log = jnp.where(near, jnp.log1p(-jnp.where(near, ended, 0)), jnp.log(factor))
+    left = jnp.exp(jnp.sum(log, axis=-1, keepdims=True) - log)
+    return left, 1 / factor, jnp.sum(hit * left, axis=-1, keepdims=True)
+
+  def value(
+    u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
+  ) -> Array:
+    above, below, density = chances(u, z, *among)
+    *_, one = sums(above, below, c[..., None, :] * density, stop, lost)
+    return jnp.sum(w[..., None, :] * one[..., 0], axis=(-2, -1))
+
+  def gradient(
+    cotangent: Array,
+    u: Array,
+    z: Array,
+    c: Array,
+    stop: Array,
+    w: Array,
+    lost: Array,
+    *among: Array,
+  ) -> tuple[Array, ...]:
+    (above, below, density), back = jax.vjp(lambda z: chances(u, z, *among), z)
+    hit = c[..., None, :] * density
+    left, without, one = sums(above, below, hit, stop, lost)
+    weight = (cotangent[..., None] * w)[..., None, :, None]
+    stop, lost = stop[..., None, None, :], lost[..., None, :, None]
+    others = weight * without * (hit[..., None, :] * left - one)
+    by_hit = jnp.sum(weight * left, axis=-2)
+    by_above = jnp.sum((lost + (1 - lost) * stop) * others, axis=-2)
+    by_ended = above[..., None, :] * others
+    by_stop = jnp.sum((1 - lost) * by_ended, axis=(-3, -2))
+    by_lost = jnp.sum((1 - stop) * by_ended, axis=(-3, -1))
+    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None, :] * by_hit))
+    by_w = cotangent[..., None] * jnp.sum(one[..., 0], axis=-2)
+    by_c = jnp.sum(by_hit * density, axis=-2)
+    return by_z, by_c, by_stop, by_w, by_lost, *map(jnp.zeros_like, among)
+
+  return Integrand(value, gradient)
+
+
+def _in_groups(*rows: Array) -> tuple[Array, ...]:
+  """Reshapes `[n, ...]` to about sqrt(n) groups, `[groups, items, ...]`, with zeros at the end."""
+
+  def grouped(x: Array) -> Array:
+    groups = math.isqrt(x.shape[0])
+    x = jnp.pad(x, ((0, -x.shape[0] % groups), *((0, 0),) * (x.ndim - 1)))
+    return x.reshape(groups, -1, *x.shape[1:])
+
+  return tuple(map(grouped, rows))
+
+
+def _by_item(*rows: Array) -> tuple[Array, ...]:
+  """Moves the axis of items to the front: `[..., n, any]` to `[n, ..., any]`."""
+  return tuple(jnp.moveaxis(x, -2, 0) for x in rows)
+
+
+@functools.cache
+def counts(noise: Noise, marked: bool = False) -> Integrand:
+  """`sum_i c_i density_i sum_r d_r P(r - 1 others are above, and all of them are passed)`.
+
+  The arguments are those of `products`, with `d`, `[..., k]`, for `w` and `1 - t`. Items enter one
+  by one into the polynomial `prod_j (1 - p_j + p_j (1 - stop_j) y)` and the sum of such products
+  over all items but one: docs/mathematics.md, "Quadrature over noise".
+  """
+
+  def value(u: Array, z: Array, c: Array, stop: Array, d: Array, *among: Array) -> Array:
+    above, _, density = _probabilities(noise, u, z, *among)
+    hit = c[..., None] * density
+
+    def step(
+      before: _Products, change: _Products, item: tuple[Array, ...]
+    ) -> tuple[_Products, None]:
+      none, one = jax.tree.map(jnp.add, before, change)
+      above, hit, passed = (x[..., None] for x in item)
+      added = above * (passed * _raised(one) - one) + hit * none
+      return (change[0] + above * (passed * _raised(none) - none), change[1] + added), None
+
+    def by_group(state: _Products, group: tuple[Array, ...]) -> tuple[_Products, None]:
+      # Each group starts from 0: small changes of a large number would be rounded alike.
+      nothing = jax.tree.map(jnp.zeros_like, state)
+      change, _ = lax.scan(functools.partial(step, state), nothing, group)
+      return jax.tree.map(jnp.add, state, change), None
+
+    first = jnp.zeros_like(d[..., None, :]).at[..., 0].set(1)
+    start = jnp.ones_like(above[..., 0, :, None]) * first
+    groups = _in_groups(*_by_item(above, hit, 1 - stop[..., None]))
+    (_, one), _ = lax.scan(by_group, (start, jnp.zeros_like(start)), groups)
+    return jnp.sum(one * d[..., None, :], axis=(-2, -1))
+
+  plain = _by_autodiff(value, single=True)._replace(nodes=4)
+  return _marked(plain) if marked else plain
+
+
+def _raised(polynomial: Array) -> Array:
+  """The polynomial times `y`, up to the same degree."""
+  return jnp.concatenate([jnp.zeros_like(polynomial[..., :1]), polynomial[..., :-1]], axis=-1)
+
+
+@functools.cache
+def weight_ahead(noise: Noise) -> Integrand:
+  """`density_i sum_j p_j w_j` over `j` not `i`, for each item; the arguments are `z` and `w`."""
+
+  def value(u: Array, z: Array, w: Array) -> Array:
+    above, _, density = _probabilities(noise, u, z)
+    above = w[..., None] * above
+    ahead = jnp.sum(above, axis=-2, keepdims=True) - above
+    return jnp.sum(density * ahead, axis=-1)
+
+  return _by_autodiff(value)
