@@ -6,7 +6,8 @@ A discount is a function of ranks, which start from 1 and are real numbers under
 `Gumbel` and `Gaussian` are faster for a discount that is a sum of exponentials: its attribute
 `terms(n, digits)` returns weights `w` and bases `t` such that, to about this many digits,
 `discount(r) = sum_m w_m t_m ** (r - 1)` for the ranks 1 ... n. A discount may have a `depth`
-instead, the last rank at which it is not 0.
+instead, the last rank at which it is not 0. Its attribute `reference`, if it has one, is the same
+function of whole ranks in NumPy: accelerators average it over ties from tables.
 """
 
 import dataclasses
@@ -55,7 +56,7 @@ def _with_terms(terms: Callable[..., Terms]) -> Callable[[_Discount], _Discount]
 
 
 def _fitted(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[_Discount], _Discount]:
-  """Gives a discount the terms of a least squares fit to `function`, which is the same discount.
+  """Gives a discount its `reference`, and the terms of a least squares fit to it.
 
   The rates are 0 and a geometric sequence from 0.8 / n to 4.5, `(digits - 1) (1 + log10 n)` in all.
   The weights minimise the sum of squared relative errors at up to 464 ranks from 1 to n:

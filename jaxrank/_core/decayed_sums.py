@@ -7,6 +7,7 @@ separately, double the reach of each sum instead, as often as the list can be ha
 docs/mathematics.md, "Sums over pairs", derives both.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +34,9 @@ def distance(upper: Array, lower: Array, temperature: Array, limit: float = _FAR
   return jnp.minimum(upper - lower, limit * temperature) / temperature
 
 
-def decayed_sums(coefficients: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
+def decayed_sums(
+  coefficients: np.ndarray, at_once: int, place: Place, temperature: Array, w: Array
+) -> Array:
   """`out_ki = sum_m sum_j w_mj sum_p c_kmp x_ij ** p` with `x_ij = exp(-z_ij)`, `[outputs, n]`.
 
   `z_ij` is the distance of the scores of `i` and `j` in temperatures.
@@ -41,6 +44,8 @@ def decayed_sums(coefficients: np.ndarray, place: Place, temperature: Array, w: 
   Args:
     coefficients: `[outputs, inputs, 2, powers]`, for `j < i` and for `j > i`. One of the first two
       lengths is 1.
+    at_once: The most powers that accelerators sum side by side: more of them start fewer steps, and
+      take more memory.
     place: The scores `[n]`, descending, within each group if there are groups, and optionally group
       numbers `[n]`, equal ones side by side; pairs of different groups are left out.
     temperature: A positive scalar.
@@ -50,8 +55,9 @@ def decayed_sums(coefficients: np.ndarray, place: Place, temperature: Array, w: 
   def below(sums: Any) -> Any:
     return lambda place, temperature, w: sums(coefficients, place, temperature, w)
 
+  by_doubling = functools.partial(_by_doubling, at_once)
   out: Array = by_platform(
-    tuple(place), temperature, w, cpu=below(_by_blocks), default=below(_by_doubling)
+    tuple(place), temperature, w, cpu=below(_by_blocks), default=below(by_doubling)
   )
   return out
 
@@ -112,29 +118,31 @@ def _decay(place: Place, other: Place, by: int, temperature: Array, power: Any =
   return _near(upper, lower, temperature, power)
 
 
-def _by_doubling(coefficients: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
+def _by_doubling(
+  at_once: int, coefficients: np.ndarray, place: Place, temperature: Array, w: Array
+) -> Array:
   """Sums over the nearest item, the nearest two, the nearest four, and so on, for all powers."""
   total = None
   place = [x[None] for x in place]
   for side, sign in enumerate((1, -1)):
-    c, first = _one_side(coefficients, side)
-    if not c.size:
-      continue
-    if total is not None and c.shape[1] > 2:
-      # One side after the other, so that the sums of both are not in memory at once.
-      total, w = lax.optimization_barrier((total, w))
-    powers = np.arange(1, c.shape[1] + 1, dtype=w.dtype)[:, None]
+    every, first = _one_side(coefficients, side)
+    for start in range(0, every.shape[1], at_once):
+      c = every[:, start : start + at_once]
+      if total is not None and every.shape[1] > 2:
+        # One after the other, so that the sums of both are not in memory at once.
+        total, w = lax.optimization_barrier((total, w))
+      powers = np.arange(start + 1, start + 1 + c.shape[1], dtype=w.dtype)[:, None]
 
-    def moved(x: Array, by: int, powers: np.ndarray = powers) -> Array:
-      return _decay(place, _neighbours(place, by), by, temperature, powers) * _shift(x, by)
+      def moved(x: Array, by: int, powers: np.ndarray = powers) -> Array:
+        return _decay(place, _neighbours(place, by), by, temperature, powers) * _shift(x, by)
 
-    sums = moved(jnp.sum(_weigh(c, w[:, None]), axis=0) if first else w, sign)
-    reach = 1
-    while reach < w.shape[-1] - 1:
-      sums += moved(sums, sign * reach)
-      reach *= 2
-    found = jnp.sum(sums[None] if first else _weigh(c, sums[None]), axis=1)
-    total = found if total is None else total + found
+      sums = moved(jnp.sum(_weigh(c, w[:, None]), axis=0) if first else w, sign)
+      reach = 1
+      while reach < w.shape[-1] - 1:
+        sums += moved(sums, sign * reach)
+        reach *= 2
+      found = jnp.sum(sums[None] if first else _weigh(c, sums[None]), axis=1)
+      total = found if total is None else total + found
   return jnp.zeros_like(w, shape=(coefficients.shape[0], w.shape[-1])) if total is None else total
 
 

@@ -95,7 +95,13 @@ def logistic(dtype: str) -> Series:
 
 
 def polynomial_sums(
-  score: Array, temperature: Array, w: Array, pair: np.ndarray, group: Array | None = None
+  score: Array,
+  temperature: Array,
+  w: Array,
+  pair: np.ndarray,
+  group: Array | None = None,
+  *,
+  at_once: int = 12,
 ) -> Array:
   """`sum_j w_j sum_p c_p exp(-p |score_i - score_j| / temperature)` for every `i`.
 
@@ -108,23 +114,27 @@ def polynomial_sums(
     pair: `[2, powers]`, the coefficients `c` for `j < i` and for `j > i`.
     group: `[n]`, group numbers, equal ones side by side; pairs of different groups are left out.
       None is one group.
+    at_once: The most powers that accelerators sum side by side.
 
   Returns:
     `[n]`.
   """
   ahead, behind = (tuple(map(float, c)) for c in pair)
   groups = () if group is None else (group,)
-  sums: Array = _pair_sums((ahead, behind), score, temperature, w, *groups)
+  sums: Array = _pair_sums((ahead, behind), at_once, score, temperature, w, *groups)
   return sums
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _pair_sums(pair: _Pair, score: Array, temperature: Array, w: Array, *group: Array) -> Array:
-  return decayed_sums(np.array(pair)[None, None], (score, *group), temperature, w[None])[0]
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _pair_sums(
+  pair: _Pair, at_once: int, score: Array, temperature: Array, w: Array, *group: Array
+) -> Array:
+  place = (score, *group)
+  return decayed_sums(np.array(pair)[None, None], at_once, place, temperature, w[None])[0]
 
 
 def _pair_sums_jvp(
-  pair: _Pair, primals: tuple[Any, ...], tangents: tuple[Any, ...]
+  pair: _Pair, at_once: int, primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Array, Array]:
   """The derivative is two more sums over pairs: docs/mathematics.md, "Sums over pairs"."""
   score, temperature, w, *group = primals
@@ -132,7 +142,8 @@ def _pair_sums_jvp(
   place = (score, *group)
   plain = np.array(pair)
   steep = plain * np.arange(1, plain.shape[1] + 1) * [[1], [-1]]
-  value, slope = decayed_sums(np.stack([plain, steep])[:, None], place, temperature, w[None])
+  both = np.stack([plain, steep])[:, None]
+  value, slope = decayed_sums(both, at_once, place, temperature, w[None])
   change, weights, coefficients = jnp.zeros_like(value), [], []
   if not isinstance(by_w, SymbolicZero):
     weights.append(by_w)
@@ -143,7 +154,7 @@ def _pair_sums_jvp(
     coefficients.append(-steep)
   if weights:
     # Decays are computed anew for the gradient, because there are many of them.
-    sums = jax.checkpoint(functools.partial(decayed_sums, np.stack(coefficients)[None]))
+    sums = jax.checkpoint(functools.partial(decayed_sums, np.stack(coefficients)[None], at_once))
     change += sums(place, temperature, jnp.stack(weights))[0]
   return value, change
 

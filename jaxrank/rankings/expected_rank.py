@@ -90,6 +90,8 @@ class ExpectedRankQuery(SmoothQuery):
   """A query in which pairs have the order that a distribution function gives them."""
 
   series_of: Callable[[str], Series]
+  # Accelerators start a dozen steps for each sum over powers, whose memory is that of its powers.
+  powers_at_once: ClassVar[int]
 
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(temperature, *query)
@@ -99,7 +101,7 @@ class ExpectedRankQuery(SmoothQuery):
     """`sum_j w_j ahead(x_ij)` over the items ahead of `i`, plus `behind` over those behind."""
     size = max(ahead.size, behind.size)
     pair = np.stack([np.pad(c, (0, size - c.size)) for c in (ahead, behind)])
-    return polynomial_sums(self.score, self.temperature, w, pair)
+    return polynomial_sums(self.score, self.temperature, w, pair, at_once=self.powers_at_once)
 
   def _weight_ahead(self, w: Array) -> Array:
     return jnp.cumsum(w) - w + self._sums(w, -self.series.tail, self.series.tail)
@@ -164,6 +166,7 @@ class LaplaceQuery(ExpectedRankQuery):
 
   name = "Laplace"
   series_of = staticmethod(pair_sums.laplace)
+  powers_at_once = 4
 
 
 class LogisticQuery(ExpectedRankQuery):
@@ -171,6 +174,7 @@ class LogisticQuery(ExpectedRankQuery):
 
   name = "Logistic"
   series_of = staticmethod(pair_sums.logistic)
+  powers_at_once = 12
 
 
 @pytree("temperature")

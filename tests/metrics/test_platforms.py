@@ -1,0 +1,112 @@
+"""The algorithms of accelerators and of CPUs give the same values, on ties, masks and -inf."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from jaxrank._core import platforms, prefix, sorting, ties
+from jaxrank._core.permutations import arranged
+from tests.helpers import traits
+from tests.helpers.suites import thorough
+
+ROWS = traits.rows()
+QUICK = ("ndcg", "average_precision", "reciprocal_rank", "err", "rbp", "bpref", "kendall_tau")
+RULES = ("average", "stable", "optimistic", "pessimistic")
+
+
+def lists(n, ties_of):
+  """Scores, labels and a mask `[6, n]`, with more or fewer ties."""
+  rng = np.random.default_rng(n)
+  scores = rng.standard_normal((6, n))
+  scores = {"few": scores, "many": np.round(2 * scores) / 2, "one": 0 * scores}[ties_of]
+  scores = np.where(rng.random(scores.shape) < 0.1, -np.inf, scores).astype(np.float32)
+  labels = rng.choice([-1, 0, 1, 2, 3, 4], p=[0.1, 0.5, 0.2, 0.1, 0.05, 0.05], size=scores.shape)
+  return scores, labels.astype(np.float32), rng.random(scores.shape) < 0.9
+
+
+def values(names, queries):
+  """The values of metrics with and without a cut-off, under each rule for ties."""
+  scores, labels, where = queries
+  found = {}
+  for name in names:
+    row = ROWS[name]
+    rules = RULES if row.tied else [None]
+    for rule in rules:
+      ranking = {} if rule is None else {"ranking": jr.Exact(rule)}
+      for cut in ({}, {"k": 7}) if row.takes("k") else ({},):
+        found[name, rule, *cut] = row(scores, labels, where=where, **ranking, **cut)
+  return jax.tree.map(np.asarray, found)
+
+
+def check(names, queries):
+  found = {}
+  for platform in ("cpu", "default"):
+    with platforms.forced(platform):
+      found[platform] = values(names, queries)
+  for name, value in found["cpu"].items():
+    np.testing.assert_allclose(found["default"][name], value, rtol=2e-6, err_msg=str(name))
+
+
+def test_values_agree():
+  check(QUICK, lists(40, "many"))
+
+
+@thorough
+@pytest.mark.parametrize("ties_of", ["few", "many", "one"])
+@pytest.mark.parametrize("n", [1, 3, 40, 300])
+def test_all_values_agree(n, ties_of):
+  check(ROWS, lists(n, ties_of))
+
+
+@pytest.mark.parametrize("n", [2, 50, 40_000])
+def test_ties_agree(n):
+  key = jnp.asarray(np.sort(np.random.default_rng(n).integers(0, 7, n))[::-1].astype(np.int32))
+  chosen = jnp.asarray(np.random.default_rng(1).random(n) < 0.3)
+  found = []
+  for platform in ("cpu", "default"):
+    with platforms.forced(platform):
+      runs = ties.runs(key)
+      found.append((runs, ties.counts(chosen, runs), ties.running_sum(chosen.astype(jnp.float32))))
+  jax.tree.map(np.testing.assert_array_equal, *found)
+
+
+def test_means_of_a_discount_keep_their_precision():
+  """A tie deep in a long list has the mean of float64, with and without a cut-off."""
+  n = 100_000
+  start, end = 99_990, 99_996
+  key = jnp.zeros(n, jnp.int32) - jnp.arange(n, dtype=jnp.int32) - 1
+  key = key.at[start : end + 1].set(key[start])
+  runs = ties.runs(key)
+  table = prefix.words(jr.discounts.logarithmic.reference, n)
+  ends = prefix.at_ends(table, runs)
+  discount = np.log(2) / np.log1p(np.arange(1.0, n + 1))
+  for k in (None, 99_993, 5):
+    inside = np.where(np.arange(n) < (n if k is None else k), discount, 0)
+    mean = np.asarray(prefix.mean(table, ends, k))
+    np.testing.assert_allclose(mean[start : end + 1], inside[start : end + 1].mean(), rtol=3e-7)
+    np.testing.assert_allclose(mean[:start], inside[:start], rtol=3e-7)
+
+
+def test_derivatives_travel_with_the_items():
+  rng = np.random.default_rng(0)
+  scores = jnp.asarray(np.round(rng.standard_normal((4, 9)), 1), jnp.float32)
+  weights = jnp.asarray(rng.standard_normal((4, 9)), jnp.float32)
+  key = sorting.keys(scores, jnp.ones(scores.shape, bool))
+
+  def total(scores, weights, key):
+    _, _, first, second = arranged(key, scores, weights)
+    return jnp.sum(first**2 * second * jnp.arange(9.0))
+
+  found = {}
+  for platform in ("cpu", "default"):
+    with platforms.forced(platform):
+      slopes = jax.vmap(jax.grad(total, (0, 1)))(scores, weights, key)
+      forward = jax.vmap(lambda *x: jax.jvp(lambda s: total(s, *x[1:]), x[:1], x[:1]))
+      curve = jax.vmap(jax.hessian(total))(scores, weights, key)
+      found[platform] = slopes, forward(scores, weights, key), curve
+  order = np.argsort(-np.asarray(key), axis=-1, kind="stable")
+  place = np.argsort(order, axis=-1)
+  np.testing.assert_allclose(found["cpu"][0][0], 2.0 * scores * weights * place.astype(np.float32), rtol=1e-6)
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), *found.values())
