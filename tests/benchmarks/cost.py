@@ -18,6 +18,11 @@ from .timing import Contender, check_same, jitted, race
 # The gain of the losses that are written out below.
 _NDCG = functools.partial(jr.ndcg, gain=jr.gains.exponential)
 
+_EIGHTEEN = (
+  "nDCG nDCG@5 nDCG@10 nDCG@20 nDCG@100 AP AP@10 RR RR@10 P@1 P@5 P@10 P@20 R@10 R@100 "
+  "RBP(p=0.8) Rprec Success@5"
+)
+
 
 def one_ranking() -> Section:
   """Twenty measures against one, and averaged ties against a stable order."""
@@ -33,6 +38,7 @@ def one_ranking() -> Section:
   }
   for kind, scores in kinds.items():
     rows += [_ties(f"{name}, {kind}", m, scores, labels, t) for name, (m, t) in metrics.items()]
+  rows += _one_sort(kinds["few ties"], labels)
   return Section("One ranking, many measures; ties", _RANKING_NOTES, rows)
 
 
@@ -48,6 +54,39 @@ def _twenty(kind: str, scores: Array, labels: Array) -> Row:
   return ratio_row(
     what, milliseconds(ours), against, milliseconds(alone), ours / alone, at_most(2.5)
   )
+
+
+def _one_sort(scores: Array, labels: Array) -> list[Row]:
+  """Calls against a sort of one int32 operand; heavily tied scores are normal ones in quarters."""
+  heavy = jnp.round(4 * jnp.log(scores)) / 4
+  rows = []
+  for what, measures, given, most in (
+    ("nDCG, no ties", "nDCG", scores, 0.6),
+    (
+      "twenty measures with ERR@10 and ERR@20, heavy ties",
+      f"{_EIGHTEEN} ERR@10 ERR@20",
+      heavy,
+      3.0,
+    ),
+    ("twenty measures with R@5 and R@20, heavy ties", f"{_EIGHTEEN} R@5 R@20", heavy, 1.5),
+  ):
+    names = measures if measures == "nDCG" else f"{_EIGHTEEN} {measures}"
+    call = functools.partial(jr.evaluate, jr.parse(names))
+    result = race({
+      "ours": Contender(jitted(call, given, labels)).entry("nDCG"),
+      "sort": Contender(
+        jitted(
+          functools.partial(jax.lax.sort, is_stable=False),
+          jax.lax.bitcast_convert_type(scores, jnp.int32),
+        )
+      ),
+    })  # fmt: skip
+    ours, sort = result["ours"].seconds, result["sort"].seconds
+    against = "lax.sort of int32 (ours / this)"
+    rows.append(
+      ratio_row(what, milliseconds(ours), against, milliseconds(sort), ours / sort, at_most(most))
+    )
+  return rows
 
 
 def _ties(
