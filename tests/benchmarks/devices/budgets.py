@@ -102,7 +102,7 @@ GENERAL = {
 }
 _RECURSION = "the exact recursion over tied items turns as often as the longest tie is long"
 _MATRIX = "its result is a matrix of all pairs"
-_POWERS = "the sums over twelve powers, over their logarithms and their slopes are in memory together"
+_POWERS = "sums over up to twelve powers, and their slopes, are in memory together"
 EXEMPTIONS = (
   *(
     Exemption(f"{name}, [mk]*", _RECURSION, {"loops": 1})
