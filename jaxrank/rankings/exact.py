@@ -171,7 +171,9 @@ class ExactQuery(Ranked):
       return by_weight
 
     def by_discount() -> Array:
-      return jnp.sum(jnp.where(self.slots.live, w.astype(self.dtype) * means, 0))
+      # An infinite gain beyond the cut-off adds nothing.
+      inside = self.slots.live & (means > 0)
+      return jnp.sum(jnp.where(inside, w.astype(self.dtype) * means, 0))
 
     means = prefix.mean(table, self._ends(table), k)
     expected: Array = by_platform(cpu=lambda: by_weight, default=by_discount)

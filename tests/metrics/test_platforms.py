@@ -89,6 +89,15 @@ def test_means_of_a_discount_keep_their_precision():
     np.testing.assert_allclose(mean[:start], inside[:start], rtol=3e-7)
 
 
+@pytest.mark.parametrize("platform", ["cpu", "default"])
+def test_an_infinite_gain_beyond_the_cutoff_adds_nothing(platform):
+  scores, labels = np.float32([[3, 2, 2, 1, 0]]), np.float32([[1, 2, 0, 3, 200]])
+  with platforms.forced(platform):
+    value = jr.dcg(scores, labels, k=4, gain=jr.gains.exponential)
+  expected = 1 + 1.5 * (1 / np.log2(3) + 1 / 2) + 7 / np.log2(5)
+  np.testing.assert_allclose(value, [expected], rtol=1e-6)
+
+
 def test_derivatives_travel_with_the_items():
   rng = np.random.default_rng(0)
   scores = jnp.asarray(np.round(rng.standard_normal((4, 9)), 1), jnp.float32)
