@@ -64,7 +64,7 @@ def test_logistic_is_the_sum_over_all_pairs(n, dtype, rtol):
     np.testing.assert_allclose(slopes[1], by_temperature, rtol=10 * rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("kind", [jr.Laplace, jr.Logistic])
+@quick("kind", [jr.Laplace, jr.Logistic], [jr.Laplace])
 def test_platforms_agree(kind):
   """Values and gradients of the algorithms of CPUs and of accelerators, on ties and padding."""
   lists = drawn(137, "float32")
