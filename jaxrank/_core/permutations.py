@@ -16,32 +16,31 @@ from jaxrank._core import sorting
 from jaxrank._core.platforms import by_platform
 
 
-@jax.custom_jvp
 def arranged(key: Array, scores: Array, *others: Array) -> tuple[Array, ...]:
   """Sorts `[n]` keys, largest first, with the scores that they stand for and other arrays.
 
   Returns the keys, the items in their order, the scores and the other arrays; ties keep their
   order. docs/mathematics.md, "Sorting keys and counts of pairs".
   """
-  out: tuple[Array, ...] = _arranged(key, scores, *others)
-  return out
+  arrays = (scores, *others)
+  key, item, *moved = _arranged(key, *map(lax.stop_gradient, arrays))
+  return key, item, *(_follow(x, y, item) for x, y in zip(arrays, moved, strict=True))
 
 
-@arranged.defjvp
-def _arranged_jvp(
-  primals: tuple[Array, ...], tangents: tuple[Array, ...]
-) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-  key, item, *rest = out = arranged(*primals)
-
-  def moved(like: Array, x: Array) -> Any:
-    real = jnp.issubdtype(like.dtype, jnp.floating)
-    return _permuted(x, item) if real else _no_tangent(like)
-
-  return out, (_no_tangent(key), _no_tangent(item), *map(moved, rest, tangents[1:]))
+def _follow(x: Array, moved: Array, item: Array) -> Array:
+  """`moved`, which is `x[item]`, with the derivative of `x`."""
+  return _followed(x, moved, item) if jnp.issubdtype(x.dtype, jnp.floating) else moved
 
 
-def _no_tangent(x: Array) -> Any:
-  return np.zeros(x.shape, jax.dtypes.float0)
+@jax.custom_jvp
+def _followed(x: Array, moved: Array, item: Array) -> Array:
+  return moved
+
+
+@_followed.defjvp
+def _followed_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+  _, moved, item = primals
+  return moved, _permuted(tangents[0], item)
 
 
 @jax.custom_batching.custom_vmap
