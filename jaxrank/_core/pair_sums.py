@@ -22,8 +22,7 @@ from jaxrank._core.decayed_sums import decayed_sums, distance
 
 # The numbers of powers of x in the series of a logarithm, the tail and the variance: errors are
 # below 2e-8 and 3e-14, and each power divides them by 3 + sqrt(8): docs/mathematics.md, "Sums over
-# pairs". With one power fewer, the slopes of a logarithm at a tie would differ from side to side by
-# 1e-6.
+# pairs". With one power fewer, the slopes of a logarithm on the two sides of a tie differ by 1e-6.
 _POWERS = {"float32": (10, 12, 12), "float64": (20, 20, 20)}
 
 # Items at more temperatures from each other are as good as infinitely far apart.
