@@ -38,8 +38,8 @@ def _followed(x: Array, moved: Array, item: Array) -> Array:
 
 @_followed.defjvp
 def _followed_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
-  _, moved, item = primals
-  return moved, _permuted(tangents[0], item)
+  # Not `moved` itself, which has no derivative: there are second ones.
+  return _followed(*primals), _permuted(tangents[0], primals[2])
 
 
 @jax.custom_batching.custom_vmap

@@ -108,7 +108,7 @@ EXEMPTIONS = (
     Exemption(f"{name}, [mk]*", _RECURSION, {"loops": 1})
     for name in ("err", "nerr", "err_ia", "nerr_ia")
   ),
-  Exemption("gradient of err, Logistic*", _POWERS, {"memory": 110}),
+  Exemption("gradient of err, Logistic*", _POWERS, {"memory": 100}),
   Exemption("*neural_sort*", _MATRIX, {"memory": None}),
   Exemption("*soft_sort*", _MATRIX, {"memory": None}),
 )
