@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxrank._core.platforms import by_platform
+
 
 def over_queries(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]:
   """Maps a kernel of one query over `leading` axes of every argument."""
@@ -57,7 +59,7 @@ def in_blocks_on_cpu(function: Callable[..., Any], rows: int) -> Callable[..., A
   The temporaries of a block fit in the caches of a CPU. Other devices take the whole batch at once.
   """
   blocks = in_blocks(function, rows)
-  return lambda *args: lax.platform_dependent(*args, cpu=blocks, default=function)
+  return lambda *args: by_platform(*args, cpu=blocks, default=function)
 
 
 def never_empty(axis: int, arrays: Any) -> Any:

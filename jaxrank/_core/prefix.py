@@ -63,13 +63,12 @@ def at_ends(table: Words, runs: ties.Runs) -> Ends:
 
 def mean(table: Words, ends: Ends, k: Cutoff) -> Array:
   """The mean of the discount over the tie of each item; it is 0 at ranks beyond `k`."""
-  size = (ends[1][1] >> table.bits) - (ends[0][1] >> table.bits)
+  above, through = ends
+  size = (through[1] >> table.bits) - (above[1] >> table.bits)
   if k is not None:
     depth = jnp.clip(jnp.asarray(k, jnp.int32), 0, table.upper.size - 1)
-    last = [jnp.asarray(x)[depth] for x in (table.upper, table.lower)]
-    above, through = ([jnp.minimum(*x) for x in zip(end, last, strict=True)] for end in ends)
-  else:
-    above, through = map(list, ends)
+    upper, lower = (jnp.asarray(x)[depth] for x in (table.upper, table.lower))
+    above, through = ((jnp.minimum(x, upper), jnp.minimum(y, lower)) for x, y in ends)
   low = (1 << table.bits) - 1
   fraction = ((through[1] & low) - (above[1] & low)).astype(jnp.float32)
   whole = (through[0] - above[0]).astype(jnp.float32)

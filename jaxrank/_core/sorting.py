@@ -92,8 +92,7 @@ def _dense(x: Array, where: Array) -> Array:
   changed = (x[..., 1:] != x[..., :-1]) & (hidden[..., 1:] == 0)
   rank = jnp.cumsum(changed, axis=-1, dtype=jnp.int32)
   rank = jnp.concatenate([jnp.zeros_like(index[..., :1]), rank], axis=-1)
-  in_input_order: Array = lax.sort((index, rank), num_keys=1)[1]
-  return in_input_order
+  return by_operands(index, rank)[1]
 
 
 def top_values(x: Array, key: Array) -> Array:

@@ -1,8 +1,10 @@
-"""Averages over the orders of tied items: runs of equal keys, means and cascades.
+"""Averages over the orders of tied items: runs of equal keys, counts, means, the first item.
 
-Items are in rank order, `[n]`, so that a tie is a run of equal keys. Ties of two take one pass
-over the data; the loops for longer ones end with the longest tie of the batch. `rankings.exact`
-uses this module. docs/mathematics.md, "Averages over tied orders", derives the formulas.
+Items are in rank order, `[n]`, so that a tie is a run of equal keys. On a CPU, ties of two take one
+pass over the data, and the loops for longer ones end with the longest tie of the batch.
+Accelerators take running extremes, and steps whose number only the length of the list determines.
+`rankings.exact` uses this module. docs/mathematics.md, "Averages over tied orders", derives the
+formulas.
 """
 
 import functools

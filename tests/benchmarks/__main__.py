@@ -1,6 +1,5 @@
 """`python -m tests.benchmarks`: measure, print the tables, write `docs/benchmarks.md`."""
 
-import argparse
 import gc
 import pathlib
 import sys
@@ -22,12 +21,7 @@ _SECTIONS = {
 
 def main() -> None:
   """Runs the chosen sections; the page is written only when all of them ran."""
-  parser = argparse.ArgumentParser(prog=_COMMAND, description=__doc__)
-  parser.add_argument(
-    "--only", nargs="+", choices=_SECTIONS, help="sections to print, without writing the page"
-  )
-  parser.add_argument("--output", type=pathlib.Path, default=_PAGE, help="where to write the page")
-  arguments = parser.parse_args()
+  arguments = report.arguments(_COMMAND, __doc__, _SECTIONS, _PAGE)
   chosen = arguments.only or list(_SECTIONS)
   if jax.default_backend() != "cpu":
     print("the targets are for the CPU; set JAX_PLATFORMS=cpu", file=sys.stderr)

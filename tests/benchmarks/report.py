@@ -1,11 +1,12 @@
 """Rows of measurements, their targets, and the Markdown tables of `docs/benchmarks.md`."""
 
+import argparse
 import datetime
 import importlib.metadata
 import os
 import pathlib
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import jaxrank as jr
@@ -96,6 +97,18 @@ def table(rows: Sequence[Row]) -> str:
   lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
            for row in cells]  # fmt: skip
   return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
+
+
+def arguments(
+  command: str, description: str | None, sections: Iterable[str], output: pathlib.Path
+) -> argparse.Namespace:
+  """The arguments of a command that writes a page: `only` some sections, and where to write."""
+  parser = argparse.ArgumentParser(prog=command, description=description)
+  parser.add_argument(
+    "--only", nargs="+", choices=sections, help="sections to print, without writing the page"
+  )
+  parser.add_argument("--output", type=pathlib.Path, default=output, help="where to write the page")
+  return parser.parse_args()
 
 
 def machine() -> str:

@@ -3,7 +3,6 @@
 It prints the tables and writes them to `docs/training.md`.
 """
 
-import argparse
 import functools
 import importlib.util
 import itertools
@@ -262,12 +261,7 @@ _SECTIONS = {
 
 def main() -> None:
   """Runs the chosen sections; the page is written only when all of them ran."""
-  parser = argparse.ArgumentParser(prog=_COMMAND, description=__doc__)
-  parser.add_argument(
-    "--only", nargs="+", choices=_SECTIONS, help="sections to print, without writing the page"
-  )
-  parser.add_argument("--output", type=pathlib.Path, default=_PAGE, help="where to write the page")
-  arguments = parser.parse_args()
+  arguments = report.arguments(_COMMAND, __doc__, _SECTIONS, _PAGE)
   facts = report.machine()
   parts = [_INTRODUCTION.format(command=_COMMAND, facts=facts)]
   for name in arguments.only or _SECTIONS:
