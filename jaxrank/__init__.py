@@ -69,7 +69,18 @@ from jaxrank.rankings.perturbed import Gaussian, Gumbel
 from jaxrank.rankings.sharded import Sharded
 
 if typing.TYPE_CHECKING:
-  from jaxrank import chance, class_labels, corpus, letor, losses, plot, ranks, sharded
+  from jaxrank import (
+    chance,
+    class_labels,
+    corpus,
+    letor,
+    losses,
+    plackett_luce,
+    plot,
+    ranks,
+    sharded,
+    soft,
+  )
   from jaxrank.interop.plain_names import resolve_metrics
   from jaxrank.measures import Measure, evaluate, parse
   from jaxrank.padding import Batch, batches, pad, pad_buckets, unpad
@@ -132,6 +143,7 @@ __all__ = [
   "pad",
   "pad_buckets",
   "parse",
+  "plackett_luce",
   "plot",
   "precision",
   "precision_recall_curve",
@@ -143,6 +155,7 @@ __all__ = [
   "reciprocal_rank",
   "resolve_metrics",
   "sharded",
+  "soft",
   "spearman",
   "unpad",
 ]
@@ -151,7 +164,18 @@ __version__ = "0.1.0"
 
 # Modules that are imported on first use, which keeps `import jaxrank` fast; and the names of other
 # modules, by the module that defines them.
-_MODULES = ("chance", "class_labels", "corpus", "letor", "losses", "plot", "ranks", "sharded")
+_MODULES = (
+  "chance",
+  "class_labels",
+  "corpus",
+  "letor",
+  "losses",
+  "plackett_luce",
+  "plot",
+  "ranks",
+  "sharded",
+  "soft",
+)
 _NAMES = {
   "interop.plain_names": ("resolve_metrics",),
   "measures": ("Measure", "evaluate", "parse"),
