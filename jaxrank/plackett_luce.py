@@ -20,7 +20,7 @@ The arguments that the functions share mean the same in all of them:
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -29,9 +29,11 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import batching, checks, sorting
+from jaxrank._core import checks, sorting
 from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.decayed_sums import distance
 from jaxrank._core.description import Description
+from jaxrank._core.pair_sums import polynomial_sums
 from jaxrank._core.parameters import Kind
 from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny, by_column
 from jaxrank._core.sorting import take
@@ -41,7 +43,7 @@ from jaxrank.rankings.perturbed import Gumbel, GumbelQuery
 
 __all__ = ["log_prob", "rank_probabilities", "sample"]
 
-# Logits are within this many temperatures of the largest one, so that sums of them are finite.
+# The farthest distance of two scores in temperatures; a sum of them is finite.
 _FARTHEST = 1e30
 
 
@@ -86,7 +88,7 @@ def sample(
     shape = tuple(checks.count("shape", size, 0) for size in shape)
     numbers = {"samples": math.prod(shape), "k": length, "temperature": jnp.asarray(temperature)}
     ranking = Exact("random", checks.prng_key(key))
-    orders = _apply(_SAMPLE, scores, where, ranking, depth=0, poisons=True, **numbers)
+    orders = _apply(_SAMPLE, scores, where, ranking, numbers, depth=0, poisons=True)
   # The samples of a query, `[..., samples, k]`, become the leading axes.
   orders = jnp.moveaxis(orders, -2, 0)
   return orders.reshape(*shape, *orders.shape[1:])
@@ -133,12 +135,14 @@ def log_prob(
     order = _checked_order(order, scores.shape)
     extra = order.shape[: order.ndim - scores.ndim]
     # 0 for no item, because lists without items get one column of 0.
-    columns = jnp.pad(order + 1, (*((0, 0),) * (order.ndim - 1), (0, scores.shape[-1] - order.shape[-1])))
+    columns = jnp.pad(
+      order + 1, (*((0, 0),) * (order.ndim - 1), (0, scores.shape[-1] - order.shape[-1]))
+    )
     columns = columns.reshape(-1, *columns.shape[len(extra) :])
     numbers = {"k": checks.cutoff(k), "temperature": jnp.asarray(temperature)}
 
     def of_sample(columns: Array) -> Array:
-      return _apply(_LOG_PROB, scores, where, Exact(), depth=0, order=columns, **numbers)
+      return _apply(_LOG_PROB, scores, where, Exact(), numbers | {"order": columns}, depth=0)
 
     values = jax.vmap(of_sample)(columns) if extra else of_sample(columns[0])
   return values.reshape(*extra, *values.shape[1:]) if extra else values
@@ -173,15 +177,15 @@ def rank_probabilities(
   with checks.named(_RANKS.name):
     given = np.shape(scores)
     depth = given[-1] if k is None and given else checks.count("k", k)
-    found = _apply(_RANKS, scores, where, Gumbel(temperature), k=depth)
+    found = _apply(_RANKS, scores, where, Gumbel(temperature), {"k": depth})
   return found[..., : given[-1], :]
 
 
 def _sample(query: ExactQuery, *, samples: int, k: int, temperature: Array) -> Array:
-  live = query.retrieved
-  score, t = _centred(query), at_least_tiny(temperature, query.dtype)
-  spoiled = jnp.any(query.where & jnp.isnan(score))
-  score = jnp.where(live, score, 0)
+  live, score, t = query.retrieved, _finite(query), at_least_tiny(temperature, query.dtype)
+  spoiled = jnp.any(query.where & jnp.isnan(query.scores.astype(query.dtype)))
+  # Centred, so that the noise is large beside the scores.
+  score = score - jnp.max(jnp.where(live, score, jnp.min(score)))
 
   def draw(key: Array) -> Array:
     # Noise from all bits of a float, because the tails decide between many items.
@@ -207,14 +211,18 @@ def _log_prob(query: ExactQuery, *, order: Array, k: Cutoff, temperature: Array)
   times = jnp.zeros_like(item).at[index].add(placed.astype(jnp.int32))
   wrong = jnp.any(times > 1) | jnp.any(item < -1) | jnp.any(item >= query.n)
   wrong |= jnp.any(placed[1:] & ~placed[:-1])
-  live = query.retrieved
-  z = _centred(query) / at_least_tiny(temperature, query.dtype)
-  z = jnp.where(live, jnp.maximum(z, -_FARTHEST), 0)
-  first = jnp.where(placed, take(z, index), -_FARTHEST)
-  others = jnp.where(live & (times == 0), z, -2 * _FARTHEST)
-  rest = jax.nn.logsumexp(others, keepdims=True)
-  left = lax.cumlogsumexp(jnp.concatenate([first, rest]), reverse=True)[:-1]
-  value = jnp.sum(jnp.where(placed, first - left, 0))
+  live, score, t = query.retrieved, _finite(query), at_least_tiny(temperature, query.dtype)
+  # Behind the order stand the other items, all in one, with the largest of their scores.
+  others = live & (times == 0)
+  last = jnp.max(jnp.where(others, lax.stop_gradient(score), jnp.min(score)), keepdims=True)
+  weight = jnp.where(others, jnp.exp(-distance(last, score, t, _FARTHEST)), 0)
+  ordered = jnp.where(placed, take(score, index), last)
+  # Sums of exponentials relative to the largest one that is left: it never increases with the rank.
+  top = lax.stop_gradient(lax.cummax(jnp.concatenate([ordered, last]), reverse=True))
+  below = distance(top[:-1], ordered, t, _FARTHEST)
+  weight = jnp.append(jnp.where(placed, jnp.exp(-below), 0), jnp.sum(weight))
+  left = weight + polynomial_sums(top, t, weight, np.array([[0.0], [1.0]]))
+  value = -jnp.sum(jnp.where(placed, below + jnp.log(jnp.where(placed, left[:-1], 1)), 0))
   value = jnp.where(jnp.any(placed & ~take(live, index)), -jnp.inf, value)
   return jnp.where(wrong, jnp.nan, value)
 
@@ -226,11 +234,11 @@ def _rank_probabilities(query: Ranked, *, k: int) -> Array:
   return query.in_input_order(jnp.pad(chances, ((0, 0), (0, k - depth))))
 
 
-def _centred(query: Ranked) -> Array:
-  """Scores minus the largest one; finite for retrieved items, unless one is NaN."""
+def _finite(query: Ranked) -> Array:
+  """Scores of the retrieved items, clipped so that differences are finite; 0 elsewhere."""
   bound = float(jnp.finfo(query.dtype).max) / 4
-  score = jnp.clip(query.scores.astype(query.dtype), -bound, bound)
-  return score - lax.stop_gradient(jnp.max(jnp.where(query.retrieved, score, -bound)))
+  score = jnp.where(query.retrieved, query.scores, jnp.zeros_like(query.scores))
+  return jnp.clip(score.astype(query.dtype), -bound, bound)
 
 
 def _checked_order(order: ArrayLike, shape: tuple[int, ...]) -> Array:
@@ -275,9 +283,10 @@ def _apply(
   scores: ArrayLike,
   where: ArrayLike | None,
   ranking: Ranking,
+  parameters: Mapping[str, Any],
+  *,
   depth: int | None = None,
   poisons: bool = False,
-  **parameters: Any,
 ) -> Array:
   # Labels of the layout of the scores over devices.
   labels = jnp.zeros_like(scores if isinstance(scores, jax.Array) else np.asarray(scores), bool)

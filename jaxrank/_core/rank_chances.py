@@ -16,7 +16,10 @@ from jaxrank._core.quadrature import Integrand, Noise
 
 @functools.cache
 def rank_chances(noise: Noise, depth: int) -> Integrand:
-  """`density_i P(r - 1 others are above)` for each item and rank, `[..., n, depth]`; it takes `z`."""
+  """`density_i P(r - 1 others are above)` for each item and rank, `[..., n, depth]`.
+
+  The argument is `z`.
+  """
 
   def value(u: Array, z: Array) -> Array:
     above, below, density = noise.probabilities(u[..., :, None] - z[..., None, :])

@@ -145,9 +145,7 @@ def list_mle(
     function for censored data <https://doi.org/10.1080/01621459.1977.10480613>`_, 1977.
   """
   lists = scores, labels, where
-  return apply_loss(
-    _list_mle, lists, in_blocks=True, k=k, weights=weights, temperature=temperature
-  )
+  return apply_loss(_list_mle, lists, in_blocks=True, k=k, weights=weights, temperature=temperature)
 
 
 def _list_mle(
@@ -164,7 +162,7 @@ def _list_mle(
   left = whole + jnp.log1p(placed * jnp.expm1(below - whole))
   scale = headroom(jnp.where(live, z, 0), query.n)
   weight = scale * weight
-  at_rank, share = ties.mean(weight, start, end - 1), 1
+  at_rank, share = ties.mean(weight, start, end - 1), jnp.ones_like(z)
   if k is not None:
     cut = jnp.asarray(k, jnp.int32)
     at_rank = jnp.where(slot < cut, at_rank, 0)

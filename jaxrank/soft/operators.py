@@ -1,7 +1,6 @@
 """The soft operators: rank, top k, sort and quantile."""
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,15 +29,10 @@ def rank(
   over the noise; that of `Gumbel(t)` is the rank of `Logistic(t)`. The ranks of a list sum to
   `n (n + 1) / 2`. Ties have equal ranks, under `Exact()` too.
 
-  >>> print(rank(jnp.array([1.0, 3.0, 2.0]), ranking=Laplace(0.5)).round(3))
-  [2.923 1.077 2.   ]
+  >>> print(*(f"{r:.3f}" for r in rank(jnp.array([1.0, 3.0, 2.0]), ranking=Laplace(0.5))))
+  2.923 1.077 2.000
 
-  See `jaxrank.soft` for the conventions.
-
-  Args:
-    scores: `[..., n]`.
-    where: `[..., n]`, boolean, False on padding; None is all True.
-    ranking: How items are ordered.
+  See `jaxrank.soft` for the arguments.
 
   Returns:
     Ranks `[..., n]`, 0 for items without a rank.
@@ -69,16 +63,13 @@ def top_k(
   `Gumbel` and `Gaussian`, `m_i` is the probability that the rank of the item is at most `k`, which
   is then a whole number; their time is O(n k log k) for each node of the integral.
 
-  >>> print(top_k(jnp.array([1.0, 3.0, 2.0]), 2, ranking=Laplace(0.5)).round(3))
-  [0.21  0.971 0.819]
+  >>> print(*(f"{m:.3f}" for m in top_k(jnp.array([1.0, 3.0, 2.0]), 2, ranking=Laplace(0.5))))
+  0.196 0.977 0.827
 
-  See `jaxrank.soft` for the conventions.
+  See `jaxrank.soft` for the arguments that operators share.
 
   Args:
-    scores: `[..., n]`.
     k: How many items the mask selects, a positive number; may be traced.
-    where: `[..., n]`, boolean, False on padding; None is all True.
-    ranking: How items are ordered.
 
   Returns:
     A mask `[..., n]` of floats.
@@ -104,15 +95,10 @@ def sort(
 
   `b_r` at rank `r` is the threshold for which `sum_i F((s_i - b_r) / t) = r - 1/2`.
 
-  >>> print(sort(jnp.array([1.0, 3.0, 2.0]), ranking=Laplace(0.1)).round(3))
-  [3. 2. 1.]
+  >>> print(*(f"{b:.3f}" for b in sort(jnp.array([1.0, 3.0, 2.0]), ranking=Laplace(0.5))))
+  3.077 2.000 0.923
 
-  See `jaxrank.soft` for the conventions.
-
-  Args:
-    scores: `[..., n]`.
-    where: `[..., n]`, boolean, False on padding; None is all True.
-    ranking: How items are ordered: `Laplace`, `Logistic` or `Exact()`.
+  See `jaxrank.soft` for the arguments.
 
   Returns:
     Values `[..., n]` that never increase; 0 behind the last item.
@@ -136,16 +122,13 @@ def quantile(
   temperature 0 it is the score at the nearest rank, or the mean of two that are equally near: 0 is
   the smallest score, 1/2 the median, and 1 the largest score.
 
-  >>> print(quantile(jnp.array([1.0, 3.0, 2.0, 7.0]), 0.5, ranking=Laplace(0.1)).round(3))
-  2.5
+  >>> print(f"{quantile(jnp.array([1.0, 3.0, 2.0, 7.0]), 0.5, ranking=Laplace(0.5)):.3f}")
+  2.532
 
-  See `jaxrank.soft` for the conventions.
+  See `jaxrank.soft` for the arguments that operators share.
 
   Args:
-    scores: `[..., n]`.
     q: A number in [0, 1]; may be traced.
-    where: `[..., n]`, boolean, False on padding; None is all True.
-    ranking: How items are ordered: `Laplace`, `Logistic` or `Exact()`.
 
   Returns:
     The quantile of each list, `[...]`; 0 for an empty one.
@@ -215,13 +198,10 @@ def _exact(ranked: Ranked) -> Ranked:
   """The ranked query if its items are in the order of the scores; otherwise raises."""
   if isinstance(ranked, ExactQuery) and not isinstance(ranked, ShardedQuery):
     return ranked
-  if isinstance(ranked, NoiseQuery):
-    _refuse(f"ranking={ranked.name} has noise, and no threshold", "jaxrank.Logistic(t)")
-  _refuse(f"ranking={ranked.name} has no thresholds", "jaxrank.Laplace(t)")
-
-
-def _refuse(why: str, instead: str) -> NoReturn:
-  raise UnansweredError(f"{why}; rank with {instead} instead.")
+  why = "noise, and no threshold" if isinstance(ranked, NoiseQuery) else "no threshold"
+  raise UnansweredError(
+    f"ranking={ranked.name} has {why}; rank with jaxrank.Logistic(t) or jaxrank.Laplace(t) instead."
+  )
 
 
 def _scalar(name: str, x: Any) -> Any:

@@ -7,6 +7,7 @@ distance of `b` from the lowest of them in temperatures; the items below contrib
 the logarithms, which no gap makes underflow. docs/mathematics.md, "Soft thresholds", derives it.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -101,7 +102,9 @@ def exceeded(query: ExpectedRankQuery, at: Thresholds) -> Array:
   z += jnp.where(at.above, at.distance, -at.distance)
   # Not the absolute value, whose slope at 0 is 0.
   x = jnp.exp(jnp.where(z > 0, -z, z))
-  tail = x * _polynomial(jnp.asarray(query.series.tail, x.dtype)[:, None], x)
+  tail = jnp.zeros_like(x)
+  for c in query.series.tail[::-1]:
+    tail = (tail + float(c)) * x
   return jnp.where(z > 0, 1 - tail, tail)
 
 
@@ -112,14 +115,6 @@ def _powers(query: ExpectedRankQuery) -> Array:
 def _neighbours(query: ExpectedRankQuery, above: Array) -> tuple[Array, Array]:
   """The slots of the lowest item above a threshold and of the highest one below it."""
   return jnp.maximum(above - 1, 0), jnp.minimum(above, query.n - 1)
-
-
-def _polynomial(coefficients: Array, x: Array) -> Array:
-  """`c_1 + c_2 x + c_3 x ** 2 + ...`, for coefficients `[powers, ...]`."""
-  value = jnp.zeros_like(x)
-  for c in coefficients[::-1]:
-    value = value * x + c
-  return value
 
 
 def _solved(
@@ -146,6 +141,7 @@ def _solved(
   gap = jnp.where(between, gap, _WIDEST)
   series = jnp.asarray(query.series.tail, query.dtype)[:, None]
   near, far = series * near, series * far
+  higher = _powers(query)[:, None] - 1
   size = jnp.abs(missing)
   nothing = jnp.where(between, -jnp.inf, 0)
   log_missing = jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)), nothing)
@@ -154,14 +150,15 @@ def _solved(
     """The logarithm of what the near items contribute, minus that of what they should."""
 
     def log_tail(moments: Array, x: Array) -> Array:
-      return jnp.log(_polynomial(moments, jnp.exp(-x))) - x
+      return jnp.log(jnp.sum(moments * jnp.exp(-higher * x[None]), axis=0)) - x
 
     other = jnp.where(between, log_tail(far, gap - x), -jnp.inf)
     return log_tail(near, x) - jnp.logaddexp(log_missing, other)
 
   def newton(known: tuple[Array, ...], x: Array) -> Array:
-    value, slope = jax.jvp(lambda x: excess(*known, x), (x,), (jnp.ones_like(x),))
-    return x - value / slope
+    value, slope = jax.jvp(functools.partial(excess, *known), (x,), (jnp.ones_like(x),))
+    step: Array = value / slope
+    return x - step
 
   known = near, far, gap, log_missing
   fixed = tuple(map(lax.stop_gradient, known))
