@@ -96,7 +96,7 @@ def sort(
   `b_r` at rank `r` is the threshold for which `sum_i F((s_i - b_r) / t) = r - 1/2`.
 
   >>> print(*(f"{b:.3f}" for b in sort(jnp.array([1.0, 3.0, 2.0]), ranking=Laplace(0.5))))
-  3.077 2.000 0.923
+  3.071 2.000 0.929
 
   See `jaxrank.soft` for the arguments.
 
