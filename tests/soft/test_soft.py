@@ -270,7 +270,7 @@ def test_numbers_may_be_traced_and_mapped():
 
 
 @thorough
-@pytest.mark.parametrize("operator", ("rank", "top_k", "sort"))
+@pytest.mark.parametrize("operator", ["rank", "top_k", "sort"])
 def test_accelerators_compute_the_same(operator):
   function = OPERATORS[operator][0]
   s = jnp.asarray(np.random.default_rng(3).normal(size=(3, 50)), jnp.float32)
@@ -287,7 +287,7 @@ def test_accelerators_compute_the_same(operator):
 
 
 @thorough
-@pytest.mark.parametrize("operator", ("top_k", "sort"))
+@pytest.mark.parametrize("operator", ["top_k", "sort"])
 def test_queries_split_over_devices(operator):
   function = OPERATORS[operator][0]
   mesh = jax.make_mesh((4,), ("q",))
