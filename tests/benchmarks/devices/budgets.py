@@ -108,6 +108,8 @@ GENERAL = {
 }
 _RECURSION = "the exact recursion over tied items turns as often as the longest tie is long"
 _MATRIX = "its result is a matrix of all pairs"
+_SUBTOPICS = "its labels are three times as large as the scores"
+_PAIRS = "blocks of pairs, and bfloat16 scores widened to float32, are in memory together"
 _POWERS = "sums over up to twelve powers, and their slopes, are in memory together"
 EXEMPTIONS = (
   *(
@@ -115,6 +117,8 @@ EXEMPTIONS = (
     for name in ("err", "nerr", "err_ia", "nerr_ia")
   ),
   Exemption("gradient of err, Logistic*", _POWERS, {"memory": 100}),
+  Exemption("*alpha_ndcg*", _SUBTOPICS, {"memory": 100}),
+  Exemption("gradient of lambda_rank, *bfloat16", _PAIRS, {"memory": 40}),
   Exemption("*neural_sort*", _MATRIX, {"memory": None}),
   Exemption("*soft_sort*", _MATRIX, {"memory": None}),
 )
