@@ -265,3 +265,22 @@ def weight_ahead(noise: Noise) -> Integrand:
     return jnp.sum(density * ahead, axis=-1)
 
   return _by_autodiff(value)
+
+
+@functools.cache
+def of_each_item(total: Integrand) -> Integrand:
+  """The terms of a sum over items, `[..., n]`: what each adds to it for `c_i = 1`.
+
+  The arguments are those of `products` or `counts` without `c`. The sum is linear in `c`, so that
+  its slopes by `c` are the terms, and its slopes at a cotangent as `c` are theirs.
+  """
+
+  def value(u: Array, z: Array, stop: Array, *args: Array) -> Array:
+    return total.gradient(jnp.ones_like(u[..., 0]), u, z, jnp.zeros_like(z), stop, *args)[1]
+
+  def gradient(cotangent: Array, u: Array, z: Array, *args: Array) -> tuple[Array, ...]:
+    by_z, _, *others = total.gradient(jnp.ones_like(u[..., 0]), u, z, cotangent, *args)
+    return by_z, *others
+
+  there = total.on_accelerators and of_each_item(total.on_accelerators)
+  return Integrand(value, gradient, there, nodes=total.nodes)
