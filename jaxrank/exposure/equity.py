@@ -1,6 +1,5 @@
 """Expected exposure (Diaz et al., 2020): disparity, relevance and loss."""
 
-import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -10,6 +9,7 @@ from jaxrank._core.description import describe
 from jaxrank._core.parameters import DISCOUNT, ITEM_VALUES
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff, Discount
+from jaxrank.exposure._inputs import no_labels
 from jaxrank.rankings.exact import Exact
 
 
@@ -51,7 +51,7 @@ def ee_d(
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
   return apply(
-    _ee_d, scores, jnp.zeros_like(scores), where=where, ranking=ranking, k=k, discount=discount
+    _ee_d, scores, no_labels("ee_d", scores), where=where, ranking=ranking, k=k, discount=discount
   )
 
 
@@ -99,7 +99,7 @@ def ee_r(
   return apply(
     _ee_r,
     scores,
-    jnp.zeros_like(scores),
+    no_labels("ee_r", scores),
     where=where,
     ranking=ranking,
     target=target,
@@ -155,7 +155,7 @@ def ee_l(
   return apply(
     _ee_l,
     scores,
-    jnp.zeros_like(scores),
+    no_labels("ee_l", scores),
     where=where,
     ranking=ranking,
     target=target,

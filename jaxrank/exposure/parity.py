@@ -14,7 +14,7 @@ from jaxrank._core.description import describe
 from jaxrank._core.parameters import DISCOUNT, GAIN, GROUPS
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff, Discount, Gain
-from jaxrank.exposure._groups import check_ids, memberships
+from jaxrank.exposure._inputs import check_ids, memberships, no_labels
 from jaxrank.rankings.exact import Exact
 
 
@@ -88,7 +88,7 @@ def demographic_parity(
   return apply(
     _demographic_parity,
     scores,
-    jnp.zeros_like(scores),
+    no_labels("demographic_parity", scores),
     where=where,
     ranking=ranking,
     groups=groups,
@@ -230,8 +230,8 @@ def squared_log(ratio: ArrayLike) -> Array:
 
   A ratio of 0 stands for a query in which the two groups cannot be compared.
 
-  >>> print(squared_log(jnp.array([1.0, 2.0, 0.5, 0.0])))
-  [0.         0.48045304 0.48045304 0.        ]
+  >>> print(squared_log(jnp.array([1.0, 4.0, 0.25, 0.0])))
+  [0.       1.921812 1.921812 0.      ]
 
   Args:
     ratio: Values of `demographic_parity`, `disparate_treatment` or `disparate_impact`.

@@ -15,7 +15,7 @@ from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, DISTANCE, GROUPS, VECTOR
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff, Discount
-from jaxrank.exposure._groups import check_ids
+from jaxrank.exposure._inputs import check_ids, no_labels
 from jaxrank.exposure.shares import _by_group
 from jaxrank.rankings.exact import Exact
 
@@ -126,7 +126,7 @@ def awrf(
   return apply(
     _awrf,
     scores,
-    jnp.zeros_like(scores),
+    no_labels("awrf", scores),
     where=where,
     ranking=ranking,
     groups=groups,

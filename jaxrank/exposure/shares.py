@@ -1,6 +1,5 @@
 """The exposure of items and of groups, and the exposure that labels deserve."""
 
-import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -12,7 +11,7 @@ from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, GROUPS
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff, Discount
-from jaxrank.exposure._groups import check_ids, memberships
+from jaxrank.exposure._inputs import check_ids, memberships, no_labels
 from jaxrank.rankings.exact import Exact
 
 
@@ -46,15 +45,17 @@ def expected(
     Diaz et al., `Evaluating stochastic rankings with expected exposure
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
-  return apply(
+  found = apply(
     _expected,
     scores,
-    jnp.zeros_like(scores),
+    no_labels("expected", scores),
     where=where,
     ranking=ranking,
     k=k,
     discount=discount,
   )
+  # `apply` gives an empty list one item of padding.
+  return found[..., :0] if jnp.shape(scores)[-1] == 0 else found
 
 
 def _by_group(
@@ -99,7 +100,7 @@ def by_group(
   return apply(
     _by_group,
     scores,
-    jnp.zeros_like(scores),
+    no_labels("by_group", scores),
     where=where,
     ranking=ranking,
     groups=groups,
@@ -141,4 +142,5 @@ def target(
   """
   with checks.named("target"):
     grades = gains.linear(floating(checks.array("labels", labels)))
-  return apply(_target, grades, grades, where=where, ranking=Exact(), k=k, discount=discount)
+  found = apply(_target, grades, grades, where=where, ranking=Exact(), k=k, discount=discount)
+  return found[..., :0] if grades.shape[-1] == 0 else found

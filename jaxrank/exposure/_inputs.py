@@ -1,4 +1,4 @@
-"""Groups of items: checks of group ids, and memberships of one query."""
+"""Groups of items, checked and as memberships of one query; labels where there are none."""
 
 from typing import Any
 
@@ -9,6 +9,12 @@ from jax import Array
 
 from jaxrank._core import checks
 from jaxrank._core.ranked import Ranked
+
+
+def no_labels(function: str, scores: Any) -> Array:
+  """Zeros for the labels of a function that takes none."""
+  with checks.named(function):
+    return jnp.zeros_like(checks.array("scores", scores))
 
 
 def check_ids(groups: Any, n_groups: Any, where: Any) -> None:
