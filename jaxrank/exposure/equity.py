@@ -1,5 +1,6 @@
 """Expected exposure (Diaz et al., 2020): disparity, relevance and loss."""
 
+import jax.numpy as jnp  # noqa: F401, the doctests use it
 from jax import Array
 from jax.typing import ArrayLike
 

@@ -45,17 +45,18 @@ def expected(
     Diaz et al., `Evaluating stochastic rankings with expected exposure
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
+  labels = no_labels("expected", scores)
   found = apply(
     _expected,
     scores,
-    no_labels("expected", scores),
+    labels,
     where=where,
     ranking=ranking,
     k=k,
     discount=discount,
   )
   # `apply` gives an empty list one item of padding.
-  return found[..., :0] if jnp.shape(scores)[-1] == 0 else found
+  return found[..., :0] if labels.shape[-1] == 0 else found
 
 
 def _by_group(

@@ -131,7 +131,7 @@ def test_exposure_is_the_mean_over_all_orders(name, k):
     np.testing.assert_array_equal(slope, 0)
     return
   moved = WHERE & (scores > -np.inf)
-  directions = np.where(moved, rng.standard_normal((3, *scores.shape)), 0)
+  directions = np.where(moved, rng.standard_normal((2, *scores.shape)), 0)
 
   def by_query(s):
     return np.sum(cotangent * expected(s), axis=1)
@@ -151,7 +151,7 @@ def test_exposure_at_a_traced_cutoff(name):
 
 @quick(("ties", "k"), [("average", 2), ("average", None), ("stable", 3)], [("average", 2)])
 def test_exact_exposure_of_many_queries(ties, k):
-  lists = cases.draw(0, 150, 7, most_orders=240)
+  lists = cases.draw(0, 60, 7, most_orders=240)
   value = exposure.expected(lists.scores, where=lists.where, k=k, ranking=jr.Exact(ties))
   for row, valid in enumerate(lists.where):
     own = list(lists.scores[row][valid])
@@ -219,7 +219,7 @@ def geometric_exposure(name, scores, temperature, q=0.97):
   return np.sum(factor * noise.pdf(u[:, None] - z), axis=0) * (u[1] - u[0])
 
 
-@quick("name", SMOOTH, ["Laplace", "Gumbel"])
+@quick("name", SMOOTH, ["Laplace"])
 def test_exposure_of_long_lists(name):
   rng = np.random.default_rng(0)
   scores, cotangent, direction = rng.standard_normal((3, 300))
@@ -241,7 +241,7 @@ def test_exposure_of_long_lists(name):
 @quick(
   ("name", "ranking", "k"),
   [(name, *case) for name in METRICS for case in (("Exact", None), ("Exact", K), ("Gumbel", K))],
-  lambda _, ranking, k: (ranking, k) == ("Exact", K),
+  lambda case: case[1:] == ("Exact", K),
 )
 def test_metrics_by_definition(name, ranking, k):
   metric, definition = METRICS[name]
@@ -251,10 +251,19 @@ def test_metrics_by_definition(name, ranking, k):
   np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-5)
 
 
-@quick(
+@thorough
+@pytest.mark.parametrize(
   ("name", "ranking"),
-  [(name, ranking) for name in METRICS for ranking in SMOOTH],
-  [("awrf", "Laplace")],
+  [
+    ("ee_d", "Gaussian"),
+    ("ee_r", "Laplace"),
+    ("ee_l", "Gumbel"),
+    ("awrf", "Gumbel"),
+    ("awrf", "Laplace"),
+    ("demographic_parity", "Laplace"),
+    ("disparate_treatment", "Gaussian"),
+    ("disparate_impact", "Logistic"),
+  ],
 )
 def test_metrics_have_slopes(name, ranking):
   """Against differences in float64; what is masked or not retrieved has slope 0."""
@@ -264,7 +273,8 @@ def test_metrics_have_slopes(name, ranking):
     moved = WHERE & (-np.inf < SCORES)
     np.testing.assert_array_equal(slope[~moved], 0)
     directions = np.where(moved, np.random.default_rng(0).standard_normal((2, *SCORES.shape)), 0)
-    for direction, rise in zip(directions, slopes(f, SCORES, directions), strict=True):
+    # The slopes of Laplace have kinks at ties, so that differences err by the step.
+    for direction, rise in zip(directions, slopes(f, SCORES, directions, 1e-7), strict=True):
       np.testing.assert_allclose(np.sum(slope * direction, axis=1), rise, rtol=1e-5, atol=1e-6)
     assert np.all(np.any(slope != 0, axis=1) | (np.abs(f(SCORES)) == 0))
 
