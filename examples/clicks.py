@@ -110,9 +110,9 @@ def trial(name: str, seed: Array, args: dict[str, Array], sizes: tuple[Array, Ar
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-  parser.add_argument("--seeds", type=int, default=10)
-  parser.add_argument("--queries", type=int, default=1000)
-  parser.add_argument("--steps", type=int, default=600)
+  parser.add_argument("--seeds", type=int, default=8)
+  parser.add_argument("--queries", type=int, default=500)
+  parser.add_argument("--steps", type=int, default=400)
   parser.add_argument("--sessions", type=float, default=20, help="users of each query")
   parser.add_argument("--bias", type=float, default=1.0, help="0: users look at all ranks alike")
   parser.add_argument("--clip", type=float, default=0.1, help="the least propensity, if clipped")
