@@ -1,4 +1,4 @@
-"""Groups of items, checked and as memberships of one query; labels where there are none."""
+"""Groups of items: checks, memberships and exposures; labels for functions that take none."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from jax import Array
 
 from jaxrank._core import checks
 from jaxrank._core.ranked import Ranked
+from jaxrank._core.types import Cutoff, Discount
 
 
 def no_labels(function: str, scores: Any) -> Array:
@@ -65,3 +66,11 @@ def memberships(ranked: Ranked, groups: Array, n_groups: int) -> Array:
         f"{groups.shape[1]}."
       )
   return jnp.where(ranked.where[:, None], member, 0)
+
+
+def group_exposures(
+  ranked: Ranked, groups: Array, n_groups: int, discount: Discount, k: Cutoff
+) -> Array:
+  """The sums of the exposures of the items of each group of one query, `[n_groups]`."""
+  member = memberships(ranked, groups, n_groups)
+  return ranked.total(member * ranked.exposure(discount, k=k)[:, None])

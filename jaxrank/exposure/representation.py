@@ -15,8 +15,7 @@ from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, DISTANCE, GROUPS, VECTOR
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff, Discount
-from jaxrank.exposure._inputs import check_ids, no_labels
-from jaxrank.exposure.shares import _by_group
+from jaxrank.exposure._inputs import check_ids, group_exposures, no_labels
 from jaxrank.rankings.exact import Exact
 
 
@@ -70,7 +69,7 @@ def _awrf(
       f"target must have a share for each of {n_groups} groups, [..., {n_groups}], got "
       f"{target.shape[0]}."
     )
-  found = _by_group(ranked, groups=groups, n_groups=n_groups, k=k, discount=discount)
+  found = group_exposures(ranked, groups, n_groups, discount, k)
   goal = target.astype(ranked.dtype)
   far = distance(*(safe_divide(x, jnp.sum(x)) for x in (found, goal)))
   return jnp.where(jnp.sum(found) == 0, 0, 1 - far)

@@ -11,7 +11,7 @@ from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, GROUPS
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff, Discount
-from jaxrank.exposure._inputs import check_ids, memberships, no_labels
+from jaxrank.exposure._inputs import check_ids, group_exposures, no_labels
 from jaxrank.rankings.exact import Exact
 
 
@@ -62,8 +62,7 @@ def expected(
 def _by_group(
   ranked: Ranked, *, groups: Array, n_groups: int, k: Cutoff, discount: Discount
 ) -> Array:
-  member = memberships(ranked, groups, n_groups)
-  return ranked.total(member * ranked.exposure(discount, k=k)[:, None])
+  return group_exposures(ranked, groups, n_groups, discount, k)
 
 
 @describe(

@@ -151,7 +151,7 @@ def test_exposure_at_a_traced_cutoff(name):
 
 @quick(("ties", "k"), [("average", 2), ("average", None), ("stable", 3)], [("average", 2)])
 def test_exact_exposure_of_many_queries(ties, k):
-  lists = cases.draw(0, 60, 7, most_orders=240)
+  lists = cases.draw(0, 40, 7, most_orders=120)
   value = exposure.expected(lists.scores, where=lists.where, k=k, ranking=jr.Exact(ties))
   for row, valid in enumerate(lists.where):
     own = list(lists.scores[row][valid])
