@@ -79,8 +79,14 @@ HEADLINE = {
   ("gradient of average_precision, Logistic", LONG): _pairs(160, 0.4),
   ("gradient of err, Logistic", SHORT): _pairs(80, 2.5),
   ("gradient of err, Logistic", LONG): _pairs(160, 0.4),
+  ("gradient of ndcg, k=10, Laplace", SHORT): _pairs(40, 0.75),
+  ("gradient of ndcg, k=10, Laplace", LONG): _pairs(80, 0.1),
+  ("gradient of ndcg, k=10, Logistic", SHORT): _pairs(80, 2),
+  ("gradient of ndcg, k=10, Logistic", LONG): _pairs(160, 0.3),
   ("gradient of ndcg, Gumbel", SHORT): _pairs(100, 4, loops=1),
   ("gradient of ndcg, Gaussian", SHORT): _pairs(200, 10, loops=1),
+  ("gradient of ndcg, k=10, Gumbel", SHORT): _pairs(3000, 100, loops=1),
+  ("gradient of ndcg, k=10, Gaussian", SHORT): _pairs(7000, 100, loops=1),
 }
 GENERAL = {
   ("metrics", SHORT): Budget(40, 0, 0),
