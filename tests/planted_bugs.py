@@ -57,6 +57,17 @@ BUGS = (
   Bug("_core/pair_sums.py", "tail, variance = np.array([0.5])", "tail, variance = np.array([0.4])",
       LAWS),
   Bug("losses/listwise.py", "return gain(labels) + 0.5", "return gain(labels) + 1", LOSSES),
+  # Exposure, and losses against a teacher.
+  Bug("exposure/representation.py", "return jnp.sum(bits(p, apart) + bits(q, -apart), axis=-1)",
+      "return jnp.sum(bits(p, apart) + bits(q, apart), axis=-1)", "exposure"),
+  Bug("exposure/_inputs.py", "(ids < 0) | (ids >= count)", "(ids < 0) | (ids > count)", "exposure"),
+  Bug("exposure/equity.py", "ranked.weighted(target)) ** 2)", "target) ** 2)", "exposure"),
+  Bug("_core/integrands.py", "jnp.zeros_like(z), stop, *args)[1]",
+      "jnp.zeros_like(z), stop, *args)[0]", "exposure"),
+  Bug("losses/distillation.py", "(entropy(student, t) - entropy(teacher, t)) * t) * t)",
+      "(entropy(student, t) - entropy(teacher, t)) * t))", "losses/test_distillation.py"),
+  Bug("losses/distillation.py", "(rank - 1 - ranked.before(live)) ** 2",
+      "(rank - ranked.before(live)) ** 2", "losses/test_distillation.py"),
   # Signs.
   Bug("metrics/binary.py", "return 1 - jnp.minimum(rank - 1, found)",
       "return 1 + jnp.minimum(rank - 1, found)", DEFINITIONS),

@@ -329,3 +329,18 @@ def weight_ahead(noise: Noise) -> Integrand:
     return jnp.sum(density * ahead, axis=-1)
 
   return Integrand(value)
+
+
+@functools.cache
+def of_each_item(total: Integrand) -> Integrand:
+  """The terms of a sum over items, `[..., n]`: what each adds to it for `c_i = 1`.
+
+  The arguments are those of `products` or `counts` without `c`. The sum is linear in `c`, so that
+  its slopes by `c` are the terms.
+  """
+
+  def value(u: Array, z: Array, stop: Array, *args: Array) -> Array:
+    return total.slopes(u, z, jnp.zeros_like(z), stop, *args)[1]
+
+  there = total.on_accelerators and of_each_item(total.on_accelerators)
+  return Integrand(value, None, there, total.nodes)
