@@ -76,9 +76,11 @@ if typing.TYPE_CHECKING:
     exposure,
     letor,
     losses,
+    plackett_luce,
     plot,
     ranks,
     sharded,
+    soft,
   )
   from jaxrank.interop.plain_names import resolve_metrics
   from jaxrank.measures import Measure, evaluate, parse
@@ -143,6 +145,7 @@ __all__ = [
   "pad",
   "pad_buckets",
   "parse",
+  "plackett_luce",
   "plot",
   "precision",
   "precision_recall_curve",
@@ -154,6 +157,7 @@ __all__ = [
   "reciprocal_rank",
   "resolve_metrics",
   "sharded",
+  "soft",
   "spearman",
   "unpad",
 ]
@@ -169,9 +173,11 @@ _MODULES = (
   "exposure",
   "letor",
   "losses",
+  "plackett_luce",
   "plot",
   "ranks",
   "sharded",
+  "soft",
 )
 _NAMES = {
   "interop.plain_names": ("resolve_metrics",),

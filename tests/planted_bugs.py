@@ -126,6 +126,12 @@ BUGS = (
   Bug("ranks/target.py", "0.5 * (best + worst)", "0.5 * (best + worst + 1)", "ranks"),
   Bug("losses/likelihood.py", "left = whole + jnp.log1p(placed * jnp.expm1(below - whole))",
       "left = whole", LOSSES),
+  Bug("losses/likelihood.py", "share = jnp.clip(safe_divide((cut - start)",
+      "share = jnp.clip(safe_divide((cut + 1 - start)", "soft"),
+  Bug("plackett_luce.py", "below + jnp.log(jnp.where(placed, left[:-1], 1))",
+      "below + jnp.where(placed, left[:-1], 1)", "soft"),
+  Bug("soft/thresholds.py", "other = jnp.where(between, log_tail(far, gap - x), -jnp.inf)",
+      "other = jnp.full_like(x, -jnp.inf)", "soft"),
   # Normalisers.
   Bug("metrics/graded.py", "at_ranks(ranked.best(gain, weights, k=k), discount))",
       "at_ranks(ranked.best(gain, None, k=k), discount))", DEFINITIONS),
@@ -160,6 +166,10 @@ BUGS = (
       LAWS),
   Bug("losses/likelihood.py", "take(jnp.maximum(z, nothing), item)",
       "lax.stop_gradient(take(jnp.maximum(z, nothing), item))", LOSSES),
+  Bug("soft/thresholds.py", "_EXACT_STEPS = 2", "_EXACT_STEPS = 0", "soft"),
+  Bug("soft/operators.py", "mask = jnp.where(inside, mask, (k_float > 0)",
+      "mask = jnp.where(inside | True, mask, (k_float > 0)", "soft"),
+  Bug("_core/rank_chances.py", "pairs[..., ::-1, :]", "pairs[..., :, :]", "soft"),
   Bug("losses/lambdas.py", "return value, by_delta, delta * chance",
       "return value, by_delta, 0 * delta * chance", LOSSES),
   # Chance, sampling, files and adapters.

@@ -81,22 +81,37 @@ def _permuted(x: Array, item: Array) -> Array:
   It solves the equation `scatter(y, item) = x`, because JAX transposes and batches a solution as it
   is told to.
   """
+  moved: Array = lax.custom_linear_solve(
+    lambda y: sorting.scatter(y, item), x, lambda _, x: _there(x, item), lambda _, x: _back(x, item)
+  )
+  return moved
 
-  def by_sort(key: Array, x: Array) -> Array:
-    return sorting.by_operands(key, x)[1]
 
-  def there(_: Any, x: Array) -> Array:
-    def by_place(x: Array) -> Array:
-      return by_sort(by_sort(item, sorting.slots_like(item)), x)
+def put_back(x: Array, item: Array) -> Array:
+  """`out` with `out[item] = x`, for a permutation; the inverse of `x[item]`, as fast."""
+  moved: Array = lax.custom_linear_solve(
+    lambda y: sorting.take(y, item), x, lambda _, x: _back(x, item), lambda _, x: _there(x, item)
+  )
+  return moved
 
-    moved: Array = by_platform(x, cpu=lambda x: sorting.take(x, item), default=by_place)
-    return moved
 
-  def back(_: Any, x: Array) -> Array:
-    moved: Array = by_platform(
-      x, cpu=lambda x: sorting.scatter(x, item), default=lambda x: by_sort(item, x)
-    )
-    return moved
+def _by_sort(key: Array, x: Array) -> Array:
+  return sorting.by_operands(key, x)[1]
 
-  moved: Array = lax.custom_linear_solve(lambda y: sorting.scatter(y, item), x, there, back)
+
+def _there(x: Array, item: Array) -> Array:
+  """`x[item]`."""
+
+  def by_place(x: Array) -> Array:
+    return _by_sort(_by_sort(item, sorting.slots_like(item)), x)
+
+  moved: Array = by_platform(x, cpu=lambda x: sorting.take(x, item), default=by_place)
+  return moved
+
+
+def _back(x: Array, item: Array) -> Array:
+  """`out` with `out[item] = x`."""
+  moved: Array = by_platform(
+    x, cpu=lambda x: sorting.scatter(x, item), default=lambda x: _by_sort(item, x)
+  )
   return moved

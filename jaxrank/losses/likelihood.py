@@ -11,7 +11,7 @@ from jaxrank import gains
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.sorting import take
-from jaxrank._core.types import Gain
+from jaxrank._core.types import Cutoff, Gain
 from jaxrank.losses._loss import apply_loss, headroom, largest, logits, saturated, target
 from jaxrank.rankings.exact import ExactQuery
 
@@ -101,6 +101,7 @@ def list_mle(
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
+  k: Cutoff = None,
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
 ) -> Array:
@@ -117,14 +118,22 @@ def list_mle(
   if their scores are equal. The order of the items with the lowest label carries no information,
   and they have no terms. The time is O(n log n).
 
+  With `k` it is the likelihood of the first `k` ranks alone. If `c` of `m` tied items are within
+  rank `k`, `l` runs from 0 to `c - 1` only, and `-z_i` counts by the share `c / m`: again the tied
+  items are averaged, not broken.
+
   >>> print(f"{list_mle(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
   2.72087
   >>> print(f"{list_mle(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   2.34098
+  >>> print(f"{list_mle(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2]), k=1):.5f}")
+  2.40761
 
   See `jaxrank.losses` for the arguments that losses share.
 
   Args:
+    k: The number of ranks of the likelihood, a positive integer, which may be traced; None is the
+      whole list.
     weights: Weights of the terms of the items, `[..., n]`; None for 1.
 
   Returns:
@@ -136,19 +145,27 @@ def list_mle(
     function for censored data <https://doi.org/10.1080/01621459.1977.10480613>`_, 1977.
   """
   lists = scores, labels, where
-  return apply_loss(_list_mle, lists, in_blocks=True, weights=weights, temperature=temperature)
+  return apply_loss(_list_mle, lists, in_blocks=True, k=k, weights=weights, temperature=temperature)
 
 
-def _list_mle(query: ExactQuery, *, temperature: ArrayLike, weights: Array | None = None) -> Array:
+def _list_mle(
+  query: ExactQuery, *, temperature: ArrayLike, k: Cutoff = None, weights: Array | None = None
+) -> Array:
   item, live, start, end, z, total = _by_label(query, logits(query, temperature))
   weight = jnp.ones_like(z)
   if weights is not None:
     weight = take(jnp.where(query.where, weights, 0).astype(z.dtype), item)
   weight = jnp.where(live & (end < jnp.sum(live, dtype=jnp.int32)), weight, 0)
-  placed = safe_divide((sorting.slots(item) - start).astype(z.dtype), (end - start).astype(z.dtype))
+  slot, size = sorting.slots(item), (end - start).astype(z.dtype)
+  placed = safe_divide((slot - start).astype(z.dtype), size)
   whole, below = take(total, start), take(total, end)
   left = whole + jnp.log1p(placed * jnp.expm1(below - whole))
   scale = headroom(jnp.where(live, z, 0), query.n)
   weight = scale * weight
-  missed = ties.mean(weight, start, end - 1) * left - weight * z
+  at_rank, share = ties.mean(weight, start, end - 1), jnp.ones_like(z)
+  if k is not None:
+    cut = jnp.asarray(k, jnp.int32)
+    at_rank = jnp.where(slot < cut, at_rank, 0)
+    share = jnp.clip(safe_divide((cut - start).astype(z.dtype), size), 0, 1)
+  missed = at_rank * left - share * weight * z
   return saturated(jnp.sum(jnp.where(live, missed, 0)) / scale)

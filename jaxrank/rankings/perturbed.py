@@ -16,6 +16,7 @@ from jaxrank import discounts
 from jaxrank._core import integrands, quadrature
 from jaxrank._core.decayed_sums import distance
 from jaxrank._core.quadrature import Integrand, Noise
+from jaxrank._core.rank_chances import rank_chances
 from jaxrank._core.types import Cutoff, Discount, pytree
 from jaxrank.rankings.expected_rank import SmoothQuery, SmoothRanking
 
@@ -133,6 +134,10 @@ class NoiseQuery(SmoothQuery):
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""
     return self._expect(b, jnp.zeros_like(self.z), discounts.reciprocal, k, marked=True)
+
+  def chances(self, depth: int) -> Array:
+    """The probability of each item to have each of the first ranks, `[n, depth]`."""
+    return self._integral(rank_chances(self.noise, depth), 4 * depth, depth=depth)
 
   def _weight_ahead(self, w: Array) -> Array:
     return self._integral(integrands.weight_ahead(self.noise), 1, w)

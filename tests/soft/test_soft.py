@@ -1,0 +1,322 @@
+"""Soft operators against their O(n^2) definitions in float64, bisection, and all orders."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from jaxrank import soft
+from jaxrank._core import platforms
+from tests.helpers.suites import quick, thorough
+
+SMOOTH = ("Laplace", "Logistic")
+NOISE = ("Gumbel", "Gaussian")
+
+
+def cdf(name, z):
+  z = np.clip(z, -700, 700)
+  if name == "Laplace":
+    return np.where(z < 0, np.exp(-abs(z)) / 2, 1 - np.exp(-abs(z)) / 2)
+  return 1 / (1 + np.exp(-z))
+
+
+def rank(name, s, t):
+  return 0.5 + np.sum(cdf(name, (s[None] - s[:, None]) / t), axis=1)
+
+
+def threshold(name, s, t, target):
+  """The middle of the thresholds of a target, by bisection."""
+  ends = []
+  for slack in (-1e-13, 1e-13):
+    low, high = s.min() - 80 * t, s.max() + 80 * t
+    for _ in range(200):
+      middle = (low + high) / 2
+      more = np.sum(cdf(name, (s - middle) / t)) > target + slack
+      low, high = (middle, high) if more else (low, middle)
+    ends.append(low)
+  return sum(ends) / 2
+
+
+def top_k(name, s, t, k):
+  return cdf(name, (s - threshold(name, s, t, k)) / t)
+
+
+def sort(name, s, t):
+  return np.array([threshold(name, s, t, r + 0.5) for r in range(len(s))])
+
+
+def quantile(name, s, t, q):
+  return threshold(name, s, t, len(s) - 0.5 - q * (len(s) - 1))
+
+
+def over_orders(scores, t):
+  """`P(item i has rank r)` under the Plackett-Luce model, `[n, n]`."""
+  weight = np.exp(np.asarray(scores, float) / t)
+  found = np.zeros((len(weight),) * 2)
+  for order in itertools.permutations(range(len(weight))):
+    left = np.cumsum(weight[list(order)][::-1])[::-1]
+    found[list(order), range(len(weight))] += np.prod(weight[list(order)] / left)
+  return found
+
+
+def scores_of(n, seed=0, dtype=np.float32):
+  s = np.random.default_rng(seed).normal(size=n).astype(dtype)
+  s[1:n:5] = s[0]
+  return s
+
+
+@quick("n", (2, 300), (300,))
+@quick(("name", "t"), itertools.product(SMOOTH, (0.05, 1.0, 20.0)), [("Laplace", 1.0)])
+def test_values_are_those_of_the_definitions(name, t, n):
+  s, ranking = scores_of(n), getattr(jr, name)(t)
+  wide = s.astype(float)
+  close = functools.partial(np.testing.assert_allclose, rtol=1e-5)
+  close(soft.rank(s, ranking=ranking), rank(name, wide, t))
+  close(soft.sort(s, ranking=ranking), sort(name, wide, t), atol=1e-5 * max(t, 1))
+  for k in (0.3, 1, n / 2, n - 0.25):
+    if k < n:
+      found = soft.top_k(s, k, ranking=ranking)
+      close(found, top_k(name, wide, t, k), atol=1e-6)
+      close(jnp.sum(found), k)
+  for q in (0, 0.3, 1):
+    found = soft.quantile(s, q, ranking=ranking)
+    close(found, quantile(name, wide, t, q), atol=1e-5 * max(t, 1))
+
+
+OPERATORS = {
+  "rank": (soft.rank, rank),
+  "top_k": (functools.partial(soft.top_k, k=2.5), functools.partial(top_k, k=2.5)),
+  "sort": (soft.sort, sort),
+  "quantile": (functools.partial(soft.quantile, q=0.3), functools.partial(quantile, q=0.3)),
+}
+
+
+EVERY = [(operator, name) for operator in OPERATORS for name in (*SMOOTH, "Exact", "Gumbel")]
+FEW = (("rank", "Logistic"), ("top_k", "Laplace"), ("sort", "Laplace"))
+
+
+@quick(("operator", "name"), EVERY[:2] + EVERY[4:6] + EVERY[8:10] + EVERY[12:14], FEW)
+def test_gradients_are_those_of_the_definitions(operator, name):
+  ours, theirs = OPERATORS[operator]
+  n, t, h = 6, 0.7, 1e-5
+  s, w = scores_of(n).astype(float), np.arange(1.0, n + 1)
+
+  def value(s, t):
+    return jnp.sum(ours(s, ranking=getattr(jr, name)(t)) * jnp.asarray(w, s.dtype))
+
+  def slow(s, t):
+    return np.sum(theirs(name, s, t) * w)
+
+  slopes = [(slow(s + h * e, t) - slow(s - h * e, t)) / (2 * h) for e in np.eye(n)]
+  by_t = (slow(s, t + h) - slow(s, t - h)) / (2 * h)
+  found = jax.grad(value, (0, 1))(jnp.asarray(s, jnp.float32), t)
+  np.testing.assert_allclose(found[0], slopes, rtol=1e-4, atol=1e-4)
+  np.testing.assert_allclose(found[1], by_t, rtol=1e-4, atol=1e-4)
+
+
+@thorough
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_first_and_second_derivatives_in_float64(operator):
+  ours, _ = OPERATORS[operator]
+  with jax.enable_x64(True):
+    s, w = jnp.asarray(scores_of(6), jnp.float64), jnp.arange(1.0, 7)
+    value = jax.jit(lambda s: jnp.sum(ours(s, ranking=jr.Logistic(0.7)) * w))
+    slope = jax.jit(jax.grad(value))
+    changes = [(value(s + 1e-5 * e) - value(s - 1e-5 * e)) / 2e-5 for e in jnp.eye(6)]
+    np.testing.assert_allclose(slope(s), np.array(changes), rtol=1e-6, atol=1e-7)
+    changes = [(slope(s + 1e-5 * e) - slope(s - 1e-5 * e)) / 2e-5 for e in jnp.eye(6)]
+    np.testing.assert_allclose(jax.jacfwd(slope)(s), np.array(changes), rtol=1e-5, atol=1e-6)
+
+
+@quick("name", SMOOTH, ("Laplace",))
+def test_top_k_sums_to_k_in_long_lists(name):
+  s = jnp.asarray(np.random.default_rng(1).normal(size=100_000), jnp.float32)
+  for k in (10, 30_000.5):
+    total = np.sum(np.asarray(soft.top_k(s, k, ranking=getattr(jr, name)(1.0)), float))
+    np.testing.assert_allclose(total, k, rtol=1e-5)
+
+
+@thorough
+def test_a_million_items():
+  s = jnp.asarray(np.random.default_rng(1).normal(size=1_000_000), jnp.float32)
+  for operator in (soft.rank, soft.sort):
+    slope = jax.grad(lambda s, f=operator: jnp.sum(f(s, ranking=jr.Laplace(0.5)) ** 2) / 1e6)(s)
+    assert np.all(np.isfinite(slope))
+  total = jnp.sum(soft.top_k(s, 1000, ranking=jr.Logistic(0.5)), dtype=jnp.float32)
+  np.testing.assert_allclose(total, 1000, rtol=1e-4)
+
+
+@quick("name", NOISE, ("Gumbel",))
+def test_noise_gives_the_chance_of_the_rank(name):
+  s, k, t = np.float32([0.3, -1.2, 0.3, 2.0, -0.4]), 2, 0.8
+  ranking = getattr(jr, name)(t)
+  found = soft.top_k(s, k, ranking=ranking)
+  if name == "Gumbel":
+    expected = over_orders(s, t)[:, :k].sum(1)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    chances = functools.partial(soft.top_k, k=k, ranking=ranking)
+    slope = jax.grad(lambda s: chances(s)[3] - 2 * chances(s)[0])(jnp.asarray(s))
+    for i, e in enumerate(1e-5 * np.eye(5)):
+      change = over_orders(s + e, t)[:, :k].sum(1) - over_orders(s - e, t)[:, :k].sum(1)
+      np.testing.assert_allclose(slope[i], (change[3] - 2 * change[0]) / 2e-5, atol=1e-4)
+    np.testing.assert_allclose(
+      soft.rank(s, ranking=ranking), over_orders(s, t) @ np.arange(1, 6), atol=1e-5
+    )
+  else:
+    noise = np.random.default_rng(0).normal(size=(400_000, 5))
+    above = (-(s + t * noise)).argsort(1).argsort(1)
+    for ours, samples in ((found, above < k), (soft.rank(s, ranking=ranking), 1 + above)):
+      error = 4 * samples.std(0) / np.sqrt(len(samples))
+      assert np.all(abs(ours - samples.mean(0)) < error)
+  traced = jax.jit(lambda k: soft.top_k(s, k, ranking=ranking))(jnp.int32(k))
+  np.testing.assert_allclose(traced, found, atol=1e-6)
+  np.testing.assert_array_equal(soft.top_k(s, 9, ranking=ranking), np.ones(5))
+
+
+LIMITS = ("Exact", "Laplace", "Logistic", "Gumbel", "Gaussian")
+
+
+@quick("name", LIMITS, ("Exact", "Laplace"))
+def test_the_hard_operators_are_the_limit(name):
+  s = np.float32([1.0, 3.0, 1.0, -2.0, 5.0, 1.0])
+  ranking = jr.Exact() if name == "Exact" else getattr(jr, name)(jnp.float32(0))
+  close = functools.partial(np.testing.assert_allclose, atol=2e-6)
+  close(soft.rank(s, ranking=ranking), [4, 2, 4, 6, 1, 4])
+  close(soft.top_k(s, 3, ranking=ranking), [1 / 3, 1, 1 / 3, 0, 1, 1 / 3])
+  if name not in NOISE:
+    close(soft.sort(s, ranking=ranking), [5, 3, 1, 1, 1, -2])
+    close([soft.quantile(s, q, ranking=ranking) for q in (0, 0.5, 0.7, 0.8, 1)], [-2, 1, 2, 3, 5])
+    close(soft.top_k(s, 1.5, ranking=ranking), [0, 0.5, 0, 0, 1, 0])
+
+
+@quick("name", SMOOTH, ("Laplace",))
+def test_gradients_across_gaps_no_float_can_bridge(name):
+  """The median of two distant groups moves with both, although all densities underflow."""
+  s = jnp.array([1000.0, -1000.0, -1000.0, 1000.0])
+  ranking = getattr(jr, name)(1.0)
+  median = functools.partial(soft.quantile, q=0.5, ranking=ranking)
+  np.testing.assert_allclose(median(s), 0, atol=1e-3)
+  np.testing.assert_allclose(jax.grad(median)(s), 0.25, rtol=1e-4)
+  slope = jax.grad(lambda s: soft.top_k(s, 2, ranking=ranking)[0])(s)
+  np.testing.assert_array_equal(slope, 0)
+
+
+@quick(
+  ("operator", "name"),
+  EVERY[:7] + EVERY[8:11] + EVERY[12:15],
+  (("rank", "Exact"), ("top_k", "Laplace")),
+)
+def test_masks_lost_items_nan_and_empty_lists(operator, name):
+  function = OPERATORS[operator][0]
+  ranking = jr.Exact() if name == "Exact" else getattr(jr, name)(0.5)
+  clean = jnp.array([0.5, 2.0, -1.0])
+  nothing = jnp.nan
+  rows = jnp.array(
+    [
+      [0.5, nothing, 2.0, -jnp.inf, -1.0],
+      [0.5, 1e9, 2.0, nothing, -1.0],
+      [nothing] * 5,
+      [0.5, nothing, 2.0, 1.0, -1.0],
+      [-jnp.inf] * 5,
+    ]
+  )
+  where = jnp.array([[1, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0] * 5, [1, 1, 1, 1, 1], [1] * 5]) > 0
+  items = np.array([0, 2, 4])
+  found = function(rows, where=where, ranking=ranking)
+  expected = function(clean, ranking=ranking)
+  for row in (0, 1):
+    if operator == "quantile":
+      np.testing.assert_allclose(found[row], expected, rtol=1e-6)
+    else:
+      place = slice(3) if operator == "sort" else items
+      np.testing.assert_allclose(found[row, place], expected, rtol=1e-5)
+      np.testing.assert_array_equal(np.delete(found[row], place), 0)
+  np.testing.assert_array_equal(found[np.array([2, 4])], 0)
+  assert np.all(np.isnan(found[3]))
+  known = jnp.array([0, 1, 2, 4])
+  slope = jax.grad(lambda s: jnp.sum(function(s, where=where, ranking=ranking)[known] ** 2))
+  slopes = np.asarray(slope(rows))
+  np.testing.assert_array_equal(slopes[~np.asarray(where)], 0)
+  np.testing.assert_array_equal(slopes[:3][np.isinf(rows[:3])], 0)
+  assert np.all(np.isfinite(slopes))
+  assert function(jnp.zeros((2, 0)), ranking=ranking).shape in ((2,), (2, 1), (2, 0))
+  narrow = function(clean.astype(jnp.bfloat16), ranking=ranking)
+  assert narrow.dtype == jnp.float32
+  np.testing.assert_allclose(narrow, expected, rtol=1e-6)
+
+
+def test_all_items_are_selected_from_their_number_on():
+  s = jnp.array([0.5, 2.0, -1.0])
+  for k in (3, 3.5, 100):
+    value, slope = jax.value_and_grad(lambda s, k=k: soft.top_k(s, k)[1])(s)
+    assert value == 1
+    np.testing.assert_array_equal(slope, 0)
+
+
+def test_numbers_may_be_traced_and_mapped():
+  s = jnp.array([[0.5, 2.0, -1.0, 0.7], [1.0, 1.0, 3.0, 0.0]])
+  each = jax.vmap(lambda k, t: soft.top_k(s, k, ranking=jr.Laplace(t)))
+  k, t = jnp.array([1.0, 2.5]), jnp.array([0.1, 2.0])
+  for i in range(2):
+    expected = soft.top_k(s, float(k[i]), ranking=jr.Laplace(float(t[i])))
+    np.testing.assert_allclose(each(k, t)[i], expected, atol=1e-6)
+  slope = jax.grad(lambda k: soft.top_k(s[0], k)[1])(1.5)
+  change = (soft.top_k(s[0], 1.51) - soft.top_k(s[0], 1.49))[1] / 0.02
+  np.testing.assert_allclose(slope, change, rtol=1e-3)
+
+
+@thorough
+@pytest.mark.parametrize("operator", ["rank", "top_k", "sort"])
+def test_accelerators_compute_the_same(operator):
+  function = OPERATORS[operator][0]
+  s = jnp.asarray(np.random.default_rng(3).normal(size=(3, 50)), jnp.float32)
+
+  def both():
+    jax.clear_caches()
+    return jax.value_and_grad(lambda s: jnp.sum(function(s, ranking=jr.Logistic(0.5)) ** 2))(s)
+
+  here = both()
+  with platforms.forced("default"):
+    there = both()
+  for x, y in zip(here, there, strict=True):
+    np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5 * np.max(abs(x)))
+
+
+@thorough
+@pytest.mark.parametrize("operator", ["top_k", "sort"])
+def test_queries_split_over_devices(operator):
+  function = OPERATORS[operator][0]
+  mesh = jax.make_mesh((4,), ("q",))
+  s = jnp.asarray(np.random.default_rng(3).normal(size=(8, 6)), jnp.float32)
+  slope = jax.grad(lambda s: jnp.sum(function(s) ** 2))
+  expected = slope(s)
+  with jax.set_mesh(mesh):
+    split = jax.device_put(s, jax.NamedSharding(mesh, jax.P("q")))
+    np.testing.assert_allclose(jax.jit(slope)(split), expected, atol=1e-5)
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Auto,))
+  shared = jax.shard_map(slope, mesh=mesh, in_specs=jax.P("q"), out_specs=jax.P("q"))
+  np.testing.assert_allclose(jax.jit(shared)(s), expected, atol=1e-5)
+
+
+def test_wrong_arguments_are_named():
+  s = jnp.zeros(3)
+  with pytest.raises(ValueError, match=r"soft.sort: ranking=Gumbel has noise"):
+    soft.sort(s, ranking=jr.Gumbel(1.0))
+  with pytest.raises(ValueError, match=r"soft.quantile: ranking=Gaussian has noise"):
+    soft.quantile(s, 0.5, ranking=jr.Gaussian(1.0))
+  with pytest.raises(ValueError, match=r"soft.top_k: k must be positive, got 0"):
+    soft.top_k(s, 0)
+  with pytest.raises(TypeError, match=r"soft.top_k: k must be a positive integer"):
+    soft.top_k(s, 1.5, ranking=jr.Gumbel(1.0))
+  with pytest.raises(TypeError, match=r"soft.top_k: k must be a real scalar"):
+    soft.top_k(s, jnp.ones(2))
+  with pytest.raises(ValueError, match=r"soft.quantile: q must be in \[0, 1\], got 1.5"):
+    soft.quantile(s, 1.5)
+  with pytest.raises(ValueError, match=r"soft.rank: where and the values must have one shape"):
+    soft.rank(s, where=jnp.ones(2, bool))
+  with pytest.raises(TypeError, match=r"soft.rank: ranking must be a jaxrank.Ranking"):
+    soft.rank(s, ranking="Laplace")
