@@ -20,7 +20,7 @@ Curvature = Literal["bound", "diagonal"] | Callable[..., Any]
 # The shortest padded length; a shorter one would take as long.
 _SHORTEST = 8
 
-# Queries of a length join those of the next one if they fill a smaller part of all cells than this.
+# The least part of all cells that a padded length saves, for which its programs are compiled.
 _LEAST_PART = 1 / 16
 
 # The number of data sets whose padded form is kept, enough for a cross-validation.
@@ -109,17 +109,18 @@ class _Bucket(NamedTuple):
   queries: np.ndarray
 
 
-def _lengths(sizes: np.ndarray) -> np.ndarray:
-  """Powers of two that hold all queries, without those that hold few."""
+def _lengths(sizes: np.ndarray) -> list[int]:
+  """Powers of two that hold all queries, without those that would save little."""
   longest = max(_SHORTEST, int(sizes.max()))
   lengths = _SHORTEST * 2 ** np.arange((longest - 1).bit_length() - 2)
-  counts = np.bincount(np.searchsorted(lengths, sizes), minlength=lengths.size)
-  kept, waiting = [], 0
-  for length, count in zip(lengths, counts, strict=True):
-    waiting += count
-    if waiting * length >= _LEAST_PART * (counts @ lengths):
-      kept, waiting = [*kept, length], 0
-  return np.array(kept if not waiting else [*kept, lengths[-1]])
+  counts = np.bincount(np.searchsorted(lengths, sizes))
+  least = _LEAST_PART * (counts @ lengths)
+  kept = [int(lengths[-1])]
+  # From the longest one down: how much less the queries take that the next length holds.
+  for length, held in zip(lengths[-2::-1], np.cumsum(counts)[-2::-1], strict=True):
+    if held * (kept[-1] - length) >= least:
+      kept.append(int(length))
+  return kept
 
 
 def _padded(rows: Rows) -> list[_Bucket]:
