@@ -1,6 +1,6 @@
 """Shared by `lightgbm` and `xgboost`: slopes, curvatures and metrics of rows grouped by query."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -95,7 +95,7 @@ class _Bucket(NamedTuple):
   Attributes:
     labels: `[queries, length]`, on the device.
     where: `[queries, length]`, on the device, False on padding.
-    index: `[queries, length]`, the row of each cell; the number of rows on padding.
+    row: `[queries, length]`, the row of each cell; the number of rows on padding.
     cells: The cells that are not padding, as indices into the flattened arrays.
     rows: The rows of these cells.
     queries: The queries in the data set, without those that fill the bucket.
@@ -103,7 +103,7 @@ class _Bucket(NamedTuple):
 
   labels: Array
   where: Array
-  index: np.ndarray
+  row: np.ndarray
   cells: np.ndarray
   rows: np.ndarray
   queries: np.ndarray
@@ -134,14 +134,14 @@ def _padded(rows: Rows) -> list[_Bucket]:
   buckets = []
   for batch in pad_buckets(ids, np.zeros_like(rows.labels), rows.labels, lengths=lengths):
     queries = len(batch.query_ids)
-    step = 1 << max(0, (queries - 1).bit_length() - 3)
+    step = 1 << max(0, (queries - 1).bit_length() - 4)
     fill = ((0, -queries % step), (0, 0))
     where = np.pad(batch.where, fill)
-    index = np.where(where, np.pad(batch.rows, fill), rows.labels.size)
+    row = np.where(where, np.pad(batch.rows, fill), rows.labels.size)
     cells = np.flatnonzero(where)
     labels = jnp.asarray(np.pad(batch.labels, fill))
     buckets.append(
-      _Bucket(labels, jnp.asarray(where), index, cells, index.reshape(-1)[cells], batch.query_ids)
+      _Bucket(labels, jnp.asarray(where), row, cells, row.reshape(-1)[cells], batch.query_ids)
     )
   return buckets
 
@@ -162,7 +162,7 @@ class _Kept:
 
 
 def _cells(scores: np.ndarray, bucket: _Bucket) -> np.ndarray:
-  return np.append(scores, np.float32(0))[bucket.index]
+  return np.append(scores, np.float32(0))[bucket.row]
 
 
 class Objective:
@@ -250,7 +250,7 @@ class Objective:
         f"curvature: {name} must have a value for each item, {arrays[0].shape}, got {shape}."
       )
 
-  def __call__(
+  def derivatives(
     self, rows: Rows, scores: Any, row_weights: np.ndarray | None
   ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient and curvature, `[rows]`, float32."""
@@ -290,9 +290,7 @@ class Metrics:
   def __init__(self, measures: Any):
     """Reads the measures."""
     self.measures: tuple[Measure, ...] = parse(measures)
-    self._evaluate = jax.jit(
-      lambda s, y, w: tuple(evaluate(self.measures, s, y, where=w).values())
-    )
+    self._evaluate = jax.jit(lambda s, y, w: tuple(evaluate(self.measures, s, y, where=w).values()))
     self._buckets = _Kept()
 
   def __reduce__(self) -> Any:
@@ -305,9 +303,7 @@ class Metrics:
   def __repr__(self) -> str:
     return f"metrics({' '.join(map(str, self.measures))!r})"
 
-  def __call__(
-    self, rows: Rows, scores: Any, query_weights: np.ndarray | None
-  ) -> Sequence[float]:
+  def means(self, rows: Rows, scores: Any, query_weights: np.ndarray | None) -> list[float]:
     """The means in order of the measures, weighted if there are weights."""
     scores = rows.scores(scores)
     buckets = self._buckets(rows)
@@ -330,5 +326,3 @@ def query_means(rows: Rows, weights: np.ndarray | None) -> np.ndarray | None:
   ids = np.repeat(np.arange(rows.sizes.size), rows.sizes)
   sums = np.bincount(ids, weights, minlength=rows.sizes.size)
   return sums / np.maximum(rows.sizes, 1)
-
-

@@ -110,22 +110,22 @@ class _Objective(_boosting.Objective):
   """`objective(scores, data set)` or `objective(labels, scores, weight, group)`."""
 
   # LightGBM's own wrapper counts these parameters.
-  def __call__(  # type: ignore[override]
+  def __call__(
     self, a: Any, b: Any, weight: Any = None, group: Any = None
   ) -> tuple[np.ndarray, np.ndarray]:
     with checks.named("lightgbm.objective"):
-      return super().__call__(*_read(a, b, weight, group))
+      return self.derivatives(*_read(a, b, weight, group))
 
 
 class _Metrics(_boosting.Metrics):
   """`metrics(scores, data set)` or `metrics(labels, scores, weight, group)`."""
 
-  def __call__(  # type: ignore[override]
+  def __call__(
     self, a: Any, b: Any, weight: Any = None, group: Any = None
   ) -> list[tuple[str, float, bool]]:
     with checks.named("lightgbm.metrics"):
       rows, scores, weights = _read(a, b, weight, group)
-      values = super().__call__(rows, scores, _boosting.query_means(rows, weights))
+      values = self.means(rows, scores, _boosting.query_means(rows, weights))
     return [
       (measure.name, value, measure.description.higher_is_better)
       for measure, value in zip(self.measures, values, strict=True)

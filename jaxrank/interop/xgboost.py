@@ -105,11 +105,11 @@ def _read(scores: Any, data: Any) -> tuple[Rows, Any, np.ndarray | None]:
 class _Objective(_boosting.Objective):
   """`objective(scores, data)`."""
 
-  def __call__(self, scores: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
+  def __call__(self, scores: Any, data: Any) -> tuple[np.ndarray, np.ndarray]:
     with checks.named("xgboost.objective"):
       rows, scores, weights = _read(scores, data)
       each = None if weights is None else np.repeat(weights, rows.sizes)
-      return super().__call__(rows, scores, each)
+      return self.derivatives(rows, scores, each)
 
 
 class _Metrics(_boosting.Metrics):
@@ -129,7 +129,7 @@ class _Metrics(_boosting.Metrics):
           "jaxrank.Measure(..., name=...)."
         )
 
-  def __call__(self, scores: Any, data: Any) -> list[tuple[str, float]]:  # type: ignore[override]
+  def __call__(self, scores: Any, data: Any) -> list[tuple[str, float]]:
     with checks.named("xgboost.metrics"):
-      values = super().__call__(*_read(scores, data))
+      values = self.means(*_read(scores, data))
     return list(zip(self.names, values, strict=True))

@@ -77,23 +77,25 @@ def bound(loss: Loss, scores: Array, labels: Array, where: Array, slope: Array) 
 
 def _unwrapped(loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
   """The function of `functools.partial` and its keywords; any other loss as it is."""
+  function: Any = loss
   given: dict[str, Any] = {}
-  while isinstance(loss, functools.partial) and not loss.args:
-    loss, given = loss.func, {**loss.keywords, **given}
-  return loss, given
+  while isinstance(function, functools.partial) and not function.args:
+    function, given = function.func, {**function.keywords, **given}
+  return function, given
 
 
 def _diagonal_of_pairs(
   function: Loss, given: Mapping[str, Any], scores: Array, labels: Array, where: Array
 ) -> Array:
   bends = _BENDS[function]
-  by_score = jax.grad(lambda s: jnp.sum(bends(s, labels, where=where, **given)))(scores)
+  by_score: Array = jax.grad(lambda s: jnp.sum(bends(s, labels, where=where, **given)))(scores)
   return by_score / jnp.asarray(given.get("temperature", 1.0), scores.dtype)
 
 
 def _gains(labels: Array, live: Array, *, gain: Any = gains.linear, weights: Any = None) -> Array:
   del live
-  return gain(labels) if weights is None else gain(labels) * weights
+  worth: Array = gain(labels)
+  return worth if weights is None else worth * weights
 
 
 def _softened(labels: Array, live: Array, *, gain: Any = gains.linear, **given: Any) -> Array:

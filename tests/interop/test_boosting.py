@@ -226,7 +226,10 @@ def test_metrics_are_means_over_queries():
     for s, y in parts(sizes, scores, labels)
   ]
   found = lightgbm.metrics([jr.reciprocal_rank, jr.fall_out])(scores, Data(labels, sizes))
-  assert [(name, better) for name, _, better in found] == [("reciprocal_rank", True), ("fall_out", False)]
+  assert [(name, better) for name, _, better in found] == [
+    ("reciprocal_rank", True),
+    ("fall_out", False),
+  ]
   np.testing.assert_allclose([x for _, x, _ in found], np.mean(alone, axis=0), rtol=1e-5)
 
   means = [w.mean() for (w,) in parts(sizes, of_rows)]
@@ -234,7 +237,9 @@ def test_metrics_are_means_over_queries():
   expected = np.average(alone, axis=0, weights=means)
   np.testing.assert_allclose([x for _, x, _ in found], expected, rtol=1e-5)
 
-  found = xgboost.metrics([jr.reciprocal_rank, jr.fall_out])(scores, Data(labels, sizes, of_queries))
+  found = xgboost.metrics([jr.reciprocal_rank, jr.fall_out])(
+    scores, Data(labels, sizes, of_queries)
+  )
   expected = np.average(alone, axis=0, weights=of_queries[sizes > 0])
   np.testing.assert_allclose([x for _, x in found], expected, rtol=1e-5)
   nothing = xgboost.metrics("RR")(scores, Data(labels, sizes, 0 * of_queries))
@@ -320,7 +325,9 @@ _first_derivative_only.defvjp(lambda s: (jnp.sum(s**2, axis=-1), s), lambda s, g
 
 
 def _pure(scores):
-  return jax.pure_callback(lambda s: 2 * s, jax.ShapeDtypeStruct(scores.shape, scores.dtype), scores)
+  return jax.pure_callback(
+    lambda s: 2 * s, jax.ShapeDtypeStruct(scores.shape, scores.dtype), scores
+  )
 
 
 def _once(scores, labels, where):
