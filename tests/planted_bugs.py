@@ -157,6 +157,13 @@ BUGS = (
   Bug("chance/shuffled.py", "squares = (size + 1) * jnp.sum(jnp.square(v))",
       "squares = size * jnp.sum(jnp.square(v))", "chance"),
   Bug("ranks/medians.py", "return 0.5 * (low + high)", "return low", "ranks"),
+  Bug("interop/_boosting.py", "values[bucket.rows] = np.asarray(x).reshape(-1)[bucket.cells]",
+      "values[np.sort(bucket.rows)[::-1]] = np.asarray(x).reshape(-1)[bucket.cells]",
+      "interop/test_boosting.py"),
+  Bug("losses/curvature.py", "return 2 * _diagonal_of_pairs(", "return _diagonal_of_pairs(",
+      "interop/test_boosting.py"),
+  Bug("losses/curvature.py", "grade > lowest, 1.0", "grade >= lowest, 1.0",
+      "interop/test_boosting.py"),
   Bug("corpus/sampled.py", "1 + (items - 1) * (ranks - 1) / sampled",
       "1 + items * (ranks - 1) / sampled", "corpus"),
 )  # fmt: skip
