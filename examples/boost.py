@@ -42,7 +42,6 @@ TREES = {
   "min_data_in_leaf": 50,
   "min_sum_hessian_in_leaf": 5.0,
   "num_threads": 1,
-  "seed": 0,
   "verbose": -1,
 }
 
@@ -148,8 +147,8 @@ def timed(work: Callable[[], object]) -> float:
   return time.perf_counter() - start
 
 
-def compare(data: Data, trees: int) -> dict[str, Result]:
-  fold = np.random.default_rng(0).permutation(data.sizes.size) % FOLDS
+def compare(data: Data, trees: int, seed: int) -> dict[str, Result]:
+  fold = np.random.default_rng(seed).permutation(data.sizes.size) % FOLDS
   held_out = np.repeat(fold, data.sizes)
   scores = {name: np.empty(data.labels.size) for name in OBJECTIVES}
   curves = {name: np.zeros((len(MEASURES), trees)) for name in OBJECTIVES}
@@ -158,7 +157,7 @@ def compare(data: Data, trees: int) -> dict[str, Result]:
   for i in tqdm(range(FOLDS), desc="folds"):
     train = data.part(fold != i).dataset(free_raw_data=False).construct()
     test = data.part(fold == i).dataset(reference=train)
-    own = {name: {**TREES, "objective": each} for name, each in OBJECTIVES.items()}
+    own = {name: {**TREES, "objective": x, "seed": seed} for name, x in OBJECTIVES.items()}
     for name, parameters in own.items():
       one, again = (timed(partial(lightgbm.train, parameters, train, 1)) for _ in range(2))
       first[name] += one - again
@@ -221,11 +220,12 @@ def main() -> None:
   parser.add_argument("--data", type=Path, help="folder of LightGBM's example")
   parser.add_argument("--queries", type=int, default=251, help="of the random data")
   parser.add_argument("--trees", type=int, default=100)
+  parser.add_argument("--seed", type=int, default=0, help="of the folds and the trees")
   parser.add_argument("--out", type=Path, default=Path("boost.png"), help="the plot")
   args = parser.parse_args()
 
   data = load(args.data) if args.data else generate(args.queries)
-  results = compare(data, args.trees)
+  results = compare(data, args.trees, args.seed)
   print(table(results))
   plot(args.out, results)
   print(f"plot: {args.out}")
