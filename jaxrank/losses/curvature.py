@@ -105,11 +105,18 @@ def _softened(labels: Array, live: Array, *, gain: Any = gains.linear, **given: 
   return jnp.where(some, safe_divide(worth, total), 0)
 
 
-def _placed(labels: Array, live: Array, *, weights: Any = 1.0) -> Array:
-  """The weights of the items above the lowest label, which are those that ListMLE places."""
+def _above(labels: Array, live: Array) -> Array:
+  """Whether an item is above the lowest label; other items compete with none below them."""
   grade = gains.linear(labels)
-  lowest = jnp.min(jnp.where(live, grade, jnp.inf), axis=-1, keepdims=True)
-  return jnp.where(grade > lowest, 1.0 if weights is None else weights, 0)
+  return grade > jnp.min(jnp.where(live, grade, jnp.inf), axis=-1, keepdims=True)
+
+
+def _unique(labels: Array, live: Array, **given: Any) -> Array:
+  return jnp.where(_above(labels, live), _gains(labels, live, **given), 0)
+
+
+def _placed(labels: Array, live: Array, *, weights: Any = None) -> Array:
+  return jnp.where(_above(labels, live), 1.0 if weights is None else weights, 0)
 
 
 _BENDS: dict[Loss, Loss] = {
@@ -120,7 +127,7 @@ _BENDS: dict[Loss, Loss] = {
 _PULLS: dict[Loss, Callable[..., Array]] = {
   softmax: _gains,
   sampled_softmax: _gains,
-  unique_softmax: _gains,
+  unique_softmax: _unique,
   xe_ndcg: _softened,
   list_mle: _placed,
 }

@@ -133,7 +133,7 @@ BOUNDED = {
 PAIRS = ("pairwise_logistic", "lambda_rank", "lambda_ndcg")
 
 
-@quick("name", BOUNDED, ("pairwise_logistic, t", "lambda_rank", "softmax, t", "xe_ndcg"))
+@quick("name", BOUNDED, ("pairwise_logistic, t", "lambda_rank", "softmax, t", "list_mle"))
 def test_the_bound_bounds_the_hessian(name):
   loss, sizes = BOUNDED[name], np.array([6, 7, 7])
   rng = np.random.default_rng(4)
