@@ -98,3 +98,12 @@ def test_link_prediction_learns_and_filters(tmp_path):
   values = {name: (float(raw), float(filtered)) for name, raw, filtered in rows}
   assert values["adjusted_arithmetic_mean_rank_index"][1] > 0.3
   assert values["mrr"][1] > values["mrr"][0]
+
+
+def test_boost_compares_and_draws(tmp_path):
+  pytest.importorskip("lightgbm")
+  told = run("boost.py", "--queries", 50, "--trees", 5, "--out", "plot.png", cwd=tmp_path)
+  rows = [line.split(" | ") for line in told.splitlines() if line.startswith("|")][2:]
+  assert len(rows) == 6
+  assert all(0.4 < float(row[1].split()[0]) < 1 for row in rows)
+  assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
