@@ -87,8 +87,6 @@ def long_lists() -> Section:
     scores = _scores(1, n)
     for name in OURS:
       for ranking in RANKINGS:
-        if n > 100_000 and name == "sort" and isinstance(ranking, jr.Logistic):
-          continue
         (found,) = race({"": Contender(_gradient(_ours(name, ranking), scores), 5)}).values()
         target = at_most(100, "ms") if name == "rank" and n == 100_000 else None
         cells = f"{name} [1, {n}], {_named(ranking)}", milliseconds(found.seconds)
