@@ -154,32 +154,36 @@ def _subtopics(calls: Sequence[Call]) -> bool:
 
 
 def _of_each_query(call: Call, scores: Array, labels: Array) -> dict[str, Array]:
-  """The parameters that have a value for each item or subtopic of each query."""
+  """The parameters that have values for each item or subtopic, or for each query."""
   extra = {}
   for name, value in call.parameters.items():
     axis = call.description.kind(name).axis
     if axis is None or value is None:
       continue
-    if axis == "items":
-      checks.same_shape(name, value, "scores", scores)
-      extra[name] = value
+    if axis == "subtopics":
+      extra[name] = _for_each_query(name, value, scores, labels.shape[-1], "subtopic")
+    elif axis == "queries":
+      size = value.shape[-1] if value.ndim else 1
+      extra[name] = _for_each_query(name, value, scores, size, "group")
     else:
-      extra[name] = _for_each_query(name, value, labels)
+      several = axis == "groups" and value.ndim == scores.ndim + 1
+      checks.same_shape(name, value[..., 0] if several else value, "scores", scores)
+      extra[name] = value
   return extra
 
 
-def _for_each_query(name: str, x: Array, labels: Array) -> Array:
-  """Numbers `[s]` or `[..., s]`, one per subtopic of labels `[..., n, s]`, as `[..., s]`."""
+def _for_each_query(name: str, x: Array, scores: Array, size: int, what: str) -> Array:
+  """Numbers `[size]` or `[..., size]`, as `[..., size]` for scores `[..., n]`."""
   x = floating(x)
-  shape = (*labels.shape[:-2], labels.shape[-1])
+  shape = (*scores.shape[:-1], size)
   if x.shape == shape:
     return x
   if x.shape != shape[-1:]:
     raise ValueError(
-      f"{name} must have one number per subtopic, shape {shape[-1:]} or {shape}, got {x.shape}."
+      f"{name} must have one number per {what}, shape {shape[-1:]} or {shape}, got {x.shape}."
     )
   # Zeros that are laid out over devices as the queries are.
-  nothing = jnp.sum(jnp.zeros_like(labels[..., :1, :], x.dtype), axis=-2)
+  nothing = jnp.sum(jnp.zeros_like(scores, x.dtype), axis=-1, keepdims=True)
   return nothing + x.reshape((1,) * (nothing.ndim - 1) + shape[-1:])
 
 
@@ -286,10 +290,9 @@ def _depth(
 
 
 def _in_order(about: Description, extra: Mapping[str, Array], ranked: Ranked) -> dict[str, Array]:
-  """Puts arrays of items in the order of the ranked query; those of subtopics stay as they are."""
-  return {
-    name: ranked.in_order(x) if about.kind(name).axis == "items" else x for name, x in extra.items()
-  }
+  """Puts arrays of items in the order of the ranked query; the others stay as they are."""
+  moving = {name for name in extra if about.kind(name).axis in ("items", "groups")}
+  return {name: ranked.in_order(x) if name in moving else x for name, x in extra.items()}
 
 
 def _scalars(program: _Program, values: list[Any]) -> list[Array]:

@@ -80,6 +80,10 @@ class Description:
     seeks: What a query must hold to count as not empty: a key of `SEEKS`, or a function of the
       ranked query and the parameters that returns a boolean.
     higher_is_better: Whether larger values are better.
+    best: The value than which none is better, if values on both sides of it are worse;
+      `higher_is_better` does not matter then.
+    listed: Whether `described` yields it: its public function takes scores and labels, and no other
+      array without a default.
     range: The least and the largest value for unweighted items; infinite where there is no bound.
     names: Its names in other libraries.
     subtopics: Whether labels are `[..., n, subtopics]`.
@@ -97,6 +101,8 @@ class Description:
   subtopics: bool = False
   depth: Literal["all", "none"] | None = None
   public: Callable[..., Any] | None = None
+  best: float | None = None
+  listed: bool = True
 
   def __post_init__(self) -> None:
     if not callable(self.seeks):
@@ -191,6 +197,8 @@ def describe(
   names: tuple[Name, ...] = (),
   subtopics: bool = False,
   depth: Literal["all", "none"] | None = None,
+  best: float | None = None,
+  listed: bool = True,
   **parameters: Kind,
 ) -> Callable[[_Public], _Public]:
   """A decorator that registers the description of a public metric, which applies `kernel`.
@@ -211,6 +219,8 @@ def describe(
       subtopics,
       depth,
       metric,
+      best,
+      listed,
     )
     _BY_KERNEL[kernel] = _BY_METRIC[metric] = description
     return metric
@@ -219,8 +229,8 @@ def describe(
 
 
 def described() -> Iterator[tuple[Callable[..., Any], Description]]:
-  """Yields every metric of the library with one value per query, and its description."""
-  yield from _BY_METRIC.items()
+  """Yields every metric of `jaxrank.metrics` with one value per query, and its description."""
+  yield from ((metric, about) for metric, about in _BY_METRIC.items() if about.listed)
 
 
 def of_kernel(kernel: Kernel) -> Description:

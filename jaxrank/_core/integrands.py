@@ -10,18 +10,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxrank._core.quadrature import Integrand, Noise
-
-
-def _by_autodiff(value: Callable[..., Array], single: bool = False) -> Integrand:
-  def gradient(cotangent: Array, u: Array, *args: Array) -> tuple[Array, ...]:
-    _, back = jax.vjp(functools.partial(value, u), *args)
-    slopes: tuple[Array, ...] = back(cotangent)
-    return slopes
-
-  return Integrand(value, gradient, single=single)
 
 
 def _marked(plain: Integrand) -> Integrand:
@@ -39,13 +31,13 @@ def _marked(plain: Integrand) -> Integrand:
     total: Array = along(functools.partial(plain.value, u), *args)
     return total
 
-  def gradient(cotangent: Array, u: Array, *args: Array) -> tuple[Array, ...]:
-    slopes = along(functools.partial(plain.gradient, cotangent, u), *args)
+  def gradient(u: Array, *args: Array) -> tuple[Array, ...]:
+    slopes = along(functools.partial(plain.slopes, u), *args)
     return *slopes, jnp.zeros_like(args[-1])
 
   there = plain.on_accelerators and _marked(plain.on_accelerators)
   # Derivatives of sums that are read several times are stored.
-  return Integrand(value, gradient, there, single=True, nodes=4)
+  return Integrand(value, gradient, there, nodes=max(1, plain.nodes // 4))
 
 
 def _probabilities(noise: Noise, u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
@@ -102,7 +94,6 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
     return jnp.sum(w[..., None] * one, axis=(-2, -1))
 
   def gradient(
-    cotangent: Array,
     u: Array,
     z: Array,
     c: Array,
@@ -113,7 +104,7 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
   ) -> tuple[Array, ...]:
     (above, below, density), back = jax.vjp(lambda z: _probabilities(noise, u, z, *among), z)
     hit = c[..., None] * density
-    none, one = (cotangent[..., None, None] * x for x in sums(above, hit, stop, lost))
+    none, one = sums(above, hit, stop, lost)
 
     def step(by_lost: Array, item: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
       above, hit, stop, below = item
@@ -134,7 +125,7 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
     by_c = jnp.sum(by_hit * density, axis=-1)
     return by_z, by_c, by_stop, jnp.sum(one, axis=-1), by_lost, *map(jnp.zeros_like, among)
 
-  plain = Integrand(value, gradient, _reduced_products(noise), single=True)
+  plain = Integrand(value, gradient, _reduced_products(noise))
   return _marked(plain) if marked else plain
 
 
@@ -151,24 +142,24 @@ def _reduced_products(noise: Noise) -> Integrand:
 
   def sums(above: Array, below: Array, hit: Array, stop: Array, lost: Array) -> tuple[Array, ...]:
     """The products without each item, `1 / F_j`, and the sum of hits times products."""
-    above, below, hit = (x[..., None, :] for x in (above, below, hit))
-    stop, lost = stop[..., None, None, :], lost[..., None, :, None]
+    above, below, hit = (x[..., None, :].astype(lost.dtype) for x in (above, below, hit))
+    stop, lost = stop[..., None, None, :].astype(lost.dtype), lost[..., None, :, None]
     ended = above * (lost + (1 - lost) * stop)
     factor = below + above * (1 - lost) * (1 - stop)
-    near = ended < 0.5
-    log = jnp.where(near, jnp.log1p(-jnp.where(near, ended, 0)), jnp.log(factor))
+    log = _log_of_rest(ended, factor)
     left = jnp.exp(jnp.sum(log, axis=-1, keepdims=True) - log)
-    return left, 1 / factor, jnp.sum(hit * left, axis=-1, keepdims=True)
+    # A quotient of complex numbers takes the square of the divisor, which may underflow.
+    without = jnp.exp(-log) if jnp.iscomplexobj(factor) else 1 / factor
+    return left, without, jnp.sum(hit * left, axis=-1, keepdims=True)
 
   def value(
     u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
   ) -> Array:
     above, below, density = chances(u, z, *among)
     *_, one = sums(above, below, c[..., None, :] * density, stop, lost)
-    return jnp.sum(w[..., None, :] * one[..., 0], axis=(-2, -1))
+    return jnp.sum(jnp.real(w[..., None, :] * one[..., 0]), axis=(-2, -1))
 
   def gradient(
-    cotangent: Array,
     u: Array,
     z: Array,
     c: Array,
@@ -180,20 +171,88 @@ def _reduced_products(noise: Noise) -> Integrand:
     (above, below, density), back = jax.vjp(lambda z: chances(u, z, *among), z)
     hit = c[..., None, :] * density
     left, without, one = sums(above, below, hit, stop, lost)
-    weight = (cotangent[..., None] * w)[..., None, :, None]
-    stop, lost = stop[..., None, None, :], lost[..., None, :, None]
-    others = weight * without * (hit[..., None, :] * left - one)
-    by_hit = jnp.sum(weight * left, axis=-2)
-    by_above = jnp.sum((lost + (1 - lost) * stop) * others, axis=-2)
-    by_ended = above[..., None, :] * others
-    by_stop = jnp.sum((1 - lost) * by_ended, axis=(-3, -2))
+    weight = w[..., None, :, None]
+    above, hit = (x[..., None, :].astype(lost.dtype) for x in (above, hit))
+    stop, lost = stop[..., None, None, :].astype(lost.dtype), lost[..., None, :, None]
+    others = weight * without * (hit * left - one)
+    by_hit = jnp.sum(jnp.real(weight * left), axis=-2)
+    by_above = jnp.sum(jnp.real((lost + (1 - lost) * stop) * others), axis=-2)
+    by_ended = above * others
+    by_stop = jnp.sum(jnp.real((1 - lost) * by_ended), axis=(-3, -2))
     by_lost = jnp.sum((1 - stop) * by_ended, axis=(-3, -1))
     (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None, :] * by_hit))
-    by_w = cotangent[..., None] * jnp.sum(one[..., 0], axis=-2)
+    by_w = jnp.sum(one[..., 0], axis=-2)
     by_c = jnp.sum(by_hit * density, axis=-2)
     return by_z, by_c, by_stop, by_w, by_lost, *map(jnp.zeros_like, among)
 
   return Integrand(value, gradient)
+
+
+def _log_of_rest(ended: Array, factor: Array) -> Array:
+  """`log(1 - ended)`, where `1 - ended` is `factor`, with full relative precision at both ends."""
+  if not jnp.iscomplexobj(ended):
+    near = ended < 0.5
+    return jnp.where(near, jnp.log1p(-jnp.where(near, ended, 0)), jnp.log(factor))
+  x, y = jnp.real(factor), jnp.imag(factor)
+  less = 2 * jnp.real(ended) - jnp.square(jnp.real(ended)) - jnp.square(y)
+  larger, smaller = jnp.maximum(jnp.abs(x), jnp.abs(y)), jnp.minimum(jnp.abs(x), jnp.abs(y))
+  far = 2 * jnp.log(larger) + jnp.log1p(jnp.square(smaller / larger))
+  near = less < 0.5
+  twice = jnp.where(near, jnp.log1p(-jnp.where(near, less, 0)), far)
+  return lax.complex(twice / 2, jnp.arctan2(y, x))
+
+
+# The number of points on the circle that accelerators take at once.
+_POINTS = 8
+
+
+def _reduced_counts(noise: Noise) -> Integrand:
+  """`counts` from values of its polynomials on a circle, by `products` of complex terms.
+
+  docs/mathematics.md, "Quadrature over noise".
+  """
+  products = _reduced_products(noise)
+
+  def in_blocks(d: Array, n: int) -> tuple[Array, Array]:
+    """Blocks of weights and of points, the last filled up with weights of 0."""
+    k = d.shape[-1]
+    # So that r ** points is lost by rounding, and r ** -k is e ** 2.
+    points = min(n, math.ceil(k * (18.0 if d.dtype == jnp.float64 else 8.0))) | 1
+    radius = 1.0 if k >= n else math.exp(-2.0 / k)
+    half = np.arange(points // 2 + 1)
+    lead = (1,) * (d.ndim - 1)
+    grown = jnp.asarray(radius ** -np.arange(k), d.dtype).reshape(*lead, -1)
+    w = jnp.fft.rfft(d * grown, n=points)
+    twice = jnp.asarray(np.where(half > 0, 2, 1) / points, w.dtype).reshape(*lead, -1)
+    lost = jnp.asarray(1 - radius * np.exp(2j * np.pi / points * half), w.dtype)
+
+    def blocks(x: Array) -> Array:
+      x = jnp.pad(x, (*((0, 0),) * (x.ndim - 1), (0, -len(half) % _POINTS)))
+      return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, min(_POINTS, x.shape[-1])), -2, 0)
+
+    return blocks(twice * w), blocks(lost.reshape(*lead, -1))
+
+  def value(u: Array, z: Array, c: Array, stop: Array, d: Array, *among: Array) -> Array:
+    def block(total: Array, terms: tuple[Array, Array]) -> tuple[Array, None]:
+      return total + products.value(u, z, c, stop, *terms, *among), None
+
+    return lax.scan(block, jnp.zeros_like(u[..., 0]), in_blocks(d, z.shape[-1]))[0]
+
+  def gradient(
+    u: Array, z: Array, c: Array, stop: Array, d: Array, *among: Array
+  ) -> tuple[Array, ...]:
+    def block(
+      total: tuple[Array, ...], terms: tuple[Array, Array]
+    ) -> tuple[tuple[Array, ...], Array]:
+      *slopes, by_w, _ = products.slopes(u, z, c, stop, *terms, *among)[:5]
+      return tuple(map(jnp.add, total, slopes)), by_w
+
+    w, back = jax.vjp(lambda d: in_blocks(d, z.shape[-1])[0], d)
+    nothing = tuple(map(jnp.zeros_like, (z, c, stop)))
+    slopes, by_w = lax.scan(block, nothing, (w, in_blocks(d, z.shape[-1])[1]))
+    return *slopes, *back(by_w), *map(jnp.zeros_like, among)
+
+  return Integrand(value, gradient, nodes=2)
 
 
 def _in_groups(*rows: Array) -> tuple[Array, ...]:
@@ -245,7 +304,12 @@ def counts(noise: Noise, marked: bool = False) -> Integrand:
     (_, one), _ = lax.scan(by_group, (start, jnp.zeros_like(start)), groups)
     return jnp.sum(one * d[..., None, :], axis=(-2, -1))
 
-  plain = _by_autodiff(value, single=True)._replace(nodes=4)
+  def gradient(u: Array, *args: Array) -> tuple[Array, ...]:
+    total, back = jax.vjp(functools.partial(value, u), *args)
+    slopes: tuple[Array, ...] = back(jnp.ones_like(total))
+    return slopes
+
+  plain = Integrand(value, gradient, _reduced_counts(noise))
   return _marked(plain) if marked else plain
 
 
@@ -264,4 +328,19 @@ def weight_ahead(noise: Noise) -> Integrand:
     ahead = jnp.sum(above, axis=-2, keepdims=True) - above
     return jnp.sum(density * ahead, axis=-1)
 
-  return _by_autodiff(value)
+  return Integrand(value)
+
+
+@functools.cache
+def of_each_item(total: Integrand) -> Integrand:
+  """The terms of a sum over items, `[..., n]`: what each adds to it for `c_i = 1`.
+
+  The arguments are those of `products` or `counts` without `c`. The sum is linear in `c`, so that
+  its slopes by `c` are the terms.
+  """
+
+  def value(u: Array, z: Array, stop: Array, *args: Array) -> Array:
+    return total.slopes(u, z, jnp.zeros_like(z), stop, *args)[1]
+
+  there = total.on_accelerators and of_each_item(total.on_accelerators)
+  return Integrand(value, None, there, total.nodes)

@@ -18,15 +18,17 @@ class Kind:
     spelled: How a name of a measure may give the value: True as a literal, a mapping from words to
       values, or False if it may not.
     literals: The Python types of the literals that a name may contain.
-    axis: "items" for an array with a value for each item, `[..., n]`; "subtopics" for one with a
-      value for each subtopic, `[s]` or `[..., s]`; None for a value that all queries share.
+    axis: "items" for an array with a value for each item, `[..., n]`; "groups" for one that may
+      have several, `[..., n]` or `[..., n, any]`; "subtopics" for one with a value for each
+      subtopic, `[s]` or `[..., s]`; "queries" for a vector of each query, `[any]` or `[..., any]`;
+      None for a value that all queries share.
   """
 
   meaning: str
   check: Callable[[str, Any], Any]
   spelled: bool | Mapping[str, Any] = True
   literals: tuple[type, ...] = (int, float)
-  axis: Literal["items", "subtopics"] | None = None
+  axis: Literal["items", "groups", "subtopics", "queries"] | None = None
 
 
 def _checked(check: Callable[..., None]) -> Callable[[str, Any], Any]:
@@ -67,6 +69,10 @@ def _optional_array(name: str, value: Any) -> Any:
   return None if value is None else checks.array(name, value)
 
 
+def _array(name: str, value: Any) -> Any:
+  return checks.array(name, value)
+
+
 def _anything(name: str, value: Any) -> Any:
   del name
   return value
@@ -87,6 +93,11 @@ def _discount(name: str, value: Any) -> Any:
   return value
 
 
+def _distance(name: str, value: Any) -> Any:
+  checks.function(name, value, "a function of two distributions such as exposure.jensen_shannon")
+  return value
+
+
 def one_of(*choices: str) -> Kind:
   """The kind of a parameter that is one of some words."""
   return Kind(
@@ -98,6 +109,7 @@ ANYTHING = Kind("a number, a string or a truth value", _anything, literals=(int,
 CUTOFF = Kind("a whole number from 1", _cutoff)
 COUNT = Kind("a whole number from 1, known at trace time", _count)
 DISCOUNT = Kind("a discount", _discount, spelled=False)
+DISTANCE = Kind("a distance of two distributions", _distance, spelled=False)
 GAIN = Kind(
   "a gain",
   _gain,
@@ -111,6 +123,9 @@ NONNEGATIVE = Kind("a number from 0", _checked(checks.nonnegative))
 SHARE = Kind("a number from 0 to 1", _checked(checks.unit_interval))
 THRESHOLD = Kind("a number", _checked(checks.threshold))
 ITEM_WEIGHTS = Kind("an array [..., n]", _optional_array, spelled=False, axis="items")
+ITEM_VALUES = Kind("an array [..., n]", _array, spelled=False, axis="items")
+GROUPS = Kind("ids [..., n] or memberships [..., n, groups]", _array, spelled=False, axis="groups")
+VECTOR = Kind("an array [groups] or [..., groups]", _array, spelled=False, axis="queries")
 SUBTOPIC_WEIGHTS = Kind("an array [..., s]", _optional_array, spelled=False, axis="subtopics")
 CHANCES = Kind("an array of probabilities", _optional_array, spelled=False)
 

@@ -20,6 +20,7 @@ from jax import Array, lax
 from jaxrank._core import sorting
 from jaxrank._core.pair_sums import normal_tail
 from jaxrank._core.platforms import by_platform
+from jaxrank._core.transposition import constant, transposable
 
 # The number of floats in the largest array of a block of nodes, and the most nodes in a block.
 _BLOCK_SIZE = 2**21
@@ -44,36 +45,47 @@ class Noise(NamedTuple):
 
 
 class Integrand(NamedTuple):
-  """A function of nodes, and its gradient.
+  """A function of nodes.
 
   Attributes:
     value: `value(u, *args)`, summed over the nodes `u`.
-    gradient: `gradient(cotangent, u, *args)`, one array per argument.
+    gradient: If the value is one number, `gradient(u, *args)`, one array per argument: one loop
+      computes both.
     on_accelerators: The same function in another order of work; None for the same order.
-    single: Whether the value is one number, so that one loop computes it and its gradient.
     nodes: The number of nodes in a block on accelerators.
   """
 
   value: Callable[..., Array]
-  gradient: Callable[..., tuple[Array, ...]]
+  gradient: Callable[..., tuple[Array, ...]] | None = None
   on_accelerators: "Integrand | None" = None
-  single: bool = False
   nodes: int = 16
 
-  def both(self, u: Array, *args: Array) -> tuple[Array, tuple[Array, ...]]:
-    """The value and the gradient of a single number."""
-    return self.value(u, *args), self.gradient(jnp.ones_like(u[..., 0]), u, *args)
+  def slopes(self, u: Array, *args: Array) -> tuple[Array, ...]:
+    """The gradient of one number."""
+    if self.gradient is None:
+      raise TypeError("an integrand of several values has no gradient")
+    return self.gradient(u, *args)
 
 
-# The ends and the arguments of an integral, and its slopes by the arguments if it is one number.
-_Saved = tuple[tuple[Array, Array], tuple[Array, ...], tuple[Array, ...] | None]
+# What a sweep over all nodes sums up: a function of an integrand, the nodes and the arguments.
+_Part = Callable[..., Any]
+_Ends = tuple[Array, Array]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
-def integral(
-  integrand: Integrand, spacing: float, width: int, ends: tuple[Array, Array], *args: Array
-) -> Array:
+def _value(integrand: Integrand, u: Array, *args: Array) -> Array:
+  return integrand.value(u, *args)
+
+
+def _both(integrand: Integrand, u: Array, *args: Array) -> tuple[Array, tuple[Array, ...]]:
+  """The value and the gradient of one number."""
+  return integrand.value(u, *args), integrand.slopes(u, *args)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def integral(integrand: Integrand, spacing: float, width: int, ends: _Ends, *args: Array) -> Array:
   """The sum of `value` over nodes from one end to the other, times the spacing.
+
+  The ends have no derivative, because the integral does not depend on them.
 
   Args:
     integrand: The function to integrate; its arguments may have any leading axes.
@@ -85,52 +97,74 @@ def integral(
   Returns:
     An array of the shape of `value`.
   """
-  total: Array = _sweep(_value, integrand, spacing, width, ends, args)
+  total: Array = _swept(_value, integrand, spacing, width, ends, args)
   return spacing * total
 
 
-def _forward(
-  integrand: Integrand, spacing: float, width: int, ends: tuple[Array, Array], *args: Array
-) -> tuple[Array, _Saved]:
-  if not integrand.single:
-    return integral(integrand, spacing, width, ends, *args), (ends, args, None)
-  total, slopes = _sweep(Integrand.both, integrand, spacing, width, ends, args)
-  return spacing * total, (ends, args, slopes)
+@integral.defjvp
+def _integral_jvp(
+  integrand: Integrand, spacing: float, width: int, primals: Any, tangents: Any
+) -> tuple[Array, Array]:
+  (ends, *args), (_, *changes) = primals, tangents
+  if integrand.gradient is None:
+    total = integral(integrand, spacing, width, ends, *args)
+    change = _changed(_value, integrand, spacing, width, ends, tuple(args), tuple(changes))
+    return total, spacing * change
+  total, slopes = _swept(_both, integrand, spacing, width, ends, tuple(args))
+  products = (jnp.sum(x * y, axis=-1) for x, y in zip(slopes, changes, strict=True))
+  return spacing * total, spacing * functools.reduce(jnp.add, products)
 
 
-def _backward(
-  integrand: Integrand, spacing: float, width: int, saved: _Saved, cotangent: Array
-) -> tuple[tuple[Array, ...] | Array, ...]:
-  ends, args, slopes = saved
-  if slopes is None:
-    slopes = _sweep(_slopes, integrand, spacing, width, ends, (*args, cotangent))
-  else:
-    slopes = tuple(cotangent[..., None] * x for x in slopes)
-  none = tuple(jnp.zeros_like(x) for x in ends)
-  return none, *(spacing * x for x in slopes)
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3))
+def _swept(
+  part: _Part, integrand: Integrand, spacing: float, width: int, ends: _Ends, args: Any
+) -> Any:
+  """The sum of a part of an integrand over all nodes."""
+  return _sweep(part, integrand, spacing, width, ends, args)
 
 
-def _value(integrand: Integrand, u: Array, *args: Array) -> Array:
-  return integrand.value(u, *args)
+@_swept.defjvp
+def _swept_jvp(
+  part: _Part, integrand: Integrand, spacing: float, width: int, primals: Any, tangents: Any
+) -> tuple[Any, Any]:
+  (ends, args), (_, changes) = primals, tangents
+  total = _swept(part, integrand, spacing, width, ends, args)
+  return total, _changed(part, integrand, spacing, width, ends, args, changes)
 
 
-def _slopes(integrand: Integrand, u: Array, *args: Array) -> tuple[Array, ...]:
-  return integrand.gradient(args[-1], u, *args[:-1])
-
-
-integral.defvjp(_forward, _backward)
-
-
-def _sweep(
-  part: Callable[..., Any],
+def _changed(
+  part: _Part,
   integrand: Integrand,
   spacing: float,
   width: int,
-  ends: tuple[Array, Array],
+  ends: _Ends,
   args: tuple[Array, ...],
+  changes: tuple[Array, ...],
 ) -> Any:
-  """The sum of a part of an integrand, its value or slopes, over all nodes."""
+  """The change of a sweep for changes of its arguments; its transpose is a sweep as well."""
+  ends, args = constant((ends, args))
+  many = len(args)
 
+  def ahead(integrand: Integrand, u: Array, *both: Any) -> Any:
+    return jax.jvp(functools.partial(part, integrand, u), both[:many], both[many:])[1]
+
+  def back(integrand: Integrand, u: Array, *both: Any) -> Any:
+    out, pull = jax.vjp(functools.partial(part, integrand, u), *both[:many])
+    return pull(jax.tree.unflatten(jax.tree.structure(out), both[many:]))
+
+  def sweep(part: _Part, *extra: Array) -> Any:
+    return _sweep(part, integrand, spacing, width, ends, (*args, *extra))
+
+  return transposable(
+    lambda *changes: sweep(ahead, *changes),
+    lambda out: sweep(back, *jax.tree.leaves(out)),
+    *changes,
+  )
+
+
+def _sweep(
+  part: _Part, integrand: Integrand, spacing: float, width: int, ends: _Ends, args: Any
+) -> Any:
   def run(integrand: Integrand, nodes: int, start: Array, stop: Array, *args: Array) -> Any:
     count = jnp.max(jnp.ceil((stop - start) / (spacing * nodes))).astype(jnp.int32)
 

@@ -7,7 +7,6 @@ items. docs/mathematics.md, "Probabilities of ranks".
 
 import functools
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -28,12 +27,7 @@ def rank_chances(noise: Noise, depth: int) -> Integrand:
     others = jnp.pad(others, (*((0, 0),) * (others.ndim - 1), (0, depth - others.shape[-1])))
     return jnp.sum(density[..., None] * others, axis=-3)
 
-  def gradient(cotangent: Array, u: Array, z: Array) -> tuple[Array, ...]:
-    _, back = jax.vjp(functools.partial(value, u), z)
-    slopes: tuple[Array, ...] = back(cotangent)
-    return slopes
-
-  return Integrand(value, gradient, nodes=4)
+  return Integrand(value, nodes=4)
 
 
 def _products_of_others(one: Array, most: int) -> Array:

@@ -8,7 +8,7 @@ shows how to write either.
 import abc
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._core import permutations, sorting
-from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
 # Gains that never decrease with the label, and are 0 at label 0: their ideal order is that of the
 # labels, which are sorted once for all of them.
@@ -30,22 +30,6 @@ _Answer = TypeVar("_Answer")
 
 class UnansweredError(ValueError):
   """A ranking cannot answer a question that a metric asks."""
-
-
-class Pairs(NamedTuple):
-  """Numbers of pairs of valid items, as floats.
-
-  Attributes:
-    concordant: Pairs that scores and labels order alike.
-    discordant: Pairs that scores and labels order in opposite ways.
-    different_scores: Pairs with two different scores.
-    different_labels: Pairs with two different labels.
-  """
-
-  concordant: Array
-  discordant: Array
-  different_scores: Array
-  different_labels: Array
 
 
 def memoised(
@@ -256,6 +240,13 @@ class Ranked(abc.ABC):
     ones, ahead of item `i`. The discount receives ranks as floats, which are fractional under
     `Laplace` and `Logistic`.
     """
+
+  def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r_i)` of each item, `[n]`; 0 past rank `k` and for items without a rank."""
+    # `expect` is linear in the weights, and its slopes are what each item adds to it.
+    nothing = 0 * self.where.astype(self.dtype)
+    slopes: Array = jax.grad(lambda w: self.expect(w, discount, k=k))(nothing)
+    return slopes
 
   def cascade(
     self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None

@@ -13,10 +13,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.interpreters import partial_eval
 
-from jaxrank._core.ranked import Pairs, Ranked
-from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank._core.ranked import Ranked
+from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
-Kind = Literal["expect", "cascade", "precision", "first", "before", "cumulative", "pairs"]
+Kind = Literal[
+  "expect", "exposure", "cascade", "precision", "first", "before", "cumulative", "pairs"
+]
 
 # Primitives on floats whose derivative is 0 wherever it exists.
 _FLAT = ("ceil", "floor", "nextafter", "round", "sign", "stop_gradient")
@@ -101,6 +103,10 @@ class Recorder(Ranked):
     """Records `expect`; the answer is a scalar."""
     depth = k if among is None else None
     return self._ask("expect", (), depth, w=w, discount=discount, k=k, among=among)
+
+  def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
+    """Records `exposure`; the answer is `[n]`."""
+    return self._ask("exposure", (self.n,), k, discount=discount, k=k)
 
   def cascade(
     self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None

@@ -1,8 +1,8 @@
-"""Type aliases for all modules, and the registration of dataclasses as pytrees."""
+"""Types that all modules share, and the registration of dataclasses as pytrees."""
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 from jax import Array
@@ -12,6 +12,22 @@ Discount = Callable[[Array], Array]
 Cutoff = int | Array | None
 
 _Class = TypeVar("_Class", bound=type)
+
+
+class Pairs(NamedTuple):
+  """Numbers of pairs of valid items, as floats.
+
+  Attributes:
+    concordant: Pairs that scores and labels order alike.
+    discordant: Pairs that scores and labels order in opposite ways.
+    different_scores: Pairs with two different scores.
+    different_labels: Pairs with two different labels.
+  """
+
+  concordant: Array
+  discordant: Array
+  different_scores: Array
+  different_labels: Array
 
 
 def pytree(*leaves: str) -> Callable[[_Class], _Class]:

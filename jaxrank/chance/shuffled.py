@@ -20,9 +20,9 @@ from jax import Array, lax
 from jaxrank import discounts
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide, safe_sqrt
-from jaxrank._core.ranked import Pairs, Ranked, Ranking, UnansweredError, within
+from jaxrank._core.ranked import Ranked, Ranking, UnansweredError, within
 from jaxrank._core.recorder import Slope
-from jaxrank._core.types import Cutoff, Discount, pytree
+from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
 from jaxrank.rankings.exact import Exact
 
 

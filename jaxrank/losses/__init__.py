@@ -29,6 +29,8 @@ The arguments that losses share mean the same in all of them, and a loss documen
 * `weights`: `[..., n]`, factors of the gains of the items, such as inverse propensities; None is 1.
   The ideal of nDCG takes them into account. The pairwise losses multiply the term of a pair by the
   weight of its better item.
+* `teacher`: `[..., n]`, the scores of a teacher, of any scale and sign. They stand apart from the
+  labels, where a negative number would mean unjudged.
 * `temperature`: a positive number that divides the scores; may be traced.
 * `ranking`: a smooth ranking. The temperature of `jaxrank.Gaussian` is the standard deviation of
   the noise, that of `jaxrank.Gumbel` its scale. `1 / t` for `jaxrank.Logistic(t)` is the `alpha`
@@ -36,6 +38,7 @@ The arguments that losses share mean the same in all of them, and a loss documen
 """
 
 from jaxrank.losses.approx import approx_ap, approx_err, approx_mrr, approx_ndcg, smooth_ap
+from jaxrank.losses.distillation import kl, margin_mse, rank_mse
 from jaxrank.losses.lambdas import lambda_ndcg, lambda_rank
 from jaxrank.losses.likelihood import list_mle, unique_softmax
 from jaxrank.losses.listwise import poly1, sampled_softmax, softmax, xe_ndcg
@@ -49,15 +52,18 @@ __all__ = [
   "approx_err",
   "approx_mrr",
   "approx_ndcg",
+  "kl",
   "lambda_ndcg",
   "lambda_rank",
   "list_mle",
+  "margin_mse",
   "neural_sort",
   "pairwise_hinge",
   "pairwise_logistic",
   "pairwise_soft_zero_one",
   "perturbed",
   "poly1",
+  "rank_mse",
   "sampled_softmax",
   "smooth_ap",
   "soft_sort",

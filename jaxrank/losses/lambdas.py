@@ -1,6 +1,7 @@
 """LambdaRank and LambdaLoss: logistic losses of pairs, weighted by changes of a metric.
 
 The change is that of the metric if the two items swap ranks; `jaxrank.losses.swaps` computes it.
+`rank_bends` and `ndcg_bends` serve `jaxrank.losses.curvature`.
 """
 
 import dataclasses
@@ -21,12 +22,16 @@ from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.losses import swaps
-from jaxrank.losses._loss import apply_loss, headroom, logits, saturated
-from jaxrank.losses.pairwise import Items, rows_of, total
+from jaxrank.losses._loss import Lists, apply_loss, headroom, logits, saturated
+from jaxrank.losses.pairwise import Items, bends, rows_of, total
 from jaxrank.losses.swaps import Features, Swap
 from jaxrank.measures.grammar import one_measure
 from jaxrank.measures.measure import One
 from jaxrank.rankings.exact import Exact, ExactQuery
+
+# A function of the change of the metric by the swap of two items, their logits, and the scale of
+# the logits.
+Term = Callable[[Array, Array, Array, Array], Array]
 
 
 def lambda_rank(
@@ -75,12 +80,31 @@ def lambda_rank(
     2010; Donmez et al., `On the local optimality of LambdaRank
     <https://doi.org/10.1145/1571941.1572021>`_, 2009.
   """
+  return _lambda_rank((scores, labels, where), metric, temperature, parameters, _logistic_term)
+
+
+def rank_bends(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  metric: str | One = metrics.ndcg,
+  temperature: ArrayLike = 1.0,
+  **parameters: Any,
+) -> Array:
+  """`[...]`, whose gradient by the logits is the diagonal of the Hessian of `lambda_rank`."""
+  return _lambda_rank((scores, labels, where), metric, temperature, parameters, _bent_term)
+
+
+def _lambda_rank(
+  lists: Lists, metric: str | One, temperature: ArrayLike, parameters: dict[str, Any], term: Term
+) -> Array:
   with checks.named("lambda_rank"):
     checks.positive("temperature", temperature)
     about, given, *_ = one_measure(metric, parameters).call()
-    swapped = with_kernel(about, _LambdaRank(about, rows_of(scores)))
+    swapped = with_kernel(about, _LambdaRank(about, rows_of(lists[0]), term))
     call = Call(swapped, {**given, "temperature": temperature}, None)
-    (found,) = apply_calls([call], scores, labels, where, Exact("pessimistic"))
+    (found,) = apply_calls([call], *lists, Exact("pessimistic"))
   value: Array = found.value
   return value
 
@@ -91,10 +115,11 @@ class _LambdaRank:
 
   metric: Description
   rows: int
+  term: Term
 
   def __call__(self, query: ExactQuery, *, temperature: ArrayLike, **parameters: Any) -> Array:
     swaps_ = swaps.of_metric(query, self.metric, **parameters)
-    return _sum_of_swaps(query, swaps_, temperature, self.rows)
+    return _sum_of_swaps(query, swaps_, temperature, self.rows, self.term)
 
 
 def lambda_ndcg(
@@ -147,21 +172,44 @@ def lambda_ndcg(
     <https://doi.org/10.1145/3269206.3271784>`_, 2018; Jagerman et al., `On optimizing top-k metrics
     for neural ranking models <https://doi.org/10.1145/3477495.3531849>`_, 2022.
   """
+  given = dict(k=k, gain=gain, discount=discount, weights=weights, temperature=temperature)
+  return _by_scheme((scores, labels, where), _logistic_term, scheme, mu, **given)
+
+
+def ndcg_bends(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: int | Array | None = None,
+  scheme: Literal["lambdarank", "ndcg2", "ndcg2++"] = "lambdarank",
+  mu: ArrayLike = 10.0,
+  gain: Gain = gains.linear,
+  discount: Discount = discounts.logarithmic,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """`[...]`, whose gradient by the logits is the diagonal of the Hessian of `lambda_ndcg`."""
+  given = dict(k=k, gain=gain, discount=discount, weights=weights, temperature=temperature)
+  return _by_scheme((scores, labels, where), _bent_term, scheme, mu, **given)
+
+
+def _by_scheme(
+  lists: Lists, term: Term, scheme: str, mu: ArrayLike, *, k: Any, **given: Any
+) -> Array:
   with checks.named("lambda_ndcg"):
     checks.choice("scheme", scheme, _SCHEMES)
     k = checks.cutoff(k)
   extra: dict[str, Any] = {"mu": mu} if scheme == "ndcg2++" else {}
   return apply_loss(
     _lambda_ndcg,
-    (scores, labels, where),
+    lists,
     ties="pessimistic",
     swap=_SCHEMES[scheme],
-    rows=rows_of(scores),
-    temperature=temperature,
+    term=term,
+    rows=rows_of(lists[0]),
     k=k,
-    gain=gain,
-    discount=discount,
-    weights=weights,
+    **given,
     **extra,
   )
 
@@ -169,6 +217,7 @@ def lambda_ndcg(
 def _lambda_ndcg(
   query: ExactQuery,
   *,
+  term: Term,
   swap: Callable[..., list[Swap]],
   temperature: ArrayLike,
   rows: int,
@@ -180,7 +229,7 @@ def _lambda_ndcg(
 ) -> Array:
   ideal = at_ranks(query.best(gain, weights, k=k), discount)
   share = safe_divide(query.gain(gain, weights), ideal)
-  return _sum_of_swaps(query, swap(query, share, discount, k, **extra), temperature, rows)
+  return _sum_of_swaps(query, swap(query, share, discount, k, **extra), temperature, rows, term)
 
 
 def _ndcg(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> list[Swap]:
@@ -218,7 +267,7 @@ _SCHEMES: dict[str, Callable[..., list[Swap]]] = {
 
 
 def _sum_of_swaps(
-  query: ExactQuery, changes: list[Swap], temperature: ArrayLike, rows: int
+  query: ExactQuery, changes: list[Swap], temperature: ArrayLike, rows: int, term: Term
 ) -> Array:
   sizes = [len(swap.features) for swap in changes]
   z = logits(query, temperature)
@@ -233,10 +282,18 @@ def _sum_of_swaps(
     for swap, size in zip(changes, sizes, strict=True):
       delta += swap.change(tuple(own[:size]), tuple(others[:size]))
       del own[:size], others[:size]
-    return _logistic(jnp.where(rank < below, delta, 0), z - other_z, scale)
+    return term(jnp.where(rank < below, delta, 0), z, other_z, scale)
 
   features = [x for swap in changes for x in swap.features]
   return saturated(total(pair, (*items, *lax.stop_gradient(features)), rows) / scale)
+
+
+def _logistic_term(delta: Array, z: Array, other_z: Array, scale: Array) -> Array:
+  return _logistic(delta, z - other_z, scale)
+
+
+def _bent_term(delta: Array, z: Array, other_z: Array, scale: Array) -> Array:
+  return jnp.abs(delta) * bends(z - other_z, z, other_z, scale)
 
 
 @jax.custom_jvp

@@ -1,7 +1,8 @@
 """Pairwise losses in O(n^2) time, and in O(n) memory because pairs are computed in blocks of rows.
 
 The loss of a query is a mean over pairs. `total` and `rows_of` also serve `jaxrank.losses.lambdas`
-and the pairwise losses of `jaxrank.interop.rax`.
+and the pairwise losses of `jaxrank.interop.rax`, and `bends` and `logistic_bends`
+`jaxrank.losses.curvature`.
 """
 
 import functools
@@ -63,7 +64,17 @@ def rows_of(scores: ArrayLike) -> int:
   return max(1, _PAIRS // max(1, math.prod(jnp.shape(scores))))
 
 
-def _pairwise(name: str, link: Link, lists: Lists, **parameters: Any) -> Array:
+def bends(x: Array, z: Array, other_z: Array, scale: Array) -> Array:
+  """A term for each pair whose gradient by either logit is the logistic loss's second derivative.
+
+  The gradient of a sum over pairs by the logits is then the diagonal of the Hessian of the loss,
+  which costs as much as the gradient of the loss.
+  """
+  decay = jnp.exp(-jnp.abs(x) * (1 / scale))
+  return lax.stop_gradient(decay / jnp.square(1 + decay)) * (z + other_z)
+
+
+def _pairwise(name: str, link: Link | None, lists: Lists, **parameters: Any) -> Array:
   rows = rows_of(lists[0])
   return apply_loss(
     _mean_of_pairs, lists, name=name, poisons=True, link=link, rows=rows, **parameters
@@ -73,7 +84,7 @@ def _pairwise(name: str, link: Link, lists: Lists, **parameters: Any) -> Array:
 def _mean_of_pairs(
   query: ExactQuery,
   *,
-  link: Link,
+  link: Link | None,
   rows: int,
   margin: ArrayLike = 0.0,
   temperature: ArrayLike = 1.0,
@@ -93,8 +104,9 @@ def _mean_of_pairs(
 
   def pair(upper: Items, lower: Items) -> tuple[Array, Array]:
     (z, y, w), (other_z, other_y, _) = upper, lower
-    better = y > other_y
-    return jnp.where(better, w * link(margin - (z - other_z), scale), 0), better.astype(z.dtype)
+    better, x = y > other_y, margin - (z - other_z)
+    term = bends(x, z, other_z, scale) if link is None else link(x, scale)
+    return jnp.where(better, w * term, 0), better.astype(z.dtype)
 
   mean = saturated(safe_divide(*total(pair, items, rows)) / scale)
   nan = jnp.isnan(query.scores.astype(query.dtype)) | jnp.isnan(query.labels)
@@ -136,6 +148,19 @@ def pairwise_logistic(
   """
   lists = scores, labels, where
   return _pairwise("pairwise_logistic", softplus, lists, weights=weights, temperature=temperature)
+
+
+def logistic_bends(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  weights: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """`[...]`, whose gradient by the logits is the diagonal of the Hessian of `pairwise_logistic`."""
+  lists = scores, labels, where
+  return _pairwise("pairwise_logistic", None, lists, weights=weights, temperature=temperature)
 
 
 def pairwise_hinge(

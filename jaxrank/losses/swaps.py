@@ -52,6 +52,11 @@ def of_metric(query: ExactQuery, about: Description, **parameters: Any) -> list[
     UnansweredError: if the metric is not affine in the answers, or asks a question whose change is
       not known in O(1) time.
   """
+  if about.best is not None:
+    raise UnansweredError(
+      f"the metric is best at {about.best:g}, and LambdaRank needs one that is best at an end of "
+      "its range, such as jaxrank.ndcg."
+    )
   slopes = recorder.slopes(functools.partial(about.kernel, **parameters), query)
   if slopes is None:
     raise UnansweredError(

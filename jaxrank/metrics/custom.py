@@ -87,6 +87,7 @@ def metric(
   range: tuple[float, float] = ...,
   subtopics: bool = ...,
   depth: Literal["all", "none"] | None = ...,
+  best: float | None = ...,
   checks: Mapping[str, Callable[[Any], None]] | None = ...,
 ) -> Metric: ...
 
@@ -99,6 +100,7 @@ def metric(
   range: tuple[float, float] = ...,
   subtopics: bool = ...,
   depth: Literal["all", "none"] | None = ...,
+  best: float | None = ...,
   checks: Mapping[str, Callable[[Any], None]] | None = ...,
 ) -> Callable[[Kernel], Metric]: ...
 
@@ -111,6 +113,7 @@ def metric(
   range: tuple[float, float] = (-math.inf, math.inf),
   subtopics: bool = False,
   depth: Literal["all", "none"] | None = None,
+  best: float | None = None,
   checks: Mapping[str, Callable[[Any], None]] | None = None,
 ) -> Metric | Callable[[Kernel], Metric]:
   """Makes a metric from a kernel of one ranked query; also a decorator, with or without arguments.
@@ -140,6 +143,7 @@ def metric(
     subtopics: Whether labels are `[..., n, subtopics]`.
     depth: How deep the kernel looks, `"all"` or `"none"`, if its questions do not determine it,
       because it reads `ranked.keys` or `ranked.scores` itself.
+    best: The best value, if values on both sides of it are worse, as for a ratio that should be 1.
     checks: Functions by the name of a parameter, which raise `TypeError` or `ValueError` for a
       value that is not allowed. They are called with concrete values only, never with traced ones.
 
@@ -159,6 +163,7 @@ def metric(
       range=range,
       subtopics=subtopics,
       depth=depth,
+      best=best,
       checks=checks,
     )
   _check_kernel(kernel)
@@ -166,7 +171,7 @@ def metric(
   name = name_of(kernel)
   with named("metric"):
     description = Description(
-      name, kernel, kinds, seeks, higher_is_better, range, (), subtopics, depth
+      name, kernel, kinds, seeks, higher_is_better, range, (), subtopics, depth, best=best
     )
   for parameter in inspect.signature(kernel).parameters.values():
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):

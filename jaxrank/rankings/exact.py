@@ -13,9 +13,9 @@ from jax import Array, lax
 from jaxrank import discounts, gains
 from jaxrank._core import checks, prefix, sorting, tie_cascades, ties
 from jaxrank._core.platforms import by_platform
-from jaxrank._core.ranked import Pairs, Ranked, Ranking, at_ranks, by_column, memoised, within
+from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, memoised, within
 from jaxrank._core.sorting import take
-from jaxrank._core.types import Cutoff, Discount, pytree
+from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
 from jaxrank.rankings import pairs
 
 Ties = Literal["average", "stable", "optimistic", "pessimistic", "random"]

@@ -4,8 +4,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxrank._core import inversions, sorting, ties
-from jaxrank._core.ranked import Pairs, Ranked
+from jaxrank._core.ranked import Ranked
 from jaxrank._core.sorting import take
+from jaxrank._core.types import Pairs
 from jaxrank._core.x64 import enable_x64
 
 

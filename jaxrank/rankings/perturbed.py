@@ -88,19 +88,25 @@ class NoiseQuery(SmoothQuery):
     c = self._weight(c)
     last = () if among is None else (self._weight(among),)
     last = (*last, c) if marked else last
+    integrand, width, given, depth = self._discounted(discount, k, marked)
+    return self._integral(integrand, width, c, stop, *given, *last, depth=depth)
+
+  def _discounted(
+    self, discount: Discount, k: Cutoff, marked: bool = False
+  ) -> tuple[Integrand, int, tuple[Array, ...], int]:
+    """The integrand of a discount, its width, its arguments, and how many ranks it tells apart."""
     depth = getattr(discount, "depth", self.n)
     depth = min(depth, k) if isinstance(k, int) else depth
     if depth >= self.n and not isinstance(k, Array) and hasattr(discount, "terms"):
       w, t = discount.terms(self.n, 9 if self.wide else 5)
       w, lost = (jnp.asarray(x).astype(self.dtype) for x in (w, 1 - t))
       integrand = integrands.products(self.noise, marked)
-      return self._integral(integrand, -(-w.size // self.n), c, stop, w, lost, *last)
+      return integrand, -(-w.size // self.n), (w, lost), 1
     depth = min(depth, self.n)
     rank = jnp.arange(1, depth + 1, dtype=self.dtype)
     inside = rank <= jnp.asarray(depth if k is None else k).astype(self.dtype)
     integrand = integrands.counts(self.noise, marked)
-    d = jnp.where(inside, discount(rank), 0)
-    return self._integral(integrand, depth, c, stop, d, *last, depth=depth)
+    return integrand, depth, (jnp.where(inside, discount(rank), 0),), depth
 
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
@@ -110,6 +116,16 @@ class NoiseQuery(SmoothQuery):
       ahead = self._weight_ahead(self._weight(self.retrieved if among is None else among))
       return jnp.sum(self._weight(w) * (discount.first + discount.step * ahead))
     return self._expect(w, jnp.zeros_like(self.z), discount, k, among=among)
+
+  def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r_i)` of each item, `[n]`: one integral for all of them."""
+    if isinstance(discount, discounts.Affine) and k is None:
+      ahead = self._weight_ahead(self._weight(self.retrieved))
+      return self._weight(jnp.asarray(discount.first + discount.step * ahead))
+    integrand, width, given, depth = self._discounted(discount, k)
+    each = integrands.of_each_item(integrand)
+    found = self._integral(each, width, jnp.zeros_like(self.z), *given, depth=depth)
+    return self._weight(found)
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""

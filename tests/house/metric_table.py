@@ -82,12 +82,19 @@ def row(metric: Callable, about: metrics.Description) -> list[str]:
     f"`{about.name}`",
     f"`{formula(metric).replace('|', chr(92) + '|')}`",
     f"{low} to {high}",
-    "higher" if about.higher_is_better else "lower",
+    better(about),
     seeks,
     ", ".join(f"`{kind}`" for kind in questions(about)),
     "yes" if swaps else "no",
     ", ".join(known) or "by sampling",
   ]
+
+
+def better(about: metrics.Description) -> str:
+  """Which values are better."""
+  if about.best is not None:
+    return f"nearer to {about.best:g}"
+  return "higher" if about.higher_is_better else "lower"
 
 
 def spelling(name: Name) -> str:

@@ -66,6 +66,23 @@ def test_sweep_draws_and_tells(tmp_path):
   assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_fairness_draws_a_frontier(tmp_path):
+  small = ["--rankers", 3, "--queries", 60, "--steps", 60]
+  told = run("fairness.py", *small, "--out", "plot.png", cwd=tmp_path)
+  rows = [[float(x) for x in line.split()] for line in told.splitlines()[1:4]]
+  ndcg, ratio = ([row[i] for row in rows] for i in (1, 3))
+  assert ratio[0] > ratio[-1] > 0.9
+  assert ndcg[0] > ndcg[-1]
+  assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_clicks_learns_from_propensities(tmp_path):
+  told = run("clicks.py", "--seeds", 2, "--queries", 200, "--steps", 200, cwd=tmp_path)
+  ndcg = {line[:18].strip(): float(line[18:].split()[0]) for line in told.splitlines()[1:]}
+  assert ndcg["weighted"] > ndcg["naive"] + 0.02
+  assert ndcg["known relevance"] > ndcg["naive"] + 0.02
+
+
 def test_recommend_learns_from_the_correction(tmp_path):
   small = ["--users", 300, "--items", 400, "--each", 20, "--steps", 400]
   told = run("recommend.py", *small, cwd=tmp_path)
@@ -81,3 +98,12 @@ def test_link_prediction_learns_and_filters(tmp_path):
   values = {name: (float(raw), float(filtered)) for name, raw, filtered in rows}
   assert values["adjusted_arithmetic_mean_rank_index"][1] > 0.3
   assert values["mrr"][1] > values["mrr"][0]
+
+
+def test_boost_compares_and_draws(tmp_path):
+  pytest.importorskip("lightgbm")
+  told = run("boost.py", "--queries", 50, "--trees", 5, "--out", "plot.png", cwd=tmp_path)
+  rows = [line.split(" | ") for line in told.splitlines() if line.startswith("|")][2:]
+  assert len(rows) == 6
+  assert all(0.4 < float(row[1].split()[0]) < 1 for row in rows)
+  assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")

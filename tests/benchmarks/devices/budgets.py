@@ -79,8 +79,14 @@ HEADLINE = {
   ("gradient of average_precision, Logistic", LONG): _pairs(160, 0.4),
   ("gradient of err, Logistic", SHORT): _pairs(80, 2.5),
   ("gradient of err, Logistic", LONG): _pairs(160, 0.4),
+  ("gradient of ndcg, k=10, Laplace", SHORT): _pairs(40, 0.75),
+  ("gradient of ndcg, k=10, Laplace", LONG): _pairs(80, 0.1),
+  ("gradient of ndcg, k=10, Logistic", SHORT): _pairs(80, 2),
+  ("gradient of ndcg, k=10, Logistic", LONG): _pairs(160, 0.3),
   ("gradient of ndcg, Gumbel", SHORT): _pairs(100, 4, loops=1),
   ("gradient of ndcg, Gaussian", SHORT): _pairs(200, 10, loops=1),
+  ("gradient of ndcg, k=10, Gumbel", SHORT): _pairs(3000, 100, loops=1),
+  ("gradient of ndcg, k=10, Gaussian", SHORT): _pairs(7000, 250, loops=1),
 }
 GENERAL = {
   ("metrics", SHORT): Budget(40, 0, 0),
@@ -102,6 +108,8 @@ GENERAL = {
 }
 _RECURSION = "the exact recursion over tied items turns as often as the longest tie is long"
 _MATRIX = "its result is a matrix of all pairs"
+_SUBTOPICS = "its labels are three times as large as the scores"
+_PAIRS = "blocks of pairs, and bfloat16 scores widened to float32, are in memory together"
 _POWERS = "sums over up to twelve powers, and their slopes, are in memory together"
 EXEMPTIONS = (
   *(
@@ -109,6 +117,8 @@ EXEMPTIONS = (
     for name in ("err", "nerr", "err_ia", "nerr_ia")
   ),
   Exemption("gradient of err, Logistic*", _POWERS, {"memory": 100}),
+  Exemption("*alpha_ndcg*", _SUBTOPICS, {"memory": 100}),
+  Exemption("gradient of lambda_rank, *bfloat16", _PAIRS, {"memory": 40}),
   Exemption("*neural_sort*", _MATRIX, {"memory": None}),
   Exemption("*soft_sort*", _MATRIX, {"memory": None}),
 )

@@ -111,10 +111,10 @@ def headline() -> Iterator[Program]:
     twenty = functools.partial(jr.evaluate, jr.parse(TWENTY))
     yield Program("twenty measures", "twenty measures", twenty, shape)
   for kind in SMOOTH:
-    losses = {"ndcg": jr.ndcg}
+    losses = {"ndcg": jr.ndcg, f"ndcg, k={_CUT}": functools.partial(jr.ndcg, k=_CUT)}
     if kind in (jr.Laplace, jr.Logistic):
       losses |= {"average_precision": jr.average_precision, "err": _bound(jr.err)}
-    for shape in (SHORT, LONG) if len(losses) > 1 else (SHORT,):
+    for shape in (SHORT, LONG) if len(losses) > 2 else (SHORT,):
       for name, metric in losses.items():
         yield Program(
           f"gradient of {name}, {kind.__name__}",

@@ -1,0 +1,76 @@
+"""Groups of items: checks, memberships and exposures; labels for functions that take none."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxrank._core import checks
+from jaxrank._core.ranked import Ranked
+from jaxrank._core.types import Cutoff, Discount
+
+
+def no_labels(function: str, scores: Any) -> Array:
+  """Zeros for the labels of a function that takes none."""
+  with checks.named(function):
+    return jnp.zeros_like(checks.array("scores", scores))
+
+
+def check_ids(groups: Any, n_groups: Any, where: Any) -> None:
+  """Raises unless the group ids of valid items are in range; traced arrays have no value to check.
+
+  Raises:
+    TypeError: if `groups` are floats `[..., n]`, or `n_groups` is no int.
+    ValueError: if an id is out of range.
+  """
+  count = checks.count("n_groups", n_groups)
+  given = checks.array("groups", groups)
+  known = all(not isinstance(x, Array) or _is_known(x) for x in (given, where))
+  if not known or jnp.issubdtype(given.dtype, jnp.floating):
+    return
+  ids, valid = np.asarray(given), np.asarray(True if where is None else where)
+  if valid.ndim and ids.shape != valid.shape:
+    return
+  wrong = ids[valid & ((ids < 0) | (ids >= count))]
+  if wrong.size:
+    raise ValueError(
+      f"groups must be ids from 0 to {count - 1}, one of {count} groups, got {wrong[0]}; "
+      "`where` leaves items out."
+    )
+
+
+def _is_known(x: Array) -> bool:
+  """Whether this process has the values of an array."""
+  return not isinstance(x, jax.core.Tracer) and x.is_fully_addressable
+
+
+def memberships(ranked: Ranked, groups: Array, n_groups: int) -> Array:
+  """The memberships of one query, `[n, n_groups]`: 0 under the mask, NaN for ids out of range."""
+  n_groups = checks.count("n_groups", n_groups)
+  if groups.ndim == 1:
+    if jnp.issubdtype(groups.dtype, jnp.floating):
+      raise TypeError(
+        f"groups must be integer ids [..., n] or memberships [..., n, {n_groups}], got "
+        f"{groups.dtype} of the shape of the scores."
+      )
+    ids = groups.astype(jnp.int32)[:, None]
+    member = (ids == jnp.arange(n_groups, dtype=jnp.int32)[None]).astype(ranked.dtype)
+    member = jnp.where((ids < 0) | (ids >= n_groups), jnp.nan, member)
+  else:
+    member = groups.astype(ranked.dtype)
+    if groups.shape[1] != n_groups:
+      raise ValueError(
+        f"groups must have a membership for each of {n_groups} groups, [..., n, {n_groups}], got "
+        f"{groups.shape[1]}."
+      )
+  return jnp.where(ranked.where[:, None], member, 0)
+
+
+def group_exposures(
+  ranked: Ranked, groups: Array, n_groups: int, discount: Discount, k: Cutoff
+) -> Array:
+  """The sums of the exposures of the items of each group of one query, `[n_groups]`."""
+  member = memberships(ranked, groups, n_groups)
+  return ranked.total(member * ranked.exposure(discount, k=k)[:, None])

@@ -1,0 +1,244 @@
+"""Ratios of two groups (Singh and Joachims, 2018): exposure, and exposure per utility."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import discounts, gains
+from jaxrank._core import checks
+from jaxrank._core.apply import apply
+from jaxrank._core.arithmetic import floating, safe_divide
+from jaxrank._core.description import describe
+from jaxrank._core.parameters import DISCOUNT, GAIN, GROUPS
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank.exposure._inputs import check_ids, memberships, no_labels
+from jaxrank.rankings.exact import Exact
+
+
+def _both_groups(ranked: Ranked, *, groups: Array, **_: Any) -> Array:
+  """Whether both groups have an item."""
+  return jnp.all(ranked.total(memberships(ranked, groups, 2)) > 0)
+
+
+def _both_useful(ranked: Ranked, *, groups: Array, gain: Gain, **_: Any) -> Array:
+  """Whether both groups have an item with a positive utility."""
+  utility = ranked.gain(gain)[:, None]
+  return jnp.all(ranked.total(memberships(ranked, groups, 2) * utility) > 0)
+
+
+def _ratio(
+  ranked: Ranked, groups: Array, w: Array | int, u: Array | int, discount: Discount, k: Cutoff
+) -> Array:
+  """`sum w_i E_i / sum u_i` over the items of group 0, divided by that of group 1."""
+  zero, one = (
+    safe_divide(ranked.expect(member * w, discount, k=k), ranked.total(member * u))
+    for member in memberships(ranked, groups, 2).T
+  )
+  return safe_divide(zero, one)
+
+
+def _demographic_parity(ranked: Ranked, *, groups: Array, k: Cutoff, discount: Discount) -> Array:
+  return _ratio(ranked, groups, 1, 1, discount, k)
+
+
+@describe(
+  _demographic_parity,
+  groups=GROUPS,
+  discount=DISCOUNT,
+  seeks=_both_groups,
+  range=(0.0, float("inf")),
+  best=1.0,
+  listed=False,
+)
+def demographic_parity(
+  scores: ArrayLike,
+  groups: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  discount: Discount = discounts.logarithmic,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """Demographic parity ratio: the mean exposure of group 0, divided by that of group 1.
+
+  `(sum_{i in 0} E_i / n_0) / (sum_{i in 1} E_i / n_1)`, with exposures `E_i` and sizes `n_g` of the
+  two groups.
+
+  >>> scores, groups = jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0])
+  >>> print(f"{demographic_parity(scores, groups):.5f}")
+  1.18872
+
+  See `jaxrank.exposure` for the arguments that its functions share.
+
+  Args:
+    groups: Ids 0 and 1, or memberships `[..., n, 2]`.
+
+  Returns:
+    `[...]`, at least 0; best at 1. 0 if a group has no item, or group 1 no exposure.
+
+  References:
+    Singh and Joachims, `Fairness of exposure in rankings
+    <https://doi.org/10.1145/3219819.3220088>`_, 2018.
+  """
+  with checks.named("demographic_parity"):
+    check_ids(groups, 2, where)
+  return apply(
+    _demographic_parity,
+    scores,
+    no_labels("demographic_parity", scores),
+    where=where,
+    ranking=ranking,
+    groups=groups,
+    k=k,
+    discount=discount,
+  )
+
+
+def _disparate_treatment(
+  ranked: Ranked, *, groups: Array, k: Cutoff, gain: Gain, discount: Discount
+) -> Array:
+  return _ratio(ranked, groups, 1, ranked.gain(gain), discount, k)
+
+
+@describe(
+  _disparate_treatment,
+  groups=GROUPS,
+  gain=GAIN,
+  discount=DISCOUNT,
+  seeks=_both_useful,
+  range=(0.0, float("inf")),
+  best=1.0,
+  listed=False,
+)
+def disparate_treatment(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  groups: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  gain: Gain = gains.linear,
+  discount: Discount = discounts.logarithmic,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """Disparate treatment ratio: exposure per utility of group 0, divided by that of group 1.
+
+  `(sum_{i in 0} E_i / sum_{i in 0} u_i) / (sum_{i in 1} E_i / sum_{i in 1} u_i)`, with exposures
+  `E_i` and utilities `u_i`, the gains of the labels. Sums and means have the same ratio.
+
+  >>> scores, groups = jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0])
+  >>> print(f"{disparate_treatment(scores, jnp.array([2, 1, 1]), groups):.5f}")
+  0.79248
+
+  See `jaxrank.exposure` for the arguments that its functions share.
+
+  Args:
+    groups: Ids 0 and 1, or memberships `[..., n, 2]`.
+
+  Returns:
+    `[...]`, at least 0; best at 1. 0 if a group has no utility, or group 1 no exposure.
+
+  References:
+    Singh and Joachims, `Fairness of exposure in rankings
+    <https://doi.org/10.1145/3219819.3220088>`_, 2018.
+  """
+  with checks.named("disparate_treatment"):
+    check_ids(groups, 2, where)
+  return apply(
+    _disparate_treatment,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    groups=groups,
+    k=k,
+    gain=gain,
+    discount=discount,
+  )
+
+
+def _disparate_impact(
+  ranked: Ranked, *, groups: Array, k: Cutoff, gain: Gain, discount: Discount
+) -> Array:
+  u = ranked.gain(gain)
+  return _ratio(ranked, groups, u, u, discount, k)
+
+
+@describe(
+  _disparate_impact,
+  groups=GROUPS,
+  gain=GAIN,
+  discount=DISCOUNT,
+  seeks=_both_useful,
+  range=(0.0, float("inf")),
+  best=1.0,
+  listed=False,
+)
+def disparate_impact(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  groups: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  gain: Gain = gains.linear,
+  discount: Discount = discounts.logarithmic,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """Disparate impact ratio: clicks per utility of group 0, divided by those of group 1.
+
+  `(sum_{i in 0} E_i u_i / sum_{i in 0} u_i) / (sum_{i in 1} E_i u_i / sum_{i in 1} u_i)`, with
+  exposures `E_i` and utilities `u_i`, the gains of the labels. The rate of clicks on an item is
+  taken to be its exposure times its utility.
+
+  >>> scores, groups = jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0])
+  >>> print(f"{disparate_impact(scores, jnp.array([2, 1, 1]), groups):.5f}")
+  1.32080
+
+  See `jaxrank.exposure` for the arguments that its functions share.
+
+  Args:
+    groups: Ids 0 and 1, or memberships `[..., n, 2]`.
+
+  Returns:
+    `[...]`, at least 0; best at 1. 0 if a group has no utility, or group 1 no exposure.
+
+  References:
+    Singh and Joachims, `Fairness of exposure in rankings
+    <https://doi.org/10.1145/3219819.3220088>`_, 2018.
+  """
+  with checks.named("disparate_impact"):
+    check_ids(groups, 2, where)
+  return apply(
+    _disparate_impact,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    groups=groups,
+    k=k,
+    gain=gain,
+    discount=discount,
+  )
+
+
+def squared_log(ratio: ArrayLike) -> Array:
+  """`log(ratio)^2`, the loss of a ratio that is best at 1; 0, with gradient 0, for a ratio of 0.
+
+  A ratio of 0 stands for a query in which the two groups cannot be compared.
+
+  >>> print(squared_log(jnp.array([1.0, 4.0, 0.25, 0.0])))
+  [0.       1.921812 1.921812 0.      ]
+
+  Args:
+    ratio: Values of `demographic_parity`, `disparate_treatment` or `disparate_impact`.
+
+  Returns:
+    An array of the shape of `ratio`, at least 0.
+  """
+  with checks.named("squared_log"):
+    ratio = floating(checks.array("ratio", ratio))
+  return jnp.log(jnp.where(ratio == 0, 1, ratio)) ** 2

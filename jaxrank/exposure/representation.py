@@ -1,0 +1,137 @@
+"""Attention-weighted rank fairness, and the divergence that it takes by default."""
+
+import math
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import discounts
+from jaxrank._core import checks
+from jaxrank._core.apply import apply
+from jaxrank._core.arithmetic import floating, safe_divide
+from jaxrank._core.description import describe
+from jaxrank._core.parameters import COUNT, DISCOUNT, DISTANCE, GROUPS, VECTOR
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.types import Cutoff, Discount
+from jaxrank.exposure._inputs import check_ids, group_exposures, no_labels
+from jaxrank.rankings.exact import Exact
+
+
+def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
+  """The Jensen-Shannon divergence of distributions, in bits.
+
+  `(KL(p || m) + KL(q || m)) / 2` with `m = (p + q) / 2` and logarithms of base 2. Its square root
+  is the Jensen-Shannon distance.
+
+  >>> print(f"{jensen_shannon(jnp.array([0.5, 0.5]), jnp.array([1.0, 0.0])):.5f}")
+  0.31128
+
+  Args:
+    p: `[..., groups]`, at least 0, of sum 1.
+    q: `[..., groups]`, at least 0, of sum 1.
+
+  Returns:
+    `[...]`, in [0, 1].
+
+  References:
+    Lin, `Divergence measures based on the Shannon entropy <https://doi.org/10.1109/18.61115>`_,
+    1991.
+  """
+  with checks.named("jensen_shannon"):
+    p, q = (floating(checks.array(name, x)) for name, x in (("p", p), ("q", q)))
+    checks.same_shape("p", p, "q", q)
+  apart = safe_divide(p - q, p + q)
+
+  def bits(x: Array, apart: Array) -> Array:
+    # `x log(1 + apart)`, with full relative precision where the shares are about equal.
+    some, near = x > 0, jnp.abs(apart) < 0.5
+    log = jnp.log1p(jnp.where(near, apart, 0))
+    far = jnp.log(jnp.where(some & ~near, safe_divide(2 * x, p + q), 1))
+    return jnp.where(some, x * jnp.where(near, log, far), 0)
+
+  return jnp.sum(bits(p, apart) + bits(q, -apart), axis=-1) / (2 * math.log(2.0))
+
+
+def _awrf(
+  ranked: Ranked,
+  *,
+  groups: Array,
+  target: Array,
+  n_groups: int,
+  k: Cutoff,
+  discount: Discount,
+  distance: Callable[[Array, Array], Array],
+) -> Array:
+  if target.shape != (n_groups,):
+    raise ValueError(
+      f"target must have a share for each of {n_groups} groups, [..., {n_groups}], got "
+      f"{target.shape[0]}."
+    )
+  found = group_exposures(ranked, groups, n_groups, discount, k)
+  goal = target.astype(ranked.dtype)
+  far = distance(*(safe_divide(x, jnp.sum(x)) for x in (found, goal)))
+  return jnp.where(jnp.sum(found) == 0, 0, 1 - far)
+
+
+@describe(
+  _awrf,
+  groups=GROUPS,
+  target=VECTOR,
+  n_groups=COUNT,
+  discount=DISCOUNT,
+  distance=DISTANCE,
+  seeks="any items",
+  listed=False,
+)
+def awrf(
+  scores: ArrayLike,
+  groups: ArrayLike,
+  target: ArrayLike,
+  *,
+  n_groups: int,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  discount: Discount = discounts.logarithmic,
+  distance: Callable[[Array, Array], Array] = jensen_shannon,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """Attention-weighted rank fairness: how near the exposures of groups are to target shares.
+
+  `AWRF = 1 - distance(p, q)`, with the shares `p` of the groups in the exposure, and target shares
+  `q`.
+
+  >>> scores, groups = jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0])
+  >>> print(f"{awrf(scores, groups, jnp.array([0.5, 0.5]), n_groups=2):.5f}")
+  0.96843
+
+  See `jaxrank.exposure` for the arguments that its functions share.
+
+  Args:
+    target: `[n_groups]` or `[..., n_groups]`, target shares, divided by their sum.
+    distance: A function of two distributions `[n_groups]` to a number, by default the
+      Jensen-Shannon divergence of base 2.
+
+  Returns:
+    `[...]`, in [0, 1] for a distance in [0, 1]; higher is better. 0 if there is no exposure.
+
+  References:
+    Sapiezynski et al., `Quantifying the impact of user attention on fair group representation in
+    ranked lists <https://doi.org/10.1145/3308560.3317595>`_, 2019.
+  """
+  with checks.named("awrf"):
+    check_ids(groups, n_groups, where)
+  return apply(
+    _awrf,
+    scores,
+    no_labels("awrf", scores),
+    where=where,
+    ranking=ranking,
+    groups=groups,
+    target=target,
+    n_groups=n_groups,
+    k=k,
+    discount=discount,
+    distance=distance,
+  )

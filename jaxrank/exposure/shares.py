@@ -1,0 +1,146 @@
+"""The exposure of items and of groups, and the exposure that labels deserve."""
+
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import discounts, gains
+from jaxrank._core import checks
+from jaxrank._core.apply import apply
+from jaxrank._core.arithmetic import floating
+from jaxrank._core.description import describe
+from jaxrank._core.parameters import COUNT, DISCOUNT, GROUPS
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.types import Cutoff, Discount
+from jaxrank.exposure._inputs import check_ids, group_exposures, no_labels
+from jaxrank.rankings.exact import Exact
+
+
+def _expected(ranked: Ranked, *, k: Cutoff, discount: Discount) -> Array:
+  return ranked.in_input_order(ranked.exposure(discount, k=k))
+
+
+@describe(_expected, discount=DISCOUNT, seeks="any items", listed=False)
+def expected(
+  scores: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  discount: Discount = discounts.logarithmic,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """The exposure of each item: the expected attention that it gets.
+
+  `E_i = E d(r_i)`, with discount `d` and rank `r_i`, and 0 for `r_i > k`; under `Laplace` and
+  `Logistic`, `d(E r_i)`.
+
+  >>> print(expected(jnp.array([3.0, 1.0, 1.0]), discount=discounts.affine(1.0, -0.25)))
+  [1.    0.625 0.625]
+
+  See `jaxrank.exposure` for the arguments that its functions share.
+
+  Returns:
+    `[..., n]`, 0 under the mask and for items that are not retrieved.
+
+  References:
+    Diaz et al., `Evaluating stochastic rankings with expected exposure
+    <https://doi.org/10.1145/3340531.3411962>`_, 2020.
+  """
+  labels = no_labels("expected", scores)
+  found = apply(
+    _expected,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    discount=discount,
+  )
+  # `apply` gives an empty list one item of padding.
+  return found[..., :0] if labels.shape[-1] == 0 else found
+
+
+def _by_group(
+  ranked: Ranked, *, groups: Array, n_groups: int, k: Cutoff, discount: Discount
+) -> Array:
+  return group_exposures(ranked, groups, n_groups, discount, k)
+
+
+@describe(
+  _by_group, groups=GROUPS, n_groups=COUNT, discount=DISCOUNT, seeks="any items", listed=False
+)
+def by_group(
+  scores: ArrayLike,
+  groups: ArrayLike,
+  *,
+  n_groups: int,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  discount: Discount = discounts.logarithmic,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """The exposure of each group: the sum of the exposures of its items.
+
+  `E_g = sum_i m_ig E_i`, with membership `m_ig` of item `i` in group `g`, and exposures `E_i`.
+
+  >>> scores, groups = jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0])
+  >>> print(by_group(scores, groups, n_groups=2, discount=discounts.affine(1.0, -0.25)))
+  [1.5  0.75]
+
+  See `jaxrank.exposure` for the arguments that its functions share.
+
+  Returns:
+    `[..., n_groups]`.
+
+  References:
+    Singh and Joachims, `Fairness of exposure in rankings
+    <https://doi.org/10.1145/3219819.3220088>`_, 2018.
+  """
+  with checks.named("by_group"):
+    check_ids(groups, n_groups, where)
+  return apply(
+    _by_group,
+    scores,
+    no_labels("by_group", scores),
+    where=where,
+    ranking=ranking,
+    groups=groups,
+    n_groups=n_groups,
+    k=k,
+    discount=discount,
+  )
+
+
+def _target(ranked: Ranked, *, k: Cutoff, discount: Discount) -> Array:
+  return _expected(ranked, k=k, discount=discount)
+
+
+@describe(_target, discount=DISCOUNT, seeks="any items", listed=False)
+def target(
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  discount: Discount = discounts.logarithmic,
+) -> Array:
+  """The ideal exposure: items of a grade share equally what an ideal ranking gives to the grade.
+
+  `t_i` is the mean of `d(r)`, 0 past rank `k`, over the ranks `r` of the items with the label of
+  item `i` in an order by label, with discount `d`. Labels of 0 and unjudged items share what is
+  left.
+
+  >>> print(target(jnp.array([0, 1, 1]), discount=discounts.affine(1.0, -0.25)))
+  [0.5   0.875 0.875]
+
+  See `jaxrank.exposure` for the arguments that its functions share.
+
+  Returns:
+    `[..., n]`, 0 under the mask.
+
+  References:
+    Diaz et al., `Evaluating stochastic rankings with expected exposure
+    <https://doi.org/10.1145/3340531.3411962>`_, 2020.
+  """
+  with checks.named("target"):
+    grades = gains.linear(floating(checks.array("labels", labels)))
+  found = apply(_target, grades, grades, where=where, ranking=Exact(), k=k, discount=discount)
+  return found[..., :0] if grades.shape[-1] == 0 else found

@@ -1,0 +1,150 @@
+"""Losses of a student against the scores of a teacher: margins, softmax distributions and ranks."""
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank._core import checks
+from jaxrank._core.apply import apply
+from jaxrank._core.arithmetic import floating, safe_divide
+from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny
+from jaxrank.losses._loss import _chances, apply_loss, cross_entropy, largest, saturated
+from jaxrank.losses.pairwise import Items, rows_of, total
+from jaxrank.rankings.exact import Exact, ExactQuery
+from jaxrank.rankings.expected_rank import Logistic
+
+
+def margin_mse(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  teacher: ArrayLike,
+  where: ArrayLike | None = None,
+) -> Array:
+  """Margin-MSE: the squared errors of the margins between pairs with different labels.
+
+  The mean of `((s_i - s_j) - (t_i - t_j))^2` over the pairs with `y_i > y_j`, with the scores `t`
+  of the teacher.
+
+  >>> scores, teacher = jnp.array([3.0, 2.0, 1.0]), jnp.array([1.0, -2.0, 0.0])
+  >>> print(f"{margin_mse(scores, jnp.array([1, 0, 0]), teacher=teacher):.5f}")
+  2.50000
+
+  See `jaxrank.losses` for the arguments that losses share.
+
+  Returns:
+    Loss of each query, `[...]`, at least 0; 0 if all labels are equal.
+
+  References:
+    Hofstatter et al., `Improving efficient neural ranking models with cross-architecture knowledge
+    distillation <https://arxiv.org/abs/2010.02666>`_, 2020.
+  """
+  student, known = _both("margin_mse", scores, teacher)
+  bound = largest(student)
+  error = jnp.clip(student, -bound, bound) - jnp.clip(known, -bound, bound)
+  # A pair has the difference of two errors, so that the errors stand for the scores.
+  error = jnp.where(student == -jnp.inf, student, jnp.clip(error, -bound, bound))
+  return apply_loss(_margin_mse, (error, labels, where), rows=rows_of(error))
+
+
+def _margin_mse(query: ExactQuery, *, rows: int) -> Array:
+  error = jnp.where(query.retrieved, query.scores.astype(query.dtype), 0)
+  # The sum of the squares of all differences of such errors is finite.
+  bound = largest(error) ** 0.5 / (2 * max(query.n, 1))
+  items = jnp.clip(error, -bound, bound), jnp.maximum(query.labels, 0), query.retrieved
+
+  def pair(upper: Items, lower: Items) -> tuple[Array, Array]:
+    (e, y, live), (other, other_y, other_live) = upper, lower
+    better = (y > other_y) & live & other_live
+    return jnp.where(better, (e - other) ** 2, 0), better.astype(e.dtype)
+
+  return safe_divide(*total(pair, items, rows))
+
+
+def kl(
+  scores: ArrayLike,
+  *,
+  teacher: ArrayLike,
+  where: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+) -> Array:
+  """Distillation of a softmax: the divergence of the student from the teacher.
+
+  `T^2 sum_i p_i log(p_i / q_i)`, with `p = softmax(t / T)`, `q = softmax(s / T)`, temperature `T`
+  and the scores `t` of the teacher. The factor keeps gradients at all temperatures of one size.
+
+  >>> scores, teacher = jnp.array([3.0, 2.0, 1.0]), jnp.array([1.0, -2.0, 0.0])
+  >>> print(f"{kl(scores, teacher=teacher):.5f}")
+  0.24785
+
+  See `jaxrank.losses` for the arguments that losses share.
+
+  Returns:
+    Loss of each query, `[...]`, at least 0, up to rounding.
+
+  References:
+    Hinton, Vinyals and Dean, `Distilling the knowledge in a neural network
+    <https://arxiv.org/abs/1503.02531>`_, 2015.
+  """
+  return apply_loss(_kl, (*_both("kl", scores, teacher), where), temperature=temperature)
+
+
+def _kl(query: ExactQuery, *, temperature: ArrayLike) -> Array:
+  t = at_least_tiny(temperature, query.dtype)
+  student, teacher = (
+    jnp.where(query.retrieved, x.astype(query.dtype), -jnp.inf)
+    for x in (query.scores, query.given_labels)
+  )
+  chances = _chances(teacher, t)
+  entropy = functools.partial(
+    cross_entropy, chances.share / chances.total, jnp.zeros((), query.dtype)
+  )
+  return saturated(saturated((entropy(student, t) - entropy(teacher, t)) * t) * t)
+
+
+def rank_mse(
+  scores: ArrayLike,
+  *,
+  teacher: ArrayLike,
+  where: ArrayLike | None = None,
+  ranking: Ranking = Logistic(1.0),
+) -> Array:
+  """ADR-MSE: the squared errors of expected ranks against the ranks of the teacher, discounted.
+
+  The mean of `(r_i - E r_i)^2 / log2(1 + r_i)`, with the ranks `r_i` by the scores of the teacher,
+  where tied items take their mean rank, and the expected ranks `E r_i` of the ranking.
+
+  >>> scores, teacher = jnp.array([3.0, 2.0, 1.0]), jnp.array([1.0, -2.0, 0.0])
+  >>> print(f"{rank_mse(scores, teacher=teacher):.5f}")
+  0.29562
+
+  See `jaxrank.losses` for the arguments that losses share.
+
+  Returns:
+    Loss of each query, `[...]`, at least 0.
+
+  References:
+    Schlatt et al., `Rank-DistiLLM <https://arxiv.org/abs/2405.07920>`_, 2024.
+  """
+  student, known = _both("rank_mse", scores, teacher)
+  return apply(_rank_mse, student, known, where=where, ranking=ranking)
+
+
+def _rank_mse(ranked: Ranked) -> Array:
+  live = ranked.retrieved
+  # A query of its own, whose input order is the order of this one.
+  teacher = Exact()(ranked.given_labels, ranked.labels, live)
+  rank = 1 + teacher.in_input_order(teacher.before(teacher.retrieved))
+  error = (rank - 1 - ranked.before(live)) ** 2 / jnp.log2(1 + rank)
+  return safe_divide(ranked.total(jnp.where(live, error, 0)), ranked.count(live))
+
+
+def _both(function: str, scores: Any, teacher: Any) -> tuple[Array, Array]:
+  """The scores of the student and of the teacher, as floats of one shape."""
+  with checks.named(function):
+    student, known = checks.array("scores", scores), checks.array("teacher", teacher)
+    checks.same_shape("teacher", known, "scores", student)
+  return floating(student), floating(known)

@@ -1,0 +1,76 @@
+"""Second derivatives under every smooth ranking, against float64 differences of slopes."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from tests.helpers.suites import quick, thorough
+
+SCORES = np.array([0.3, -1.2, 0.45, 2.0, 0.9, -0.4])
+LABELS = np.array([0.0, 2.0, 4.0, 0.0, 1.0, 0.0])
+TEMPERATURE = 0.7
+METRICS = {
+  "ndcg": jr.ndcg,
+  "ndcg@2": functools.partial(jr.ndcg, k=2),
+  "average_precision": jr.average_precision,
+  "err": functools.partial(jr.err, max_label=4),
+}
+RANKINGS = {kind.__name__: kind for kind in (jr.Laplace, jr.Logistic, jr.Gumbel, jr.Gaussian)}
+CASES = [(name, ranking) for ranking in RANKINGS for name in METRICS]
+
+
+def slope(name, ranking):
+  """The gradient by the scores, followed by the derivative with respect to the temperature."""
+
+  def value(scores, temperature):
+    return METRICS[name](scores, LABELS, ranking=RANKINGS[ranking](temperature))
+
+  def joined(x):
+    by_scores, by_temperature = jax.grad(value, (0, 1))(x[:-1], x[-1])
+    return jnp.append(by_scores, by_temperature)
+
+  return jax.jit(joined)
+
+
+def differences(of, x):
+  """The matrix of derivatives of the slopes, from central differences."""
+  steps = 1e-4 * np.eye(len(x))
+  return np.stack([(of(x + step) - of(x - step)) / 2e-4 for step in steps], axis=1)
+
+
+@quick(("name", "ranking"), CASES, [("ndcg@2", "Gumbel")])
+def test_hessians_are_differences_of_slopes(name, ranking):
+  """Forward over reverse, in float64 and in float32."""
+  x = np.append(SCORES, TEMPERATURE).astype(np.float32)
+  of = slope(name, ranking)
+  single = jax.jit(jax.jacfwd(of))(x)
+  with jax.enable_x64(True):
+    wide = x.astype(np.float64)
+    expected = differences(of, wide)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(of))(wide), expected, atol=1e-6 * scale)
+  np.testing.assert_allclose(single, expected, atol=1e-4 * scale)
+  np.testing.assert_allclose(single, single.T, atol=1e-4 * scale)
+
+
+@thorough
+@pytest.mark.parametrize(("name", "ranking"), CASES)
+def test_gradients_of_gradients_are_differences_of_slopes(name, ranking):
+  """Reverse over reverse, of a batch."""
+  along = np.sin(1 + np.arange(len(SCORES) + 1))
+  of = slope(name, ranking)
+  with jax.enable_x64(True):
+    x = np.append(SCORES, TEMPERATURE) + 0.1 * np.arange(2)[:, None]
+    found = jax.jit(jax.grad(lambda x: jnp.sum(jax.vmap(of)(x) @ along)))(x)
+    expected = np.stack([along @ differences(of, row) for row in x])
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("ranking", ["Gumbel", "Gaussian"])
+def test_third_derivatives_of_noise_are_refused(ranking):
+  with pytest.raises(NotImplementedError, match="third derivatives"):
+    jax.eval_shape(jax.jacfwd(jax.jacfwd(slope("ndcg", ranking))), np.append(SCORES, 1.0))
