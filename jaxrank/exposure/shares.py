@@ -1,5 +1,6 @@
 """The exposure of items and of groups, and the exposure that labels deserve."""
 
+import jax.numpy as jnp  # noqa: F401, the doctests use it
 from jax import Array
 from jax.typing import ArrayLike
 
