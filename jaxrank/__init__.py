@@ -69,7 +69,7 @@ from jaxrank.rankings.perturbed import Gaussian, Gumbel
 from jaxrank.rankings.sharded import Sharded
 
 if typing.TYPE_CHECKING:
-  from jaxrank import chance, class_labels, corpus, letor, losses, plot, ranks, sharded
+  from jaxrank import chance, class_labels, corpus, letor, losses, plot, ranks, sharded, stats
   from jaxrank.interop.plain_names import resolve_metrics
   from jaxrank.measures import Measure, evaluate, parse
   from jaxrank.padding import Batch, batches, pad, pad_buckets, unpad
@@ -144,6 +144,7 @@ __all__ = [
   "resolve_metrics",
   "sharded",
   "spearman",
+  "stats",
   "unpad",
 ]
 
@@ -151,7 +152,17 @@ __version__ = "0.1.0"
 
 # Modules that are imported on first use, which keeps `import jaxrank` fast; and the names of other
 # modules, by the module that defines them.
-_MODULES = ("chance", "class_labels", "corpus", "letor", "losses", "plot", "ranks", "sharded")
+_MODULES = (
+  "chance",
+  "class_labels",
+  "corpus",
+  "letor",
+  "losses",
+  "plot",
+  "ranks",
+  "sharded",
+  "stats",
+)
 _NAMES = {
   "interop.plain_names": ("resolve_metrics",),
   "measures": ("Measure", "evaluate", "parse"),
