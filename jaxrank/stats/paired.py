@@ -141,7 +141,8 @@ def queries_needed(
       raise ValueError(f"arguments must have one shape or none, got {sorted(shapes)}.")
   dtype = jnp.result_type(*(x.dtype for x in arrays))
   shape = shapes.pop() if shapes else ()
-  return _queries_needed(*(jnp.broadcast_to(x.astype(dtype), shape) for x in arrays))
+  found: Array = _queries_needed(*(jnp.broadcast_to(x.astype(dtype), shape) for x in arrays))
+  return found
 
 
 @jax.jit
@@ -162,5 +163,4 @@ def _queries_needed(difference: Array, deviation: Array, power: Array, level: Ar
   one = jnp.ones_like(effect)
   _, many = lax.fori_loop(0, 24, halve, (one, one * _MOST))
   found = jnp.where((many < _MOST) | enough(many), jnp.maximum(many, 2), jnp.inf)
-  needed: Array = jnp.where(jnp.isnan(effect), jnp.nan, found)
-  return needed
+  return jnp.where(jnp.isnan(effect), jnp.nan, found)
