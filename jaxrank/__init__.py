@@ -69,7 +69,18 @@ from jaxrank.rankings.perturbed import Gaussian, Gumbel
 from jaxrank.rankings.sharded import Sharded
 
 if typing.TYPE_CHECKING:
-  from jaxrank import chance, class_labels, corpus, letor, losses, plot, ranks, sharded, stats
+  from jaxrank import (
+    agreement,
+    chance,
+    class_labels,
+    corpus,
+    letor,
+    losses,
+    plot,
+    ranks,
+    sharded,
+    stats,
+  )
   from jaxrank.interop.plain_names import resolve_metrics
   from jaxrank.measures import Measure, evaluate, parse
   from jaxrank.padding import Batch, batches, pad, pad_buckets, unpad
@@ -92,6 +103,7 @@ __all__ = [
   "Sharded",
   "State",
   "UnansweredError",
+  "agreement",
   "aggregate",
   "aggregate_curve",
   "alpha_dcg",
@@ -153,6 +165,7 @@ __version__ = "0.1.0"
 # Modules that are imported on first use, which keeps `import jaxrank` fast; and the names of other
 # modules, by the module that defines them.
 _MODULES = (
+  "agreement",
   "chance",
   "class_labels",
   "corpus",

@@ -81,6 +81,11 @@ BUGS = (
   Bug("stats/_student.py", "freedom * (u - 0.5", "(freedom - 1) * (u - 0.5", "stats"),
   Bug("stats/corrections.py", "p.shape[-1] - before, 1 + before",
       "p.shape[-1] - 1 - before, 1 + before", "stats"),
+  Bug("agreement.py", "far > longer, (most - common) / far", "far > longer, most / far",
+      "agreement"),
+  Bug("agreement.py", "for first in (None, start))", "for first in (None, None))", "agreement"),
+  Bug("_core/inversions.py", "scatter(count + passed, target)", "scatter(count, target) + passed",
+      "agreement"),
   # Masks, and what is not retrieved or not judged.
   Bug("metrics/counts.py", "others = ranked.where & ~ranked.relevant(rel)",
       "others = ~ranked.relevant(rel)", DEFINITIONS),

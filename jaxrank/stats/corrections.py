@@ -1,7 +1,9 @@
 """`holm` and `benjamini_hochberg`: p-values adjusted for the number of tests."""
 
+import functools
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
@@ -34,11 +36,11 @@ def holm(p_values: ArrayLike) -> Array:
     Holm, `A simple sequentially rejective multiple test procedure
     <https://www.jstor.org/stable/4615733>`_, 1979.
   """
+  return _adjusted("stats.holm", p_values, _holm)
 
-  def rule(p: Array, left: Array, _: Array) -> Array:
-    return lax.cummax(p * left)
 
-  return _adjusted("stats.holm", p_values, rule)
+def _holm(p: Array, left: Array, _: Array) -> Array:
+  return lax.cummax(p * left)
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> Array:
@@ -64,11 +66,11 @@ def benjamini_hochberg(p_values: ArrayLike) -> Array:
     Benjamini and Hochberg, `Controlling the false discovery rate
     <https://doi.org/10.1111/j.2517-6161.1995.tb02031.x>`_, 1995.
   """
+  return _adjusted("stats.benjamini_hochberg", p_values, _benjamini_hochberg)
 
-  def rule(p: Array, _: Array, rank: Array) -> Array:
-    return lax.cummin(p * (p.shape[-1] / rank), reverse=True)
 
-  return _adjusted("stats.benjamini_hochberg", p_values, rule)
+def _benjamini_hochberg(p: Array, _: Array, rank: Array) -> Array:
+  return lax.cummin(p * (p.shape[-1] / rank), reverse=True)
 
 
 def _adjusted(
@@ -82,6 +84,12 @@ def _adjusted(
   if not p.size:
     return p
 
+  adjusted: Array = _adjust(rule, p)
+  return adjusted
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _adjust(rule: Callable[[Array, Array, Array], Array], p: Array) -> Array:
   def of_family(p: Array) -> Array:
     unknown = jnp.isnan(p)
     _, item = sorting.order(sorting.keys(-jnp.where(unknown, 1, p), jnp.ones_like(unknown)))

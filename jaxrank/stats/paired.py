@@ -55,9 +55,14 @@ def paired_t(x: ArrayLike, y: ArrayLike) -> Comparison:
   """
   with checks.named("stats.paired_t"):
     x, y = _values.pair(x, y, least=2)
+  return Comparison(*_paired_t(x, y))
+
+
+@jax.jit
+def _paired_t(x: Array, y: Array) -> tuple[Array, Array]:
   n = x.shape[-1]
   t = _effect(x, y) * n**0.5
-  return Comparison(t, _student.two_sided(t, jnp.full((1,) * t.ndim, n - 1, t.dtype)))
+  return t, _student.two_sided(t, jnp.full((1,) * t.ndim, n - 1, t.dtype))
 
 
 def effect_size(x: ArrayLike, y: ArrayLike) -> Array:
@@ -84,9 +89,11 @@ def effect_size(x: ArrayLike, y: ArrayLike) -> Array:
     <https://doi.org/10.4324/9780203771587>`_, 1988.
   """
   with checks.named("stats.effect_size"):
-    return _effect(*_values.pair(x, y, least=2))
+    effect: Array = _effect(*_values.pair(x, y, least=2))
+  return effect
 
 
+@jax.jit
 def _effect(x: Array, y: Array) -> Array:
   # Equal differences have deviation 0, although their mean may be rounded.
   difference = x - y

@@ -139,6 +139,11 @@ assert_type(jr.stats.queries_needed(0.1, s[0], power=0.9), Array)
 jr.stats.randomization_test(s[0], s[0])  # wrong
 jr.stats.bootstrap_interval(jnp.mean, s, key=key, method="basic")  # wrong
 
+# Agreement of two rankings.
+assert_type(jr.agreement.rbo(s, s, p=0.9), Array)
+assert_type(jr.agreement.tau_ap(s, s), Array)
+jr.agreement.rbo(s, s)  # wrong
+
 # Flat rows.
 batch = jr.pad(["b", "a", "b"], [0.3, 0.2, 0.9], [0, 1, 2])
 assert_type(batch, jr.Batch)
