@@ -81,6 +81,7 @@ if typing.TYPE_CHECKING:
     sharded,
     stats,
   )
+  from jaxrank.catalogue import Catalogue, CatalogueState, intra_list_distance, novelty
   from jaxrank.interop.plain_names import resolve_metrics
   from jaxrank.measures import Measure, evaluate, parse
   from jaxrank.padding import Batch, batches, pad, pad_buckets, unpad
@@ -89,6 +90,8 @@ if typing.TYPE_CHECKING:
 
 __all__ = [
   "Batch",
+  "Catalogue",
+  "CatalogueState",
   "Curve",
   "Evaluator",
   "Exact",
@@ -130,6 +133,7 @@ __all__ = [
   "has_relevant",
   "hit_rate",
   "interpolated_precision",
+  "intra_list_distance",
   "judged",
   "kendall_tau",
   "letor",
@@ -139,6 +143,7 @@ __all__ = [
   "ndcg",
   "nerr",
   "nerr_ia",
+  "novelty",
   "nrbp",
   "ordered_pair_accuracy",
   "pad",
@@ -177,6 +182,7 @@ _MODULES = (
   "stats",
 )
 _NAMES = {
+  "catalogue": ("Catalogue", "CatalogueState", "intra_list_distance", "novelty"),
   "interop.plain_names": ("resolve_metrics",),
   "measures": ("Measure", "evaluate", "parse"),
   "padding": ("Batch", "batches", "pad", "pad_buckets", "unpad"),

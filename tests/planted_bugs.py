@@ -86,6 +86,9 @@ BUGS = (
   Bug("agreement.py", "for first in (None, start))", "for first in (None, None))", "agreement"),
   Bug("_core/inversions.py", "scatter(count + passed, target)", "scatter(count, target) + passed",
       "agreement"),
+  Bug("catalogue/lists.py", "one, two = safe_divide(m, t), safe_divide(m * (m - 1), t * (t - 1))",
+      "one, two = safe_divide(m, t), safe_divide(m * m, t * t)", "catalogue"),
+  Bug("catalogue/counts.py", "(2 * rank - self.items - 1)", "(2 * rank - self.items)", "catalogue"),
   # Masks, and what is not retrieved or not judged.
   Bug("metrics/counts.py", "others = ranked.where & ~ranked.relevant(rel)",
       "others = ~ranked.relevant(rel)", DEFINITIONS),

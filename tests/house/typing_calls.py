@@ -144,6 +144,12 @@ assert_type(jr.agreement.rbo(s, s, p=0.9), Array)
 assert_type(jr.agreement.tau_ap(s, s), Array)
 jr.agreement.rbo(s, s)  # wrong
 
+# Beyond accuracy.
+catalogue = jr.Catalogue(3)
+assert_type(catalogue.compute(catalogue.update(catalogue.init(), y)), dict[str, float])
+assert_type(jr.novelty(s, s, k=2), Array)
+jr.intra_list_distance(s, s[..., None], distance="dot")  # wrong
+
 # Flat rows.
 batch = jr.pad(["b", "a", "b"], [0.3, 0.2, 0.9], [0, 1, 2])
 assert_type(batch, jr.Batch)
