@@ -70,6 +70,7 @@ from jaxrank.rankings.sharded import Sharded
 
 if typing.TYPE_CHECKING:
   from jaxrank import (
+    agreement,
     chance,
     class_labels,
     corpus,
@@ -81,7 +82,9 @@ if typing.TYPE_CHECKING:
     ranks,
     sharded,
     soft,
+    stats,
   )
+  from jaxrank.catalogue import Catalogue, CatalogueState, intra_list_distance, novelty
   from jaxrank.interop.plain_names import resolve_metrics
   from jaxrank.measures import Measure, evaluate, parse
   from jaxrank.padding import Batch, batches, pad, pad_buckets, unpad
@@ -90,6 +93,8 @@ if typing.TYPE_CHECKING:
 
 __all__ = [
   "Batch",
+  "Catalogue",
+  "CatalogueState",
   "Curve",
   "Evaluator",
   "Exact",
@@ -104,6 +109,7 @@ __all__ = [
   "Sharded",
   "State",
   "UnansweredError",
+  "agreement",
   "aggregate",
   "aggregate_curve",
   "alpha_dcg",
@@ -131,6 +137,7 @@ __all__ = [
   "has_relevant",
   "hit_rate",
   "interpolated_precision",
+  "intra_list_distance",
   "judged",
   "kendall_tau",
   "letor",
@@ -140,6 +147,7 @@ __all__ = [
   "ndcg",
   "nerr",
   "nerr_ia",
+  "novelty",
   "nrbp",
   "ordered_pair_accuracy",
   "pad",
@@ -159,6 +167,7 @@ __all__ = [
   "sharded",
   "soft",
   "spearman",
+  "stats",
   "unpad",
 ]
 
@@ -167,6 +176,7 @@ __version__ = "0.1.0"
 # Modules that are imported on first use, which keeps `import jaxrank` fast; and the names of other
 # modules, by the module that defines them.
 _MODULES = (
+  "agreement",
   "chance",
   "class_labels",
   "corpus",
@@ -178,8 +188,10 @@ _MODULES = (
   "ranks",
   "sharded",
   "soft",
+  "stats",
 )
 _NAMES = {
+  "catalogue": ("Catalogue", "CatalogueState", "intra_list_distance", "novelty"),
   "interop.plain_names": ("resolve_metrics",),
   "measures": ("Measure", "evaluate", "parse"),
   "padding": ("Batch", "batches", "pad", "pad_buckets", "unpad"),

@@ -40,12 +40,10 @@ from jaxrank.ranks.metrics import (
   variance,
 )
 from jaxrank.ranks.names import METRICS, Name, evaluate, macro_weights, parse, resolve
-from jaxrank.ranks.sampling import Interval, bootstrap
 from jaxrank.ranks.target import TargetRanks, from_scores
 
 __all__ = [
   "METRICS",
-  "Interval",
   "Name",
   "RankMetric",
   "TargetRanks",
@@ -56,7 +54,6 @@ __all__ = [
   "adjusted_hits_at_k",
   "adjusted_inverse_harmonic_mean_rank",
   "arithmetic_mean_rank",
-  "bootstrap",
   "count",
   "evaluate",
   "expectation_normalized",

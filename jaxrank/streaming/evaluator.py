@@ -17,7 +17,7 @@ from jaxrank.measures.evaluation import evaluate_calls
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
-from jaxrank.streaming import batch, moments, reservoir, summary
+from jaxrank.streaming import adding, batch, moments, reservoir, summary
 from jaxrank.streaming.summary import State
 
 Empty = Literal["zero", "one", "skip", "error"]
@@ -28,10 +28,10 @@ Invalid = Literal["warn", "propagate"]
 class Evaluator:
   """The mean of measures over any number of batches, devices and processes.
 
-  `update` adds a batch to a state, `merge` combines two states, and `compute` returns the means.
-  `init`, `update`, `merge` and `all_reduce` are pure functions for `jit` and `lax.scan`; the other
-  methods take a state outside `jit` and return Python floats, or the state of a group. Moments are
-  kept in pairs of float32, so that their error does not grow with the number of queries.
+  `update` adds a batch to a state, `add` one of known values, `merge` combines two states, and
+  `compute` returns the means. `init`, `update`, `add`, `merge` and `all_reduce` are pure functions
+  for `jit` and `lax.scan`; the others take a state outside `jit` and return Python floats, or the
+  state of a group. Moments are pairs of float32, so that their error is not that of a long sum.
 
   A query without a candidate, `where` all False, is padding and never counts. A query with a value
   that is not finite is in no mean, and counts in `state.invalid`.
@@ -173,6 +173,8 @@ class Evaluator:
     updated: State = summary.update(rules, state, values, found, live, weight, group)
     return updated
 
+  add = adding.add
+
   def merge(self, a: State, b: State) -> State:
     """The state of the queries of two states.
 
@@ -195,8 +197,7 @@ class Evaluator:
   def all_reduce(self, state: State, axis_name: str | tuple[str, ...]) -> State:
     """The state of the queries of all devices, inside `shard_map`.
 
-    It must not be reduced twice: reduce at the end of a loop, or reduce the state of each step and
-    merge it into the whole.
+    It must not be reduced twice: reduce at the end, or reduce the state of each step and merge it.
 
     Args:
       state: State of the queries of each device.

@@ -135,9 +135,9 @@ def versions() -> Mapping[str, str]:
   return found
 
 
-def write(name: str, text: str) -> None:
-  """Replaces the text between the two marker comments of that name in `docs/scale.md`."""
-  path = pathlib.Path(__file__).parents[2] / "docs" / "scale.md"
+def write(name: str, text: str, page: str = "scale.md") -> None:
+  """Replaces the text between the two marker comments of that name in a page of `docs`."""
+  path = pathlib.Path(__file__).parents[2] / "docs" / page
   begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
   before, rest = path.read_text(encoding="utf-8").split(begin)
   after = rest.split(end)[1]

@@ -125,11 +125,30 @@ assert_type(ranks, jr.ranks.TargetRanks)
 assert_type(jr.ranks.hits_at_k.at(5)(ranks), Array)
 assert_type(jr.ranks.hits_at_k.expected(jnp.array([3]), key=key), Array)
 assert_type(jr.ranks.resolve("mrr"), jr.ranks.RankMetric)
-assert_type(jr.ranks.bootstrap(jr.ranks.median_rank, ranks, key=key).low, Array)
 jr.ranks.hits_at_k(ranks, k=5)  # wrong
 jr.ranks.hits_at_k.at("5")  # wrong
 jr.ranks.hits_at_k.has_closed_form("mean")  # wrong
 jr.ranks.from_scores(s)  # wrong
+
+# Statistics of systems.
+assert_type(jr.stats.paired_t(s[0], s[0]).p_value, Array)
+assert_type(jr.stats.randomization_test(s[0], s[0], key=key), jr.stats.Comparison)
+assert_type(jr.stats.bootstrap_interval(jr.ranks.median_rank, ranks, key=key).low, Array)
+assert_type(jr.stats.tukey_hsd(s, key=key), Array)
+assert_type(jr.stats.queries_needed(0.1, s[0], power=0.9), Array)
+jr.stats.randomization_test(s[0], s[0])  # wrong
+jr.stats.bootstrap_interval(jnp.mean, s, key=key, method="basic")  # wrong
+
+# Agreement of two rankings.
+assert_type(jr.agreement.rbo(s, s, p=0.9), Array)
+assert_type(jr.agreement.tau_ap(s, s), Array)
+jr.agreement.rbo(s, s)  # wrong
+
+# Beyond accuracy.
+catalogue = jr.Catalogue(3)
+assert_type(catalogue.compute(catalogue.update(catalogue.init(), y)), dict[str, float])
+assert_type(jr.novelty(s, s, k=2), Array)
+jr.intra_list_distance(s, s[..., None], distance="dot")  # wrong
 
 # Flat rows.
 batch = jr.pad(["b", "a", "b"], [0.3, 0.2, 0.9], [0, 1, 2])

@@ -348,19 +348,19 @@ def test_what_has_no_closed_form_is_sampled():
   with pytest.raises(ValueError, match="inverse_median_rank has no closed form"):
     metric.expected(candidates)
   drawn = metric.sampled_values(candidates, key=key, samples=4000)
-  low, middle, high = jr.ranks.bootstrap(jnp.mean, drawn, key=key, resamples=500)
+  low, middle, high = jr.stats.bootstrap_interval(jnp.mean, drawn, key=key, resamples=500)
   assert low < middle < high
   assert high - low == pytest.approx(2 * 1.96 * math.sqrt(spread / 4000), rel=0.15)
 
 
 def test_intervals_of_ranks_resample_all_of_a_task_together():
   ranks = jr.ranks.TargetRanks([1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4])
-  equal = jr.ranks.bootstrap(
+  equal = jr.stats.bootstrap_interval(
     lambda r: jnp.mean(r.pessimistic - r.candidates), ranks, key=jax.random.key(0), resamples=50
   )
   assert equal == (0, 0, 0)
-  with pytest.raises(ValueError, match="one length"):
-    jr.ranks.bootstrap(jnp.mean, jnp.ones(3), jnp.ones(4), key=jax.random.key(0))
+  with pytest.raises(ValueError, match="one shape"):
+    jr.stats.bootstrap_interval(jnp.mean, jnp.ones(3), jnp.ones(4), key=jax.random.key(0))
 
 
 @pytest.mark.parametrize(
@@ -486,12 +486,20 @@ def mistakes():
     (TypeError, "samples must be an int", lambda: drawn([3], key=key, samples=2.5)),
     (ValueError, "samples must be at least 2", lambda: median.variance([3], key=key, samples=1)),
     (TypeError, "z_score: base must be a rank metric, got 'mrr'", lambda: jr.ranks.z_score("mrr")),
-    (ValueError, "of one length, at least 1", lambda: jr.ranks.bootstrap(jnp.mean, [], key=key)),
-    (TypeError, "statistic must be a function", lambda: jr.ranks.bootstrap("mean", [1], key=key)),
+    (
+      ValueError,
+      "of one shape, n at least 1",
+      lambda: jr.stats.bootstrap_interval(jnp.mean, [], key=key),
+    ),
+    (
+      TypeError,
+      "statistic must be a function",
+      lambda: jr.stats.bootstrap_interval("mean", [1], key=key),
+    ),
     (
       ValueError,
       r"confidence must be in \[0, 1\], got 2",
-      lambda: jr.ranks.bootstrap(jnp.mean, [1.0], key=key, confidence=2),
+      lambda: jr.stats.bootstrap_interval(jnp.mean, [1.0], key=key, confidence=2),
     ),
   ]
 
@@ -503,7 +511,9 @@ def test_mistakes_say_what_was_expected_and_what_came():
 
 
 def test_a_list_of_numbers_can_be_resampled():
-  low, _, high = jr.ranks.bootstrap(jnp.mean, [3.0] * 4, key=jax.random.key(0), resamples=50)
+  low, _, high = jr.stats.bootstrap_interval(
+    jnp.mean, [3.0] * 4, key=jax.random.key(0), resamples=50
+  )
   assert (low, high) == (3, 3)
 
 

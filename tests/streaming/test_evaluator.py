@@ -595,3 +595,30 @@ def test_mistakes():
   for call in (lambda: own.all_reduce(state, "q"), lambda: own.init(axis_name="q")):
     with pytest.raises(ValueError, match="'q' is no mesh axis here"):
       call()
+
+
+def test_known_values_stream_as_evaluated_ones():
+  """The statistics of differences of two scorers are those of their values."""
+  rng = np.random.default_rng(0)
+  values = {name: rng.normal(size=(3, 40)).astype(np.float32) for name in ("RR", "AP")}
+  weights, groups = rng.integers(0, 3, (3, 40)).astype(np.float32), rng.integers(0, 2, (3, 40))
+  own = jr.Evaluator("RR AP", empty="skip", groups=2)
+  add = jax.jit(lambda state, x, w, g: own.add(state, x, query_weights=w, groups=g))
+  state = own.init()
+  for i in range(3):
+    state = add(state, {name: x[i] for name, x in values.items()}, weights[i], groups[i])
+  for g in range(2):
+    w = np.where(groups == g, weights, 0)
+    means = [np.average(values[name], weights=w) for name in own.names]
+    close(own.compute(own.group(state, g)), means, 1e-6)
+  plain = jr.Evaluator("RR AP")
+  state = plain.add(plain.init(), {name: x.ravel() for name, x in values.items()})
+  errors = [values[name].std(ddof=1) / math.sqrt(120) for name in plain.names]
+  close(plain.standard_error(state), errors, 1e-6)
+  spoiled = plain.add(state, {"RR": [np.nan, 1.0], "AP": [0.0, 1.0]})
+  assert spoiled.invalid == 1
+  for wrong in ({"RR": [1.0]}, [1.0]):
+    with pytest.raises(ValueError, match=r"Evaluator.add: values must be a dict .*\['AP', 'RR'\]"):
+      plain.add(state, wrong)
+  with pytest.raises(ValueError, match="RR and AP must have one shape"):
+    plain.add(state, {"RR": [1.0], "AP": [1.0, 2.0]})

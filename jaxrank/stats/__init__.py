@@ -1,0 +1,26 @@
+"""Tests of significance, intervals and corrections for the values of two or more systems.
+
+All functions take values of queries, `[..., n]` with one value for each of `n` queries, as metrics
+return them, and treat leading axes, such as measures or pairs of systems, one by one. They are pure
+functions for `jit` and `vmap`. All leading axes share the same random flips, resamples or
+permutations, so that the result for each of them is that of a call of its own. A value that is not
+finite makes the results that depend on it NaN. `docs/comparison.md` has examples.
+"""
+
+from jaxrank.stats.bootstrap import Interval, bootstrap_interval
+from jaxrank.stats.corrections import benjamini_hochberg, holm
+from jaxrank.stats.paired import Comparison, effect_size, paired_t, queries_needed
+from jaxrank.stats.randomization import randomization_test, tukey_hsd
+
+__all__ = [
+  "Comparison",
+  "Interval",
+  "benjamini_hochberg",
+  "bootstrap_interval",
+  "effect_size",
+  "holm",
+  "paired_t",
+  "queries_needed",
+  "randomization_test",
+  "tukey_hsd",
+]

@@ -1,0 +1,32 @@
+"""Checks of values of queries, and the bounds of the rounding errors of their sums."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxrank._core import checks
+from jaxrank._core.arithmetic import floating
+
+
+def pair(x: Any, y: Any, least: int) -> tuple[Array, Array]:
+  """The values of two systems as floats of one shape and dtype, with `least` queries or more."""
+  x, y = floating(checks.array("x", x)), floating(checks.array("y", y))
+  checks.same_shape("x", x, "y", y)
+  enough("x and y", x, least)
+  wider = jnp.promote_types(x.dtype, y.dtype)
+  return x.astype(wider), y.astype(wider)
+
+
+def enough(name: str, x: Array, least: int) -> None:
+  """Raises `ValueError` unless an array has a last axis of `least` queries or more."""
+  if x.ndim == 0 or x.shape[-1] < least:
+    raise ValueError(
+      f"{name} must have shape [..., queries], with at least {least} queries, got {x.shape}."
+    )
+
+
+def tolerance(*values: Array) -> Array:
+  """By how much sums over queries that would be equal may differ by rounding, `[...]`."""
+  size = sum(jnp.sum(jnp.abs(x), axis=-1) for x in values)
+  return jnp.asarray(size) * (4 * jnp.finfo(values[0].dtype).eps)
