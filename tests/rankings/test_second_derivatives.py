@@ -56,12 +56,15 @@ def test_hessians_are_differences_of_slopes(name, ranking):
     expected = differences(of, wide)
     scale = np.abs(expected).max()
     np.testing.assert_allclose(jax.jit(jax.jacfwd(of))(wide), expected, atol=1e-6 * scale)
-  np.testing.assert_allclose(single, expected, atol=1e-4 * scale)
-  np.testing.assert_allclose(single, single.T, atol=1e-4 * scale)
+  # Slopes by the temperature are sums over all items, which nearly cancel.
+  error = np.full_like(expected, 1e-4 * scale)
+  error[-1], error[:, -1] = 1e-3 * scale, 1e-3 * scale
+  assert np.all(np.abs(single - expected) <= error)
+  assert np.all(np.abs(single - single.T) <= error)
 
 
 @thorough
-@pytest.mark.parametrize(("name", "ranking"), zip(METRICS, RANKINGS, strict=True))
+@pytest.mark.parametrize(("name", "ranking"), list(zip(METRICS, RANKINGS, strict=True)))
 def test_gradients_of_gradients_are_differences_of_slopes(name, ranking):
   """Reverse over reverse, of a batch."""
   along = np.sin(1 + np.arange(len(SCORES) + 1))

@@ -32,7 +32,17 @@ _REQUIRED = {"max_label": 4}
 _CALLS: dict[str, Callable[..., Any]] = {
   "perturbed": lambda *args, **given: jr.losses.perturbed(
     jr.losses.softmax, jax.random.key(0), samples=3
-  )(*args, **given)
+  )(*args, **given),
+  "margin_mse": lambda *args, **given: jr.losses.margin_mse(*args, teacher=args[1], **given),
+  **{
+    name: functools.partial(
+      lambda name, scores, labels, **given: getattr(jr.losses, name)(
+        scores, teacher=labels, **given
+      ),
+      name,
+    )
+    for name in ("kl", "rank_mse")
+  },
 }
 
 Arrays = dict[str, Any]
