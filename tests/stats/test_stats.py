@@ -320,3 +320,26 @@ def test_a_metric_gives_the_values():
   x, y = jr.ndcg(scores[0], labels), jr.ndcg(scores[1], labels)
   expected = scipy_stats.ttest_rel(x, y).pvalue
   np.testing.assert_allclose(stats.paired_t(x, y).p_value, expected, rtol=1e-3)
+
+
+@thorough
+@pytest.mark.parametrize("split", [jax.P("data"), jax.P(None, "data")], ids=["pairs", "queries"])
+def test_values_may_be_spread_over_an_explicit_mesh(split):
+  x, y = systems(4, 40, seed=8)
+  tests = [
+    lambda x, y: stats.paired_t(x, y).p_value,
+    lambda x, y: stats.randomization_test(x, y, key=KEY, flips=99).p_value,
+    lambda x, y: stats.bootstrap_interval(mean_difference, x, y, key=KEY, method="bca").low,
+    lambda x, _: stats.tukey_hsd(x, key=KEY, permutations=99),
+    lambda x, _: stats.holm(x),
+  ]
+  expected = [test(x, y) for test in tests]
+  mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
+  with jax.set_mesh(mesh):
+    x, y = jax.device_put(x, split), jax.device_put(y, split)
+    for test, value in zip(tests, expected, strict=True):
+      np.testing.assert_allclose(test(x, y), value, rtol=1e-5)
+
+
+def mean_difference(x, y):
+  return jnp.mean(x - y)
