@@ -139,6 +139,8 @@ def _of_lists(
       raise ValueError("x must have shape [..., candidates], got a scalar; pass a list.")
     checks.same_shape("x", x, other, y)
     mask = checks.mask(where, x)
+    checks.not_split(x)
+    checks.not_split(y)
     if p is not None:
       checks.unit_interval("p", p)
       if jnp.ndim(p):

@@ -9,6 +9,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks
+from jaxrank._core.batching import replicated
 from jaxrank._core.types import pytree
 
 
@@ -184,7 +185,7 @@ class Catalogue:
 
 @jax.jit
 def _updated(state: CatalogueState, ids: Array) -> CatalogueState:
-  flat = ids.reshape(-1)
+  flat = replicated(ids)[0].reshape(-1)
   items = state.count.shape[0]
   valid = (flat >= 0) & (flat < items)
   none = flat == -1 if jnp.issubdtype(ids.dtype, jnp.signedinteger) else jnp.zeros_like(valid)

@@ -3,8 +3,9 @@
 All functions take values of queries, `[..., n]` with one value for each of `n` queries, as metrics
 return them, and treat leading axes, such as measures or pairs of systems, one by one. They are pure
 functions for `jit` and `vmap`. All leading axes share the same random flips, resamples or
-permutations, so that the result for each of them is that of a call of its own. A value that is not
-finite makes the results that depend on it NaN. `docs/comparison.md` has examples.
+permutations, so that the result for each of them is that of a call of its own. On an explicit mesh
+the values, which are few, are replicated. A value that is not finite makes the results that depend
+on it NaN. `docs/comparison.md` has examples.
 """
 
 from jaxrank.stats.bootstrap import Interval, bootstrap_interval

@@ -7,6 +7,7 @@ from jax import Array
 
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating
+from jaxrank._core.batching import replicated
 
 
 def pair(x: Any, y: Any, least: int) -> tuple[Array, Array]:
@@ -15,7 +16,8 @@ def pair(x: Any, y: Any, least: int) -> tuple[Array, Array]:
   checks.same_shape("x", x, "y", y)
   enough("x and y", x, least)
   wider = jnp.promote_types(x.dtype, y.dtype)
-  return x.astype(wider), y.astype(wider)
+  x, y = replicated(x.astype(wider), y.astype(wider))
+  return x, y
 
 
 def enough(name: str, x: Array, least: int) -> None:

@@ -87,8 +87,9 @@ def bootstrap_interval(
     checks.choice("method", method, get_args(Method))
     resamples = checks.count("resamples", resamples)
     key = checks.prng_key(key)
-    array = functools.partial(checks.array, "data")
-    data = tuple(jax.tree.map(array, data, is_leaf=lambda x: isinstance(x, list)))
+    leaves, tree = jax.tree.flatten(data, is_leaf=lambda x: isinstance(x, list))
+    arrays = [checks.array("data", leaf) for leaf in leaves]
+    data = jax.tree.unflatten(tree, batching.replicated(*arrays) if arrays else arrays)
     shapes = {x.shape for x in jax.tree.leaves(data)}
     least = 2 if method == "bca" else 1
     if len(shapes) != 1 or not len(*shapes) or (*shapes,)[0][-1] < least:

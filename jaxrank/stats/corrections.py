@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, sorting
 from jaxrank._core.arithmetic import floating
-from jaxrank._core.batching import over_queries
+from jaxrank._core.batching import over_queries, replicated
 
 
 def holm(p_values: ArrayLike) -> Array:
@@ -78,7 +78,7 @@ def _adjusted(
 ) -> Array:
   """Applies a rule of the ascending p-values, the number of tests left and the rank, from 1."""
   with checks.named(name):
-    p = floating(checks.array("p_values", p_values))
+    (p,) = replicated(floating(checks.array("p_values", p_values)))
     if p.ndim == 0:
       raise ValueError("p_values must have shape [..., tests], got a scalar; pass a list.")
   if not p.size:

@@ -129,7 +129,7 @@ def tukey_hsd(values: ArrayLike, *, key: Array, permutations: int = 10_000) -> A
     experiments <https://doi.org/10.1145/2094072.2094076>`_, 2012.
   """
   with checks.named("stats.tukey_hsd"):
-    values = floating(checks.array("values", values))
+    (values,) = batching.replicated(floating(checks.array("values", values)))
     if values.ndim < 2 or 0 in values.shape[-2:]:
       raise ValueError(
         f"values must have shape [..., systems, queries], at least 1 of each, got {values.shape}."

@@ -31,7 +31,7 @@ class Evaluator:
   `update` adds a batch to a state, `add` one of known values, `merge` combines two states, and
   `compute` returns the means. `init`, `update`, `add`, `merge` and `all_reduce` are pure functions
   for `jit` and `lax.scan`; the others take a state outside `jit` and return Python floats, or the
-  state of a group. Moments are pairs of float32, so that their error is not that of a long sum.
+  state of a group. Moments are pairs of float32, whose error does not grow with the queries.
 
   A query without a candidate, `where` all False, is padding and never counts. A query with a value
   that is not finite is in no mean, and counts in `state.invalid`.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxrank import agreement
-from tests.helpers.suites import thorough
+from tests.helpers.suites import quick, thorough
 
 INF = math.inf
 
@@ -102,7 +102,7 @@ def rows(x, y, where):
 
 
 @pytest.mark.parametrize("levels", [3, 100])
-@pytest.mark.parametrize("p", [0.5, 0.9])
+@quick("p", [0.5, 0.9], [0.9])
 def test_rbo_is_its_definition(p, levels):
   x, y, where = cases(9, 40, levels=levels)
   found = agreement.rbo(x, y, p=p, where=where)
@@ -112,7 +112,7 @@ def test_rbo_is_its_definition(p, levels):
 
 
 @pytest.mark.parametrize("levels", [3, 100])
-@pytest.mark.parametrize("p", [0.5, 0.9])
+@quick("p", [0.5, 0.9], [0.9])
 def test_the_residual_is_its_definition(p, levels):
   x, y, where = cases(9, 40, seed=1, levels=levels)
   found = agreement.rbo_residual(x, y, p=p, where=where)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from tests.helpers.suites import thorough
+from tests.helpers.suites import quick, thorough
 
 ITEMS = 7
 
@@ -102,7 +102,7 @@ def mean_over_orders(value, scores, where, k):
   return sum(values) / len(values)
 
 
-@pytest.mark.parametrize("k", [1, 3, 50])
+@quick("k", [1, 3, 50], [3])
 def test_novelty_is_its_definition(k):
   scores, popularity, _, where = lists()
   found = jr.novelty(scores, popularity, where=where, k=k)
@@ -138,7 +138,7 @@ def distance_within(top, vectors, distance):
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-@pytest.mark.parametrize("k", [1, 3, 50])
+@quick("k", [1, 3, 50], [3])
 def test_distance_is_its_definition(k, distance):
   scores, _, vectors, where = lists(1)
   found = jr.intra_list_distance(scores, vectors, where=where, k=k, distance=distance)
