@@ -284,7 +284,7 @@ def sampled_orders(row, temperature, samples):
 
 
 @quick("samples", [10**5, 10**6], [10**5])
-@pytest.mark.parametrize("name", SAMPLED)
+@quick("name", SAMPLED, ["ndcg"])
 def test_gaussian_is_the_mean_of_samples(name, samples):
   _, own, of_order = QUESTIONS[name]
   value = gaussian_values()(np.float32(0.8))[name]
