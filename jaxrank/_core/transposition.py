@@ -46,5 +46,6 @@ def constant(x: Any) -> Any:
 def _constant_jvp(primals: Any, tangents: Any) -> Any:
   raise NotImplementedError(
     "jaxrank: third derivatives under Gumbel and Gaussian are not available, nor second ones of"
-    " mean ranks and exposures; take one derivative less, or rank with Laplace or Logistic."
+    " mean ranks, exposures and probabilities of ranks; take one derivative less, or rank with"
+    " Laplace or Logistic."
   )
