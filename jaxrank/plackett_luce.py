@@ -288,8 +288,7 @@ def _apply(
   depth: int | None = None,
   poisons: bool = False,
 ) -> Array:
-  # Labels of the layout of the scores over devices.
-  labels = jnp.zeros_like(scores if isinstance(scores, jax.Array) else np.asarray(scores), bool)
+  labels = checks.no_labels(scores)
   call = Call(about, parameters, depth, poisons=poisons)
   (found,) = apply_calls([call], scores, labels, where, ranking)
   value: Array = found.value

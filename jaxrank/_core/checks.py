@@ -58,6 +58,11 @@ def lists(
   return scores, labels, mask(where, scores)
 
 
+def no_labels(scores: Any) -> Array:
+  """Labels of a function that takes none, laid out over devices as the scores are."""
+  return jnp.zeros_like(array("scores", scores), bool)
+
+
 def not_split(scores: Array) -> None:
   """Raises `ValueError` if an Explicit mesh splits the lists, which then cannot be sorted."""
   spec = jax.typeof(scores).sharding.spec
@@ -183,6 +188,13 @@ def varying(x: Any) -> frozenset[str]:
   """The mesh axes along which an array may differ between devices, by its type."""
   axes: frozenset[str] = jax.typeof(x).manual_axis_type.varying
   return axes
+
+
+def reduced(x: Any, axis: str | tuple[str, ...]) -> bool:
+  """Whether an array is the same along a mesh axis inside shard_map, as far as JAX can tell."""
+  axes = axes_of(axis)
+  # With check_vma=False, shard_map does not track what varies.
+  return axes <= varying(lax.axis_index(axis)) and not axes <= varying(x)
 
 
 def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:

@@ -190,16 +190,18 @@ def _reduced_products(noise: Noise) -> Integrand:
 
 def _log_of_rest(ended: Array, factor: Array) -> Array:
   """`log(1 - ended)`, where `1 - ended` is `factor`, with full relative precision at both ends."""
-  if not jnp.iscomplexobj(ended):
+
+  def log(ended: Array, far: Array) -> Array:
     near = ended < 0.5
-    return jnp.where(near, jnp.log1p(-jnp.where(near, ended, 0)), jnp.log(factor))
+    return jnp.where(near, jnp.log1p(-jnp.where(near, ended, 0)), far)
+
+  if not jnp.iscomplexobj(ended):
+    return log(ended, jnp.log(factor))
   x, y = jnp.real(factor), jnp.imag(factor)
   less = 2 * jnp.real(ended) - jnp.square(jnp.real(ended)) - jnp.square(y)
   larger, smaller = jnp.maximum(jnp.abs(x), jnp.abs(y)), jnp.minimum(jnp.abs(x), jnp.abs(y))
   far = 2 * jnp.log(larger) + jnp.log1p(jnp.square(smaller / larger))
-  near = less < 0.5
-  twice = jnp.where(near, jnp.log1p(-jnp.where(near, less, 0)), far)
-  return lax.complex(twice / 2, jnp.arctan2(y, x))
+  return lax.complex(log(less, far) / 2, jnp.arctan2(y, x))
 
 
 # The number of points on the circle that accelerators take at once.
@@ -213,7 +215,7 @@ def _reduced_counts(noise: Noise) -> Integrand:
   """
   products = _reduced_products(noise)
 
-  def in_blocks(d: Array, n: int) -> tuple[Array, Array]:
+  def on_circle(d: Array, n: int) -> tuple[Array, Array]:
     """Blocks of weights and of points, the last filled up with weights of 0."""
     k = d.shape[-1]
     # So that r ** points is lost by rounding, and r ** -k is e ** 2.
@@ -236,7 +238,7 @@ def _reduced_counts(noise: Noise) -> Integrand:
     def block(total: Array, terms: tuple[Array, Array]) -> tuple[Array, None]:
       return total + products.value(u, z, c, stop, *terms, *among), None
 
-    return lax.scan(block, jnp.zeros_like(u[..., 0]), in_blocks(d, z.shape[-1]))[0]
+    return lax.scan(block, jnp.zeros_like(u[..., 0]), on_circle(d, z.shape[-1]))[0]
 
   def gradient(
     u: Array, z: Array, c: Array, stop: Array, d: Array, *among: Array
@@ -247,9 +249,9 @@ def _reduced_counts(noise: Noise) -> Integrand:
       *slopes, by_w, _ = products.slopes(u, z, c, stop, *terms, *among)[:5]
       return tuple(map(jnp.add, total, slopes)), by_w
 
-    w, back = jax.vjp(lambda d: in_blocks(d, z.shape[-1])[0], d)
+    w, back, lost = jax.vjp(lambda d: on_circle(d, z.shape[-1]), d, has_aux=True)
     nothing = tuple(map(jnp.zeros_like, (z, c, stop)))
-    slopes, by_w = lax.scan(block, nothing, (w, in_blocks(d, z.shape[-1])[1]))
+    slopes, by_w = lax.scan(block, nothing, (w, lost))
     return *slopes, *back(by_w), *map(jnp.zeros_like, among)
 
   return Integrand(value, gradient, nodes=2)

@@ -89,6 +89,8 @@ def _permuted(x: Array, item: Array) -> Array:
 
 def put_back(x: Array, item: Array) -> Array:
   """`out` with `out[item] = x`, for a permutation; the inverse of `x[item]`, as fast."""
+  if not jnp.issubdtype(x.dtype, jnp.floating):
+    return _back(x, item)
   moved: Array = lax.custom_linear_solve(
     lambda y: sorting.take(y, item), x, lambda _, x: _back(x, item), lambda _, x: _there(x, item)
   )

@@ -152,7 +152,7 @@ class Ranked(abc.ABC):
     """The inverse of `in_order`."""
     if self.order is None:
       return x
-    columns = functools.partial(sorting.scatter, permutation=self.order)
+    columns = functools.partial(permutations.put_back, item=self.order)
     return columns(x) if x.ndim == 1 else jax.vmap(columns, 1, 1)(x)
 
   @property

@@ -125,9 +125,7 @@ class Catalogue:
     with checks.named("Catalogue.all_reduce"):
       self._check_own(state)
       checks.axis(axis_name)
-      axes = checks.axes_of(axis_name)
-      # With check_vma=False, shard_map does not track what varies.
-      if axes <= checks.varying(lax.axis_index(axis_name)) - checks.varying(state.count):
+      if checks.reduced(state.count, axis_name):
         raise ValueError(
           f"the state is the same on all devices along {axis_name!r}: another sum would count the "
           "lists again; start with init(axis_name=...)."

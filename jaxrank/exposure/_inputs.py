@@ -15,7 +15,7 @@ from jaxrank._core.types import Cutoff, Discount
 def no_labels(function: str, scores: Any) -> Array:
   """Zeros for the labels of a function that takes none."""
   with checks.named(function):
-    return jnp.zeros_like(checks.array("scores", scores))
+    return checks.no_labels(scores)
 
 
 def check_ids(groups: Any, n_groups: Any, where: Any) -> None:

@@ -113,15 +113,18 @@ class NoiseQuery(SmoothQuery):
   ) -> Array:
     """`E sum_i w_i discount(r_i)` over the items with `r_i <= k`."""
     if isinstance(discount, discounts.Affine) and k is None:
-      ahead = self._weight_ahead(self._weight(self.retrieved if among is None else among))
-      return jnp.sum(self._weight(w) * (discount.first + discount.step * ahead))
+      return jnp.sum(self._weight(w) * self._affine(discount, among))
     return self._expect(w, jnp.zeros_like(self.z), discount, k, among=among)
+
+  def _affine(self, discount: discounts.Affine, among: Array | None) -> Array:
+    """`E discount(r_i)` of each item, which is that of its mean rank."""
+    ahead = self._weight_ahead(self._weight(self.retrieved if among is None else among))
+    return jnp.asarray(discount.first + discount.step * ahead)
 
   def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E discount(r_i)` of each item, `[n]`: one integral for all of them."""
     if isinstance(discount, discounts.Affine) and k is None:
-      ahead = self._weight_ahead(self._weight(self.retrieved))
-      return self._weight(jnp.asarray(discount.first + discount.step * ahead))
+      return self._weight(self._affine(discount, None))
     integrand, width, given, depth = self._discounted(discount, k)
     each = integrands.of_each_item(integrand)
     found = self._integral(each, width, jnp.zeros_like(self.z), *given, depth=depth)

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks, permutations, sorting, ties
+from jaxrank._core import checks, sorting, ties
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.description import Description
 from jaxrank._core.parameters import Kind
@@ -146,7 +145,7 @@ def quantile(
 
 def _rank(ranked: Ranked) -> Array:
   ranks = jnp.where(ranked.retrieved, 1 + ranked.before(ranked.retrieved), 0)
-  return _unsorted(ranked, ranks)
+  return ranked.in_input_order(ranks)
 
 
 def _top_k(ranked: Ranked, *, k: int | Array) -> Array:
@@ -164,7 +163,7 @@ def _top_k(ranked: Ranked, *, k: int | Array) -> Array:
     size = (end - start + 1).astype(ranked.dtype)
     mask = jnp.clip((k_float - start.astype(ranked.dtype)) / size, 0, 1)
   mask = jnp.where(inside, mask, (k_float > 0).astype(ranked.dtype))
-  return _unsorted(ranked, jnp.where(ranked.retrieved, mask, 0))
+  return ranked.in_input_order(jnp.where(ranked.retrieved, mask, 0))
 
 
 def _sort(ranked: Ranked) -> Array:
@@ -187,11 +186,6 @@ def _quantile(ranked: Ranked, *, q: Array) -> Array:
     found = sorting.take(_exact(ranked).scores, jnp.clip(both, 0, ranked.n - 1))
     value = jnp.sum(found.astype(ranked.dtype) / 2)
   return jnp.where(count > 0, value, 0)
-
-
-def _unsorted(ranked: Ranked, x: Array) -> Array:
-  """Values of items in the order of the input."""
-  return x if ranked.order is None else permutations.put_back(x, ranked.order)
 
 
 def _exact(ranked: Ranked) -> Ranked:
@@ -233,9 +227,8 @@ def _apply(
   ranking: Ranking,
   **parameters: Any,
 ) -> Array:
-  # Labels of the layout of the scores over devices.
-  labels = jnp.zeros_like(scores if isinstance(scores, jax.Array) else np.asarray(scores), bool)
   with checks.named(about.name):
+    labels = checks.no_labels(scores)
     (found,) = apply_calls([Call(about, parameters, None)], scores, labels, where, ranking)
   value: Array = found.value
   return value

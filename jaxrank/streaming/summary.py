@@ -126,15 +126,12 @@ def apart(axis: str | tuple[str, ...], state: State) -> State:
 def check_apart(state: State, axis: str | tuple[str, ...]) -> None:
   """Raises `ValueError` for a state that is the same on all devices, as far as JAX can tell."""
   checks.axis(axis)
-  axes = checks.axes_of(axis)
-  if not axes <= checks.varying(lax.axis_index(axis)):
-    return  # With check_vma=False, shard_map does not track what varies.
-  if not axes <= checks.varying(state.count):
+  if checks.reduced(state.count, axis):
     raise ValueError(
       f"the state is the same on all devices along {axis!r}, because it is reduced already or all "
       "devices have read the same queries: another sum would count the queries again."
     )
-  if state.reservoir is not None and not axes <= checks.varying(state.reservoir.seed):
+  if state.reservoir is not None and checks.reduced(state.reservoir.seed, axis):
     raise ValueError(
       "the samples of all devices were drawn alike, with one seed; start with "
       f"init(key, axis_name={axis!r})."
