@@ -584,8 +584,12 @@ def test_mistakes():
   for compute in (own.compute, own.standard_error, own.interval):
     with pytest.raises(ValueError, match="another evaluator"):
       compute(jr.Evaluator("RR").init())
-  with pytest.raises(ValueError, match="another evaluator"):
-    own.compute(jax.tree.map(lambda x: jnp.stack([x, x]), state))
+  pair = jax.tree.map(lambda x: jnp.stack([x, x]), state)
+  for call in (lambda: own.update(pair, *lists), lambda: own.add(pair, {"RR": jnp.ones(2)})):
+    with pytest.raises(ValueError, match=r"the state has leading axes \(2,\).*inside jax.vmap"):
+      call()
+  with pytest.raises(ValueError, match=r"different leading axes: \(2,\) and \(\)"):
+    own.merge(pair, state)
   with pytest.raises(ValueError, match="there are no groups"):
     own.per_group(state)
   with pytest.raises(TypeError, match="group must be an int"):
