@@ -91,11 +91,6 @@ class Evaluator(Statistics):
   def _measures(self) -> tuple[Measure, ...]:
     return read_measures(self.measures)
 
-  @property
-  def names(self) -> tuple[str, ...]:
-    """The names of the measures."""
-    return tuple(measure.name for measure in self._measures)
-
   def init(
     self, key: Array | None = None, *, axis_name: str | tuple[str, ...] | None = None
   ) -> State:
@@ -173,7 +168,7 @@ class Evaluator(Statistics):
       live = over_queries(self.ranking.anywhere, mask.ndim - 1)(mask)
       weight = batch.weight(query_weights, live.astype(values.dtype))
       group = batch.group(groups, self.groups, live)
-    rules = batch.Rules(self.empty, self.groups)
+    rules = batch.rules(self._measures, self.empty, self.groups)
     updated: State = summary.update(rules, state, values, found, live, weight, group)
     return updated
 

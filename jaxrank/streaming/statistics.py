@@ -1,6 +1,5 @@
 """`Statistics`, what an `Evaluator` computes from a state on the host."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,23 @@ class Statistics:
   `update` over 64 rankers returns, gives NumPy arrays of these axes instead of floats.
   """
 
-  names: Any
   empty: Any
   invalid: Any
   groups: int | None
+  _measures: Any
+
+  @property
+  def names(self) -> tuple[str, ...]:
+    """The names of the measures."""
+    return tuple(measure.name for measure in self._measures)
 
   def _check_own(self, state: State, *, or_of_a_group: bool = False) -> None:
     raise NotImplementedError
 
   def compute(self, state: State) -> dict[str, Any]:
-    """The mean of each measure; 0.0 without queries.
+    """The mean of each measure, or what its description calls for instead; 0.0 without queries.
+
+    Counts are summed, and the mean of logarithms is exponentiated: see `Description.aggregation`.
 
     Args:
       state: State of the queries.
@@ -39,16 +45,11 @@ class Statistics:
       TypeError: if it is called inside `jit`.
     """
     with checks.named("Evaluator.compute"):
-      means = self._named(state, summary.summarize(state).mean)
-    invalid = int(np.sum(summary.host(state.invalid)))
-    if invalid and self.invalid == "warn":
-      warnings.warn(
-        f"Evaluator.compute: {invalid} queries with a value that is not finite, or an invalid "
-        "weight or group, are in no mean. jaxrank.check_values finds the former, and "
-        "invalid='propagate' makes the mean NaN.",
-        stacklevel=2,
-      )
-    return means
+      found = self._summary(state)
+      values = self._named(state, summary.aggregates(self._measures, found))
+    if self.invalid == "warn":
+      summary.warn_of_invalid(state)
+    return values
 
   def variance(self, state: State) -> dict[str, Any]:
     """The unbiased variance of each measure over the queries; NaN for fewer than two queries.
@@ -63,12 +64,13 @@ class Statistics:
       Floats by name, or arrays of the leading axes of the state.
     """
     with checks.named("Evaluator.variance"):
-      return self._named(state, summary.summarize(state).variance)
+      return self._named(state, self._summary(state).variance)
 
   def standard_error(self, state: State) -> dict[str, Any]:
-    """The standard error of each mean; NaN for fewer than two queries.
+    """The standard error of what `compute` returns; NaN for fewer than two queries.
 
-    `sqrt(variance / n)`, with `n = (sum w)^2 / sum w^2` for weights `w`.
+    `sqrt(variance / n)` for a mean, with `n = (sum w)^2 / sum w^2` for weights `w`; `sum w` times
+    as much for a sum; and to first order the aggregate times as much for an exponential.
 
     Args:
       state: State of the queries.
@@ -77,14 +79,16 @@ class Statistics:
       Floats by name, or arrays of the leading axes of the state.
     """
     with checks.named("Evaluator.standard_error"):
-      return self._named(state, summary.summarize(state).error)
+      return self._named(state, summary.errors(self._measures, self._summary(state)))
 
   def interval(self, state: State, *, confidence: float = 0.95) -> dict[str, tuple[Any, Any]]:
-    """A confidence interval of each mean, by the normal approximation, for 30 queries or more.
+    """A confidence interval of what `compute` returns, for 30 queries or more.
+
+    It is that of the mean, by the normal approximation, with its ends aggregated as the mean is.
 
     Args:
       state: State of the queries.
-      confidence: Probability that the interval contains the mean of the population, in (0, 1).
+      confidence: Probability that the interval contains the value of the population, in (0, 1).
 
     Returns:
       The lower and the upper end by name: floats, or arrays of the leading axes of the state.
@@ -95,9 +99,10 @@ class Statistics:
     with checks.named("Evaluator.interval"):
       if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
-      mean, _, error = summary.summarize(state)
-      margin = summary.normal_quantile((1 + confidence) / 2) * error
-      low, high = self._named(state, mean - margin), self._named(state, mean + margin)
+      found = self._summary(state)
+      margin = summary.normal_quantile((1 + confidence) / 2) * found.error
+      ends = (summary.aggregates(self._measures, found, x) for x in (-margin, margin))
+      low, high = (self._named(state, end) for end in ends)
     return {name: (low[name], high[name]) for name in low}
 
   def quantile(self, state: State, q: float = 0.5) -> dict[str, Any]:
@@ -142,7 +147,7 @@ class Statistics:
     return summary.of_group(state, group)
 
   def per_group(self, state: State) -> dict[str, list[Any]]:
-    """The means of each group.
+    """What `compute` returns for each group.
 
     Args:
       state: State with groups.
@@ -157,6 +162,10 @@ class Statistics:
       raise ValueError("Evaluator.per_group: there are no groups; pass groups= to Evaluator.")
     means = [self.compute(self.group(state, g)) for g in range(self.groups)]
     return {name: [mean[name] for mean in means] for name in self.names}
+
+  def _summary(self, state: State) -> summary.Summary:
+    self._check_own(state, or_of_a_group=True)
+    return summary.summarize(state)
 
   def _named(self, state: State, values: np.ndarray) -> dict[str, Any]:
     """The values `[..., measures]` by the names of the measures, under the policies."""
