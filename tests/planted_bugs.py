@@ -160,7 +160,8 @@ BUGS = (
   Bug("aggregation.py", "jnp.sum(jnp.where(kept, weights, 0)))\n",
       "jnp.sum(kept, dtype=values.dtype))\n", "measures"),
   # Merges of states, and their statistics.
-  Bug("streaming/summary.py", "weight.sum(-2), square.sum(-2)", "weight.sum(0), square.sum(0)", "streaming"),
+  Bug("streaming/summary.py", "weight.sum(-2), square.sum(-2)", "weight.sum(0), square.sum(0)",
+      "streaming"),
   Bug("streaming/summary.py", "sum=found.weight * error", "sum=error", "streaming"),
   Bug("streaming/batch.py", 'how != "exp_mean" for how', 'how != "sum" for how', "streaming"),
   Bug("streaming/moments.py", "share = safe_divide(b.weight.high, weight.high)",
