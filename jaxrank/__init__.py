@@ -83,6 +83,7 @@ if typing.TYPE_CHECKING:
     sharded,
     soft,
     stats,
+    trec,
   )
   from jaxrank.catalogue import Catalogue, CatalogueState, intra_list_distance, novelty
   from jaxrank.interop.plain_names import resolve_metrics
@@ -168,6 +169,7 @@ __all__ = [
   "soft",
   "spearman",
   "stats",
+  "trec",
   "unpad",
 ]
 
@@ -189,6 +191,7 @@ _MODULES = (
   "sharded",
   "soft",
   "stats",
+  "trec",
 )
 _NAMES = {
   "catalogue": ("Catalogue", "CatalogueState", "intra_list_distance", "novelty"),
