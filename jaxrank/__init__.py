@@ -44,6 +44,7 @@ if typing.TYPE_CHECKING:
     sharded,
     soft,
     stats,
+    trec,
   )
   from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
   from jaxrank.aggregation import aggregate, has_relevant
@@ -170,6 +171,7 @@ __all__ = [
   "soft",
   "spearman",
   "stats",
+  "trec",
   "unpad",
 ]
 
@@ -195,6 +197,7 @@ _MODULES = (
   "sharded",
   "soft",
   "stats",
+  "trec",
 )
 _NAMES = {
   "_core.ranked": ("Ranked", "Ranking", "UnansweredError"),

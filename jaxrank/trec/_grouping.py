@@ -1,0 +1,52 @@
+"""Rows of one source, grouped by query, and the check that no document comes twice."""
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxrank.trec import _text
+from jaxrank.trec._strings import arrow, keys, repeated
+from jaxrank.trec._text import Layout, Rows
+
+
+class Grouped(NamedTuple):
+  """The first four fields of a table, without its name, and what it holds of each document.
+
+  Attributes:
+    queries: The names of the queries.
+    starts: `[queries + 1]`, the first row of each query, and the number of rows.
+    documents: `[rows]`, an Arrow array of strings.
+    pair_keys: `[rows]`, hashes of queries and documents.
+    values: `[rows]`, float64, labels or scores.
+  """
+
+  queries: tuple[str, ...]
+  starts: np.ndarray
+  documents: Any
+  pair_keys: np.ndarray
+  values: np.ndarray
+
+
+def group(rows: Rows, layout: Layout, path: str | os.PathLike[str] | None = None) -> Grouped:
+  """Groups rows by query; documents keep their order within a query.
+
+  Raises:
+    ValueError: if a query has a document twice; the message names the lines of the file at `path`.
+  """
+  codes, documents, values = rows.codes, rows.documents, rows.values
+  if (codes[1:] < codes[:-1]).any():
+    order = np.argsort(codes, kind="stable")
+    codes, values = codes[order], values[order]
+    documents = documents.take(order)
+  pair_keys = keys(documents, codes)
+  twice = repeated(pair_keys, documents)
+  if twice:
+    query, document = rows.queries[codes[twice[0]]], documents[twice[0]].as_py()
+    where, by = f"query {query!r}", ""
+    if path is not None:
+      first, second = _text.lines_of(path, query, document, layout)[:2]
+      where, by = f"{path}, line {second}: {where}", f", first in line {first}"
+    raise ValueError(f"{where} has document {document!r} twice{by}; drop one of the rows.")
+  starts = np.append(0, np.cumsum(np.bincount(codes, minlength=len(rows.queries))))
+  return Grouped(tuple(rows.queries), starts, documents, pair_keys, values)

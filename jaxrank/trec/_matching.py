@@ -1,0 +1,148 @@
+"""Which queries are evaluated, and the judgement of each retrieved document."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxrank._core import checks
+from jaxrank.trec._strings import arrow, keys, matches
+from jaxrank.trec.tables import Qrels, Run
+
+# Labels of documents without one: not in the qrels, and in the qrels with a negative label.
+ABSENT, NEGATIVE = -1, -2
+
+_LARGEST = np.finfo(np.float32).max
+
+
+class Selection(NamedTuple):
+  """The queries that are evaluated, in the order of their names, and those that are left out.
+
+  Attributes:
+    names: The names of the queries.
+    in_qrels: The place of each among the queries of the qrels.
+    in_run: The place of each among the queries of the run; -1 if the run does not have it.
+    only_in_qrels: The names of queries of the qrels that the run does not have.
+    only_in_run: The names of queries of the run that the qrels do not have.
+  """
+
+  names: tuple[str, ...]
+  in_qrels: np.ndarray
+  in_run: np.ndarray
+  only_in_qrels: tuple[str, ...]
+  only_in_run: tuple[str, ...]
+
+
+def select(qrels: Qrels, run: Run, queries: str) -> Selection:
+  """Chooses the queries; `queries` is "both", "judged" or "error".
+
+  Raises:
+    ValueError: if no query is in both, or, with "error", some query is in one of them only.
+  """
+  checks.choice("queries", queries, ("both", "judged", "error"))
+  judged = {name: i for i, name in enumerate(qrels.queries)}
+  ranked = {name: i for i, name in enumerate(run.queries)}
+  only_in_qrels = tuple(sorted(judged.keys() - ranked.keys()))
+  only_in_run = tuple(sorted(ranked.keys() - judged.keys()))
+  if len(only_in_run) == len(run):
+    raise ValueError(
+      f"run {run.name!r} has no query of the qrels {qrels.name!r}: it has {_some(run.queries)}, they "
+      f"have {_some(qrels.queries)}; check that both are of one collection."
+    )
+  if queries == "error" and only_in_qrels + only_in_run:
+    raise ValueError(
+      f"run {run.name!r} lacks {_count(only_in_qrels)} of the qrels {qrels.name!r}, which lack "
+      f"{_count(only_in_run)} of the run; pass queries='both' to evaluate those in both, or "
+      "'judged' for 0 where the run has none."
+    )
+  names = sorted(judged if queries == "judged" else judged.keys() & ranked.keys())
+  return Selection(
+    tuple(names),
+    np.array([judged[name] for name in names], np.int64),
+    np.array([ranked.get(name, -1) for name in names], np.int64),
+    only_in_qrels,
+    only_in_run,
+  )
+
+
+def _some(names: tuple[str, ...]) -> str:
+  return ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
+
+
+def _count(names: tuple[str, ...]) -> str:
+  what = "1 query" if len(names) == 1 else f"{len(names)} queries"
+  return f"{what} ({_some(names)})" if names else what
+
+
+class Judged(NamedTuple):
+  """A run with the labels of its documents.
+
+  Attributes:
+    order: `[rows of the run]`, the rows of each query in the order in which they are padded.
+    labels: `[rows of the run]`, int32, in that order; -1 for documents that are not in the qrels,
+      -2 for those with a negative label there.
+    missed: The rows of the qrels whose documents the run does not have, grouped by query.
+    missed_starts: `[queries of the qrels + 1]`, where those of each query begin.
+  """
+
+  order: np.ndarray
+  labels: np.ndarray
+  missed: np.ndarray
+  missed_starts: np.ndarray
+
+
+def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Judged:
+  """Finds the label of each retrieved document, and the judged documents that are not retrieved.
+
+  With `by_rank`, the documents of a query come in trec_eval's order, otherwise in that of the run.
+  """
+  # The queries of the qrels get the numbers that they have in the run.
+  to_run = np.full(len(qrels), -1, np.int32)
+  to_run[selection.in_qrels] = selection.in_run
+  codes = to_run[qrels.codes]
+  rows = np.flatnonzero(codes >= 0)
+  documents = qrels.documents.take(rows)
+  retrieved, row = matches(run.pair_keys, run.documents, keys(documents, codes[rows]), documents)
+  given = np.maximum(qrels.labels, NEGATIVE)
+  given[given == ABSENT] = NEGATIVE
+  labels = np.full(run.starts[-1], ABSENT, np.int32)
+  labels[retrieved] = given[rows[row]]
+  found = np.zeros(qrels.starts[-1], bool)
+  found[rows[row]] = True
+  missed_before = np.append(0, np.cumsum(~found))
+  order = np.arange(run.starts[-1])
+  if by_rank:
+    order = document_order(run)
+    labels = labels[order]
+  return Judged(order, labels, np.flatnonzero(~found), missed_before[qrels.starts])
+
+
+def document_order(run: Run) -> np.ndarray:
+  """The rows of each query in trec_eval's order: scores as float32 and then ids, descending.
+
+  Ids are compared by their bytes.
+  """
+  scores, codes = rounded(run.scores), run.codes
+  # Scores as integers in the same order, those of negative numbers with their bits flipped.
+  bits = scores.view(np.int32)
+  ascending = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
+  key = (codes.astype(np.int64) << 32) - ascending
+  order = np.arange(key.size)
+  if (key[1:] < key[:-1]).any():
+    order = np.argsort(key)
+    key = key[order]
+  same = key[1:] == key[:-1]
+  if same.any():
+    tied = np.append(False, same) | np.append(same, False)
+    places = np.flatnonzero(tied)
+    documents = run.documents.take(order[places])
+    table = arrow().table({"tie": key[places], "document": documents})
+    keys_ = [("tie", "ascending"), ("document", "descending")]
+    by_id = arrow("pyarrow.compute").sort_indices(table, sort_keys=keys_)
+    order[places] = order[places][np.asarray(by_id)]
+  return order
+
+
+def rounded(scores: np.ndarray) -> np.ndarray:
+  """Scores as float32, finite, because -inf would mean that a document is not retrieved."""
+  # The sum makes 0.0 of -0.0.
+  return np.clip(scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)

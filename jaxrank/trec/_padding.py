@@ -1,0 +1,69 @@
+"""Pads the documents of some queries, retrieved or missed, to one length."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxrank.trec._matching import NEGATIVE, Judged, Selection, judge, rounded
+from jaxrank.trec.tables import Qrels, Run
+
+
+class Padded(NamedTuple):
+  """Queries padded to one length: scores, labels and mask, `[q, n]` each.
+
+  Attributes:
+    scores: float32; -inf for documents that are judged and not retrieved, and on padding.
+    labels: int32, 0 on padding.
+    where: Whether a cell holds a document.
+    retrieved: The rows of the run in the cells of retrieved documents, in the order of the cells.
+    missed: The rows of the qrels in the other cells of documents.
+  """
+
+  scores: np.ndarray
+  labels: np.ndarray
+  where: np.ndarray
+  retrieved: np.ndarray
+  missed: np.ndarray
+
+
+class Queries:
+  """The selected queries of a run with their judgements, ready to be padded.
+
+  Attributes:
+    sizes: `[selected]`, the number of documents of each query, retrieved or judged.
+  """
+
+  def __init__(self, qrels: Qrels, run: Run, selection: Selection, ties: str):
+    self._qrels, self._run, self._ties = qrels, run, ties
+    self._judged = judge(qrels, run, selection, by_rank=ties == "document")
+    in_run = selection.in_run
+    self._start = np.where(in_run < 0, 0, run.starts[in_run])
+    self._retrieved = np.where(in_run < 0, 0, run.sizes[in_run])
+    self._missed_start = self._judged.missed_starts[selection.in_qrels]
+    self._missed = np.diff(self._judged.missed_starts)[selection.in_qrels]
+    self.sizes = self._retrieved + self._missed
+
+  def padded(self, chosen: np.ndarray, length: int, queries: int | None = None) -> Padded:
+    """Pads the chosen queries, by their places, to a length, and their number to `queries`."""
+    empty = (queries or chosen.size) - chosen.size
+    size, retrieved = (np.append(x[chosen], np.zeros(empty, int)) for x in (self.sizes, self._retrieved))
+    column = np.arange(length)
+    where, is_retrieved = column < size[:, None], column < retrieved[:, None]
+    rows = _ranges(self._start[chosen], self._retrieved[chosen])
+    missed = self._judged.missed[_ranges(self._missed_start[chosen], self._missed[chosen])]
+    labels = np.zeros(where.shape, np.int32)
+    labels[is_retrieved] = self._judged.labels[rows]
+    labels[where & ~is_retrieved] = np.maximum(self._qrels.labels[missed], NEGATIVE)
+    rows = self._judged.order[rows]
+    if self._ties == "document":
+      scores = np.where(is_retrieved, -np.float32(1) - column.astype(np.float32), -np.inf)
+    else:
+      scores = np.full(where.shape, -np.inf, np.float32)
+      scores[is_retrieved] = rounded(self._run.scores[rows])
+    return Padded(scores.astype(np.float32), labels, where, rows, missed)
+
+
+def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+  """`starts[i], starts[i] + 1, ...`, `sizes[i]` numbers for each `i`, one after the other."""
+  before = np.cumsum(sizes) - sizes
+  return np.repeat(starts - before, sizes) + np.arange(sizes.sum())

@@ -1,0 +1,145 @@
+"""Columns of strings, as Arrow arrays: the parser's package, hashes, and matches of documents."""
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+# Odd constants of 64 bits: the golden ratio, and a multiplier of the hash of PCG.
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xD1342543DE82EF95)
+
+# The number of strings that are hashed at a time, so that temporaries stay small.
+_CHUNK = 1 << 18
+
+
+def arrow(module: str = "pyarrow") -> Any:
+  """The package of the parser.
+
+  Raises:
+    ModuleNotFoundError: if it is not installed; the message says how to install it.
+  """
+  try:
+    return importlib.import_module(module)
+  except ModuleNotFoundError as error:
+    if error.name != "pyarrow":
+      raise
+    raise ModuleNotFoundError(
+      "jaxrank.trec needs pyarrow: python -m pip install 'jaxrank[trec]' brings it.", name="pyarrow"
+    ) from None
+
+
+def strings(values: Any) -> Any:
+  """A sequence of Python strings as an Arrow array.
+
+  Raises:
+    TypeError: if a value is not a string.
+  """
+  pa = arrow()
+  try:
+    found = pa.array(values, pa.large_string())
+  except (pa.ArrowTypeError, pa.ArrowInvalid):
+    found = None
+  if found is None or found.null_count:
+    wrong = next(x for x in values if not isinstance(x, str))
+    raise TypeError(f"ids must be strings, got {wrong!r}.")
+  return found
+
+
+def joined(arrays: list[Any]) -> Any:
+  """One array of several, which may be chunked."""
+  pa = arrow()
+  chunks = [chunk for x in arrays for chunk in getattr(x, "chunks", [x])]
+  return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
+
+
+def lengths(documents: Any) -> np.ndarray:
+  """The number of bytes of each string."""
+  return np.diff(_offsets(documents))
+
+
+def keys(documents: Any, codes: np.ndarray) -> np.ndarray:
+  """Hashes of 64 bits of pairs of a query, by its number, and a document."""
+  offsets, data = _offsets(documents), documents.buffers()[2]
+  text = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+  found = np.empty(len(documents), np.uint64)
+  for start in range(0, len(documents), _CHUNK):
+    part = offsets[start : start + _CHUNK + 1]
+    # A word may be read past the end of the last string.
+    padded = np.append(text[part[0] : part[-1]], np.zeros(8, np.uint8))
+    found[start : start + _CHUNK] = _hashes(padded, part - part[0])
+  found += codes.astype(np.uint64) * _STEP
+  found ^= found >> np.uint64(29)
+  found *= _MIX
+  return found
+
+
+def _offsets(documents: Any) -> np.ndarray:
+  """Where each string begins in the bytes of the array, and the end of the last."""
+  buffer = documents.buffers()[1]
+  if buffer is None or not buffer.size:
+    return np.zeros(1, np.int64)
+  first = documents.offset
+  return np.frombuffer(buffer, np.int64)[first : first + len(documents) + 1]
+
+
+def _hashes(text: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+  """Hashes of strings in words of eight bytes: one step for each word, over all strings at once.
+
+  A step can be undone, so that strings of one length that differ in one word only never collide.
+  """
+  words = np.lib.stride_tricks.as_strided(
+    np.frombuffer(text.data, np.uint64, 1), (text.size - 7,), (1,), writeable=False
+  )
+  place, left = offsets[:-1], np.diff(offsets)
+  found = left.astype(np.uint64) * _STEP
+  rows = np.flatnonzero(left)
+  while rows.size:
+    place, left = place[: left.size], left
+    word = words[place[rows]]
+    empty = 8 * np.maximum(8 - left[rows], 0)
+    word &= np.uint64(0xFFFFFFFFFFFFFFFF) >> empty.astype(np.uint64)
+    mixed = (found[rows] ^ word) * _MIX
+    found[rows] = mixed ^ (mixed >> np.uint64(32))
+    place, left = place + 8, left - 8
+    rows = rows[left[rows] > 0]
+  return found
+
+
+def matches(
+  keys: np.ndarray, documents: Any, among: np.ndarray, others: Any
+) -> tuple[np.ndarray, np.ndarray]:
+  """The pairs `(i, j)` with equal keys `keys[i] == among[j]` and equal documents.
+
+  The keys `among` are those of distinct pairs of a query and a document, as a rule fewer.
+  """
+  order = np.argsort(among)
+  ordered = among[order]
+  # Most keys have no partner; one bit for the top of each key leaves few to search for.
+  shift = np.uint64(64 - max(4, (8 * ordered.size).bit_length()))
+  present = np.zeros(1 << (64 - int(shift)), bool)
+  present[ordered >> shift] = True
+  i = np.flatnonzero(present[keys >> shift])
+  at = np.searchsorted(ordered, keys[i])
+  at = np.minimum(at, max(ordered.size - 1, 0))
+  same = ordered[at] == keys[i] if ordered.size else np.zeros(i.size, bool)
+  i, j = i[same], order[at[same]]
+  # The hash of two documents may be the same.
+  equal = arrow("pyarrow.compute").equal(documents.take(i), others.take(j))
+  same = np.asarray(equal)
+  return i[same], j[same]
+
+
+def repeated(keys: np.ndarray, documents: Any) -> tuple[int, int] | None:
+  """Two rows with one key and one document, or None."""
+  ordered = np.sort(keys)
+  twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+  if not twice.size:
+    return None
+  rows = np.flatnonzero(np.isin(keys, twice))
+  seen: dict[tuple[int, str], int] = {}
+  for row, document in zip(rows.tolist(), documents.take(rows).to_pylist(), strict=True):
+    first = seen.setdefault((int(keys[row]), document), row)
+    if first != row:
+      return first, row
+  return None

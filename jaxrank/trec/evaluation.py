@@ -1,0 +1,168 @@
+"""`evaluate`: values of measures for a run, query by query."""
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxrank._core import checks
+from jaxrank.measures import Measure, evaluate as evaluate_arrays
+from jaxrank.measures.grammar import read_measures
+from jaxrank.measures.measure import Measures
+from jaxrank.trec import _padding
+from jaxrank.trec._matching import select
+from jaxrank.trec.arrays import Queries, Ties
+from jaxrank.trec.reading import read_qrels, read_run
+
+# A program more costs as much time as about so many cells of padding.
+_PROGRAM = 1 << 22
+
+# The number of batches that are on their way to the device while the next one is prepared.
+_AHEAD = 2
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evaluation:
+  """The values of a run, as `evaluate` returns them.
+
+  Attributes:
+    run: The name of the run.
+    queries: `[q]`, the names of the queries that were evaluated, in ascending order.
+    values: `[q]`, float32, by the names of the measures.
+    only_in_qrels: The names of queries of the qrels that the run does not have: left out, or of
+      value 0 under `queries="judged"`.
+    only_in_run: The names of queries of the run that the qrels do not have; they are left out.
+  """
+
+  run: str
+  queries: tuple[str, ...]
+  values: dict[str, np.ndarray]
+  only_in_qrels: tuple[str, ...]
+  only_in_run: tuple[str, ...]
+
+  def mean(self) -> dict[str, float]:
+    """The mean over the queries, by the names of the measures."""
+    return {name: float(np.mean(x, dtype=np.float64)) for name, x in self.values.items()}
+
+
+def evaluate(
+  measures: Measures,
+  qrels: Any,
+  run: Any,
+  *,
+  ties: Ties = "document",
+  queries: Queries = "both",
+  cells: int = 1 << 20,
+  progress: Callable[[int, int], object] | None = None,
+) -> Evaluation:
+  """Evaluates a run, of any size, in batches of a few static shapes.
+
+  With the defaults, measures by the names of trec_eval have its values.
+
+  >>> qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2, "d4": 1}}
+  >>> run = {"q1": {"d2": 0.9, "d1": 0.8}, "q2": {"d4": 3.0, "d7": 2.0}, "q9": {"d1": 1.0}}
+  >>> found = evaluate("map recip_rank ndcg_cut_10", qrels, run)
+  >>> found.queries, found.only_in_run
+  (('q1', 'q2'), ('q9',))
+  >>> print({name: f"{value:.4f}" for name, value in found.mean().items()})
+  {'map': '0.5000', 'recip_rank': '0.7500', 'ndcg_cut_10': '0.5055'}
+
+  Args:
+    measures: As `jaxrank.evaluate` takes them: names, metrics, `Measure`s, or several.
+    qrels: `Qrels`, or what `read_qrels` takes.
+    run: A `Run`, or what `read_run` takes.
+    ties: "document" for the order of trec_eval, or "average"; see `to_arrays`.
+    queries: "both" evaluates the queries that are in the qrels and in the run, as trec_eval does;
+      "judged" all of the qrels, with the value 0 for those that the run does not have, as trec_eval
+      does with `-c`; "error" raises an error if a query is in one of them only.
+    cells: The largest number of documents of a batch, padding included, at least 1; a batch has at
+      least one query.
+    progress: Function called as `progress(done, queries)` after each batch, with the number of
+      queries so far and in all; None for no call.
+
+  Returns:
+    An `Evaluation`, which also names the queries that were left out.
+
+  Raises:
+    ValueError: if a name of a measure is unknown, a measure is one of diversity, no query is in
+      both, or as `queries` says; and as `read_qrels` and `read_run`.
+    TypeError: if an argument has a wrong type.
+  """
+  with checks.named("trec.evaluate"):
+    found = read_measures(measures)
+    _check_measures(found)
+    checks.choice("ties", ties, ("document", "average"))
+    cells = checks.count("cells", cells)
+    if progress is not None:
+      checks.function("progress", progress, "a function of (done, queries), or None")
+  qrels, run = read_qrels(qrels), read_run(run)
+  with checks.named("trec.evaluate"):
+    selection = select(qrels, run, queries)
+  source = _padding.Queries(qrels, run, selection, ties)
+  values = np.zeros((len(found), len(selection.names)), np.float32)
+  program, waiting, done = _program(found), collections.deque[Any](), 0
+
+  def collect() -> None:
+    nonlocal done
+    chosen, batch = waiting.popleft()
+    values[:, chosen] = np.stack(jax.device_get(batch))[:, : chosen.size]
+    done += chosen.size
+    if progress is not None:
+      progress(done, len(selection.names))
+
+  for chosen, rows, length in _batches(source.sizes, cells) if found else ():
+    scores, labels, where = source.padded(chosen, length, rows)[:3]
+    waiting.append((chosen, program(scores, labels, where)))
+    if len(waiting) == _AHEAD:
+      collect()
+  while waiting:
+    collect()
+  values[:, selection.in_run < 0] = 0
+  by_name = {measure.name: x for measure, x in zip(found, values, strict=True)}
+  left_out = selection.only_in_qrels, selection.only_in_run
+  return Evaluation(run.name, selection.names, by_name, *left_out)
+
+
+def _check_measures(measures: tuple[Measure, ...]) -> None:
+  for measure in measures:
+    if measure.description.subtopics:
+      raise ValueError(f"{measure} needs labels by subtopic, which qrels do not have; leave it out.")
+
+
+@functools.lru_cache(maxsize=64)
+def _program(measures: tuple[Measure, ...]) -> Callable[..., list[jax.Array]]:
+  """A jitted function for all batches, which runs of the same shapes share."""
+
+  def values(scores: jax.Array, labels: jax.Array, where: jax.Array) -> list[jax.Array]:
+    # By position, because jit sorts the keys of a dictionary.
+    return list(evaluate_arrays(measures, scores, labels, where=where).values())
+
+  return jax.jit(values)
+
+
+def _batches(sizes: np.ndarray, cells: int) -> Iterator[tuple[np.ndarray, int, int]]:
+  """The queries of each batch by their places, its number of queries, and its length.
+
+  Batches of one length have one shape. A length holds queries of more than half of it, unless all
+  that are left make less work than one program more.
+  """
+  left = np.argsort(-sizes, kind="stable")
+  while left.size:
+    length = _round(int(sizes[left[0]]))
+    count = int(np.count_nonzero(2 * sizes[left] > length))
+    count = left.size if length * left.size <= _PROGRAM else max(count, 1)
+    batches = -(-count * length // cells)
+    rows = -(-count // min(batches, count))
+    for start in range(0, count, rows):
+      yield left[start : min(start + rows, count)], rows, length
+    left = left[count:]
+
+
+def _round(length: int) -> int:
+  """A length rounded up to one of eight in each octave, so that similar runs share programs."""
+  step = 1 << max((length - 1).bit_length() - 4, 0)
+  return max(-(-length // step) * step, 1)
