@@ -119,6 +119,13 @@ def test_every_argument_and_result_has_a_type(name):
   assert signature.return_annotation is not signature.empty or name.endswith(".__init__")
 
 
+def has_default(value):
+  """Whether what stands after the `=` of a field, if anything, gives it a default."""
+  if isinstance(value, ast.Call) and ast.unparse(value.func) == "dataclasses.field":
+    return any(keyword.arg.startswith("default") for keyword in value.keywords)
+  return value is not None
+
+
 def written_fields(cls):
   """The fields of a dataclass or a NamedTuple in its source, and whether they have defaults."""
   for owner in reversed(cls.__mro__):
@@ -128,7 +135,7 @@ def written_fields(cls):
         if isinstance(field, ast.AnnAssign):
           kind = ast.unparse(field.annotation).split("[")[0]
           if kind not in ("ClassVar", "dataclasses.KW_ONLY"):
-            yield field.target.id, field.value is not None
+            yield field.target.id, has_default(field.value)
 
 
 GENERATED = [
