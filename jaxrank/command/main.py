@@ -19,14 +19,18 @@ def main(words: Sequence[str] | None = None) -> int:
     return _run(args)
   except BrokenPipeError:
     return 1
-  except (OSError, ValueError, TypeError, ModuleNotFoundError) as error:
-    named = isinstance(error, OSError) and error.filename is not None
-    text = f"{error.filename}: {error.strerror}" if named else error
-    print(f"jaxrank: error: {text}", file=sys.stderr)
-    return 1
+  except OSError as error:
+    return _failed(error if error.filename is None else f"{error.filename}: {error.strerror}")
+  except (ValueError, TypeError, ModuleNotFoundError) as error:
+    return _failed(error)
   except KeyboardInterrupt:
     print("jaxrank: interrupted", file=sys.stderr)
     return 130
+
+
+def _failed(error: object) -> int:
+  print(f"jaxrank: error: {error}", file=sys.stderr)
+  return 1
 
 
 def _run(args: argparse.Namespace) -> int:
