@@ -96,8 +96,8 @@ def evaluate(
 class PerQuery:
   """Adds the values of measures to each row, for `dataset.map_batches`.
 
-  `dataset.map_batches(PerQuery("nDCG@10 RR"), batch_format="pyarrow")` has the columns `nDCG@10` and
-  `RR` besides those of the dataset.
+  `dataset.map_batches(PerQuery("nDCG@10 RR"), batch_format="pyarrow")` has the columns `nDCG@10`
+  and `RR` besides those of the dataset.
   """
 
   def __init__(
@@ -210,7 +210,7 @@ class _States(NamedTuple):
       empty = np.zeros(len(piece.where) - piece.rows.size, np.int32)
       weights = np.append(lists.weights[piece.rows], np.float32(empty))
       groups_of = np.append(group[piece.rows].astype(np.int32), empty)
-      state = update(state, piece.scores, piece.labels, piece.where, weights, groups_of)
+      state = update(state, piece._replace(rows=None), weights, groups_of)
     for g, value in enumerate(values):
       yield jax.device_get(evaluator.group(state, g)), value
 
@@ -225,10 +225,9 @@ def _update(
   """An evaluator and its compiled update, which all tables that a worker sees share."""
   evaluator = Evaluator(measures, empty=empty, groups=groups)
 
-  def update(state: State, scores: Any, labels: Any, where: Any, weights: Any, groups: Any) -> State:
-    return evaluator.update(
-      state, scores, labels, where=where, query_weights=weights, groups=groups
-    )
+  def update(state: State, piece: _Piece, weights: Any, groups: Any) -> State:
+    lists, where = (piece.scores, piece.labels), piece.where
+    return evaluator.update(state, *lists, where=where, query_weights=weights, groups=groups)
 
   return evaluator, jax.jit(update)
 
