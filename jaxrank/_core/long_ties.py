@@ -52,7 +52,8 @@ def mean(discount: Discount, above: Array, size: Array, k: Cutoff, n: int, dtype
     total = count.astype(dtype)
   elif reference is not None:
     depth = min(n, k) if isinstance(k, int) else n
-    total = _from_table(reference, depth, above, count, dtype)
+    alone = discount((above + 1).astype(dtype))
+    total = jnp.where(count == 1, alone, _from_table(reference, depth, above, count, dtype))
   else:
     total = _in_steps(lambda rank, _: discount(rank), above, count, dtype)
   return safe_divide(total, size.astype(dtype))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank._core import batching, sorting
+from jaxrank._core import batching, checks, sorting
 from jaxrank._core.platforms import by_platform
 from jaxrank.corpus import _inputs, _sweep
 from jaxrank.corpus._inputs import NONE, Inputs, Progress
@@ -109,9 +109,8 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
     def columns(own: Array, x: Array) -> Array:
       return jnp.concatenate([own.reshape(size, *own.shape[2:]), x[size:]])
 
-    here = lax.cond(
-      place.start < 0, lambda: jax.tree.map(columns, own, part), lambda: part
-    )
+    same = jax.tree.map(_spread_like, part, own)
+    here = lax.cond(place.start < 0, lambda: jax.tree.map(columns, own, same), lambda: same)
     block = scores(inputs.similarity, queries, here)
     at = jnp.arange(size, dtype=jnp.int32).reshape(-1, listed)
     score = jnp.where(place.start < 0, sorting.take(block, at), tally.score)
@@ -137,6 +136,12 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
 def _thresholds(score: Array) -> Array:
   """The scores of the listed items and -inf, `[q, p + 1]`."""
   return jnp.concatenate([score, jnp.full_like(score[:, :1], -jnp.inf)], axis=1)
+
+
+def _spread_like(x: Array, like: Array) -> Array:
+  """`x`, which may differ between devices, for `shard_map`, where another array does."""
+  axes = checks.varying(like) - checks.varying(x)
+  return lax.pcast(x, tuple(axes), to="varying") if axes else x
 
 
 def _against(threshold: Array, x: Array) -> tuple[Array, Array]:
@@ -165,7 +170,8 @@ def _added(term: Callable[[Array], Array], x: Array) -> Array:
   width = _width(x.shape[1])
   cuts = range(0, x.shape[1], width)
   slices = (term(lax.slice_in_dim(x, cut, cut + width, axis=1)) for cut in cuts)
-  return jnp.sum(lax.optimization_barrier(functools.reduce(jnp.add, slices)), axis=-1)
+  total = lax.optimization_barrier(functools.reduce(jnp.add, slices))
+  return jnp.sum(total, axis=-1, dtype=total.dtype)
 
 
 def _in_pieces(sums: Callable[[Array], Any], x: Array, step: int) -> Any:
@@ -213,9 +219,12 @@ def _finished(tally: Tally, axis: _sweep.Axis) -> tuple[Array, Array, Array]:
   threshold = _thresholds(tally.score)
   dropped = _in_turn(threshold, tally.dropped)
   counts = tally.above - dropped[0], tally.reaching - dropped[1]
-  if axis is not None:
-    counts = lax.psum(counts, axis)
-  return tally.score, *counts
+  if axis is None:
+    return tally.score, *counts
+  # All devices have the same scores, which `shard_map` does not know.
+  first = lax.axis_index(axis) == 0
+  score = lax.psum(jnp.where(first, tally.score, jnp.zeros_like(tally.score)), axis)
+  return score, *lax.psum(counts, axis)
 
 
 __all__ = ["NONE", "from_host", "on_device"]
