@@ -17,7 +17,7 @@ from jaxrank._core.platforms import by_platform
 from jaxrank.corpus import _inputs, _sweep
 from jaxrank.corpus._inputs import NONE, Inputs, Progress
 from jaxrank.corpus._sweep import Place
-from jaxrank.corpus.similarity import scores
+from jaxrank.corpus.similarity import bounded, scores
 
 # Two counts share a word on CPU: up to so many columns are added in one expression.
 _BITS = 16
@@ -51,10 +51,12 @@ def on_device(
   listed = _sweep.local(listed, items, axis)
   wide = _wide(chunk, listed.shape[1], _inputs.size(items))
 
+  known = bounded(inputs.similarity, inputs.queries, items)
+
   def rows(queries: Any, removed: Array, listed: Array) -> Tally:
     flat = _sweep.gather(items, listed.reshape(-1), axis)
     own = jax.tree.map(lambda x: x.reshape(*listed.shape, *x.shape[1:]), flat)
-    block = Inputs(queries, removed, inputs.similarity, own)
+    block = Inputs(queries, removed, inputs.similarity, own, known)
     counted: Tally = _sweep.on_device(_count, block, _start(block), items, wide, first=-1)
     return counted
 
@@ -117,15 +119,18 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
     inside = (removed >= place.fresh) & (removed < place.start + chunk)
     taken = sorting.take(block, jnp.where(inside, removed - place.start, 0))
     dropped = jnp.where(inside, taken, tally.dropped)
-    counted = lax.cond(
-      (place.start >= place.fresh) & (place.start + chunk <= place.stop),
-      lambda: block,
-      lambda: jnp.where(place.counts(block), block, jnp.nan),
+    whole = (place.start >= place.fresh) & (place.start + chunk <= place.stop)
+
+    def count(x: Array) -> tuple[Array, Array]:
+      every = place.stop - jnp.maximum(place.fresh, place.start)
+      here = _against(score, x), _numbers(x, jnp.minimum(every, chunk), inputs.bounded)
+      return tuple(jnp.concatenate([y, z[:, None]], axis=1) for y, z in zip(*here, strict=True))
+
+    # A branch returns counts only, since one that returns the scores would copy them.
+    masked = functools.partial(jnp.where, place.counts(block))
+    above, reaching = lax.cond(
+      whole, lambda: count(block), lambda: count(lax.optimization_barrier(masked(block, jnp.nan)))
     )
-    above, reaching = _against(score, counted)
-    finite, present = _numbers(counted)
-    columns_ = (above, finite), (reaching, present)
-    above, reaching = (jnp.concatenate([x, y[:, None]], axis=1) for x, y in columns_)
     return Tally(score, dropped, tally.above + above, tally.reaching + reaching)
 
   blocks = batching.in_blocks(rows, _rows(chunk, listed))
@@ -187,20 +192,18 @@ def _in_pieces(sums: Callable[[Array], Any], x: Array, step: int) -> Any:
   return lax.fori_loop(0, whole, body, state)
 
 
-def _numbers(x: Array) -> tuple[Array, Array]:
-  """How many of `x`, `[q, c]`, are above -inf, and how many are not NaN."""
+def _numbers(x: Array, every: Array, known: Array) -> tuple[Array, Array]:
+  """How many of `x`, `[q, c]`, are above -inf, and how many are not NaN; `every` if `known`."""
+  least = jnp.full_like(x[:, :1], -jnp.inf)
 
   def one_by_one() -> tuple[Array, Array]:
-    least = jnp.full_like(x[:, :1], -jnp.inf)
     return tuple(y[:, 0] for y in _against(least, x))
 
   def all_of_them() -> tuple[Array, Array]:
-    every = jnp.full_like(x[:, 0], x.shape[1], jnp.int32)
-    return every, every
+    number = jnp.where(x[:, 0] > 0, every, every)
+    return number, number
 
-  # A sum is finite only if all terms are.
-  total = _in_pieces(functools.partial(_added, lambda part: part), x, _ADDED * _width(x.shape[1]))
-  return lax.cond(jnp.all(jnp.isfinite(total)), all_of_them, one_by_one)
+  return lax.cond(known, all_of_them, one_by_one)
 
 
 def _width(columns: int) -> int:
