@@ -142,8 +142,9 @@ def _without_repeats(
     return jnp.where(again, NONE, key), sorting.take(labels, order)
 
   if positives.shape[1] == 0:
-    positives, labels = (jnp.pad(x, ((0, 0), (0, 1)), constant_values=NONE)
-                         for x in (positives, labels))
+    positives, labels = (
+      jnp.pad(x, ((0, 0), (0, 1)), constant_values=NONE) for x in (positives, labels)
+    )
   return batching.over_queries(unique, 1)(positives, labels)
 
 

@@ -128,7 +128,9 @@ EXPECTED = functools.cache(lambda: dense(SOME, QUERIES @ ITEMS.T, POSITIVES, ONE
 
 @pytest.mark.parametrize("chunk", [7, 8192])
 def test_chunks_do_not_matter(chunk):
-  found = corpus.evaluate(SOME, QUERIES, jnp.asarray(ITEMS), POSITIVES, exclude=EXCLUDED, chunk=chunk)
+  found = corpus.evaluate(
+    SOME, QUERIES, jnp.asarray(ITEMS), POSITIVES, exclude=EXCLUDED, chunk=chunk
+  )
   compare(found, EXPECTED())
 
 
@@ -159,9 +161,7 @@ def test_items_split_in_shard_map():
   mesh = jax.make_mesh((4,), ("item",), axis_types=(AxisType.Auto,))
 
   @jax.jit
-  @functools.partial(
-    jax.shard_map, mesh=mesh, in_specs=(P(), P("item"), P(), P()), out_specs=P()
-  )
+  @functools.partial(jax.shard_map, mesh=mesh, in_specs=(P(), P("item"), P(), P()), out_specs=P())
   def split(queries, items, positives, excluded):
     return corpus.evaluate(
       SOME, queries, items, positives, exclude=excluded, chunk=32, axis_name="item"
