@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import jax.numpy as jnp
 from jax import Array
 
-from jaxrank._core import long_ties, sorting
+from jaxrank._core import long_ties
 from jaxrank._core.ranked import Ranked, UnansweredError, memoised
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import ExactQuery
