@@ -33,7 +33,7 @@ class Inputs(NamedTuple):
   removed: Array
   similarity: Partial
   target_items: Any = None
-  bounded: ArrayLike = False
+  bounded: ArrayLike = np.False_
 
 
 def size(x: Any) -> int:

@@ -15,7 +15,7 @@ from jax import Array, lax
 from jaxrank._core import batching, checks, sorting
 from jaxrank._core.platforms import by_platform
 from jaxrank.corpus import _inputs, _sweep
-from jaxrank.corpus._inputs import NONE, Inputs, Progress
+from jaxrank.corpus._inputs import Inputs, Progress
 from jaxrank.corpus._sweep import Place
 from jaxrank.corpus.similarity import bounded, scores
 
@@ -25,6 +25,11 @@ _ADDED = 16
 
 # Rows of a block on CPU, which stays in the caches.
 _ROWS = 256
+
+
+# Scores `[q, p]`, and how many candidates are above each and -inf, and reach them, `[q, p + 1]`.
+Found = tuple[Array, Array, Array]
+_Counts = tuple[Array, Array]
 
 
 class Tally(NamedTuple):
@@ -43,42 +48,37 @@ class Tally(NamedTuple):
   reaching: Array
 
 
-def on_device(
-  inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, chunk: int
-) -> tuple[Array, Array, Array]:
+def on_device(inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, chunk: int) -> Found:
   """The scores of listed items, `[q, p]`, and how many candidates are above and reach them."""
   removed = _inputs.without_repeats(_sweep.local(inputs.removed, items, axis))
   listed = _sweep.local(listed, items, axis)
-  wide = _wide(chunk, listed.shape[1], _inputs.size(items))
-
+  width = listed.shape[1]
   known = bounded(inputs.similarity, inputs.queries, items)
 
   def rows(queries: Any, removed: Array, listed: Array) -> Tally:
     flat = _sweep.gather(items, listed.reshape(-1), axis)
     own = jax.tree.map(lambda x: x.reshape(*listed.shape, *x.shape[1:]), flat)
     block = Inputs(queries, removed, inputs.similarity, own, known)
-    counted: Tally = _sweep.on_device(_count, block, _start(block), items, wide, first=-1)
+    start = _start(block)
+    counted: Tally = _sweep.on_device(_count, block, start, items, chunk, first=-1, least=width)
     return counted
 
-  blocks = batching.in_blocks(rows, _rows(wide, listed.shape[1]))
-  return _finished(blocks(inputs.queries, removed, listed), axis)
+  blocks = batching.in_blocks(rows, _rows(chunk, width))
+  found: Found = _finished(blocks(inputs.queries, removed, listed), axis)
+  return found
 
 
 def from_host(
   inputs: Inputs, items: Any, listed: Array, chunk: int, progress: Progress | None
-) -> tuple[Array, Array, Array]:
+) -> Found:
   """The same for items that are sent from the host chunk by chunk."""
   at = np.maximum(np.asarray(listed), 0)
   own = jax.tree.map(lambda x: jnp.asarray(x[at]), items)
   inputs = inputs._replace(removed=_inputs.without_repeats(inputs.removed), target_items=own)
-  wide = _wide(chunk, listed.shape[1], _inputs.size(items))
-  tally = _sweep.from_host(_count, inputs, _start(inputs), items, wide, progress, first=-1)
-  return _finished(tally, None)
-
-
-def _wide(chunk: int, listed: int, items: int) -> int:
-  """The size of a chunk, in which the listed items of a query must fit."""
-  return max(chunk, listed)
+  start, width = _start(inputs), listed.shape[1]
+  tally = _sweep.from_host(_count, inputs, start, items, chunk, progress, first=-1, least=width)
+  found: Found = _finished(tally, None)
+  return found
 
 
 def _rows(chunk: int, listed: int) -> int:
@@ -104,6 +104,8 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
   scores: a product of another shape may be rounded differently, and not tie with copies of an item.
   """
   chunk, listed = _inputs.size(part), tally.score.shape[1]
+  known = jnp.asarray(inputs.bounded)
+  here = jnp.clip(jnp.minimum(place.stop, place.start + chunk) - place.fresh, 0, chunk)
 
   def rows(queries: Any, own: Any, removed: Array, tally: Tally) -> Tally:
     size = tally.score.shape[0] * listed
@@ -112,8 +114,8 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
       return jnp.concatenate([own.reshape(size, *own.shape[2:]), x[size:]])
 
     same = jax.tree.map(_spread_like, part, own)
-    here = lax.cond(place.start < 0, lambda: jax.tree.map(columns, own, same), lambda: same)
-    block = scores(inputs.similarity, queries, here)
+    scored = lax.cond(place.start < 0, lambda: jax.tree.map(columns, own, same), lambda: same)
+    block = scores(inputs.similarity, queries, scored)
     at = jnp.arange(size, dtype=jnp.int32).reshape(-1, listed)
     score = jnp.where(place.start < 0, sorting.take(block, at), tally.score)
     inside = (removed >= place.fresh) & (removed < place.start + chunk)
@@ -121,10 +123,9 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
     dropped = jnp.where(inside, taken, tally.dropped)
     whole = (place.start >= place.fresh) & (place.start + chunk <= place.stop)
 
-    def count(x: Array) -> tuple[Array, Array]:
-      every = place.stop - jnp.maximum(place.fresh, place.start)
-      here = _against(score, x), _numbers(x, jnp.minimum(every, chunk), inputs.bounded)
-      return tuple(jnp.concatenate([y, z[:, None]], axis=1) for y, z in zip(*here, strict=True))
+    def count(x: Array) -> _Counts:
+      (above, reaching), (retrieved, present) = _against(score, x), _numbers(x, here, known)
+      return _beside(above, retrieved), _beside(reaching, present)
 
     # A branch returns counts only, since one that returns the scores would copy them.
     masked = functools.partial(jnp.where, place.counts(block))
@@ -138,9 +139,13 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
   return counted
 
 
+def _beside(x: Array, last: Array) -> Array:
+  return jnp.concatenate([x, last[:, None]], axis=1)
+
+
 def _thresholds(score: Array) -> Array:
   """The scores of the listed items and -inf, `[q, p + 1]`."""
-  return jnp.concatenate([score, jnp.full_like(score[:, :1], -jnp.inf)], axis=1)
+  return _beside(score, jnp.full_like(score[:, 0], -jnp.inf))
 
 
 def _spread_like(x: Array, like: Array) -> Array:
@@ -149,24 +154,25 @@ def _spread_like(x: Array, like: Array) -> Array:
   return lax.pcast(x, tuple(axes), to="varying") if axes else x
 
 
-def _against(threshold: Array, x: Array) -> tuple[Array, Array]:
+def _against(threshold: Array, x: Array) -> _Counts:
   """How many of `x`, `[q, c]`, are above each threshold, `[q, t]`, and how many not below it."""
-  found: tuple[Array, Array] = by_platform(threshold, x, cpu=_in_words, default=_in_turn)
+  found: _Counts = by_platform(threshold, x, cpu=_in_words, default=_one_by_one)
   return found
 
 
-def _in_words(threshold: Array, x: Array) -> tuple[Array, Array]:
+def _in_words(threshold: Array, x: Array) -> _Counts:
   limit = threshold[:, :, None]
 
   def word(part: Array) -> Array:
     above = (part[:, None] > limit).astype(jnp.int32)
     return above + jnp.where(part[:, None] >= limit, np.int32(1 << _BITS), np.int32(0))
 
-  def sums(x: Array) -> tuple[Array, Array]:
+  def sums(x: Array) -> _Counts:
     total = _added(word, x)
     return total & ((1 << _BITS) - 1), total >> _BITS
 
-  return _in_pieces(sums, x, _ADDED * _width(x.shape[1]))
+  found: _Counts = _in_pieces(sums, x, _ADDED * _width(x.shape[1]))
+  return found
 
 
 def _added(term: Callable[[Array], Array], x: Array) -> Array:
@@ -192,18 +198,20 @@ def _in_pieces(sums: Callable[[Array], Any], x: Array, step: int) -> Any:
   return lax.fori_loop(0, whole, body, state)
 
 
-def _numbers(x: Array, every: Array, known: Array) -> tuple[Array, Array]:
-  """How many of `x`, `[q, c]`, are above -inf, and how many are not NaN; `every` if `known`."""
-  least = jnp.full_like(x[:, :1], -jnp.inf)
+def _numbers(x: Array, here: Array, known: Array) -> _Counts:
+  """How many of `x`, `[q, c]`, are above -inf, and how many are not NaN; `here` if `known`."""
 
-  def one_by_one() -> tuple[Array, Array]:
-    return tuple(y[:, 0] for y in _against(least, x))
+  def counted() -> _Counts:
+    above, reaching = _against(jnp.full_like(x[:, :1], -jnp.inf), x)
+    return above[:, 0], reaching[:, 0]
 
-  def all_of_them() -> tuple[Array, Array]:
-    number = jnp.where(x[:, 0] > 0, every, every)
+  def all_here() -> _Counts:
+    # With the axes and the layout over devices of the scores.
+    number = here + 0 * (x[:, 0] > 0).astype(jnp.int32)
     return number, number
 
-  return lax.cond(known, all_of_them, one_by_one)
+  found: _Counts = lax.cond(known, all_here, counted)
+  return found
 
 
 def _width(columns: int) -> int:
@@ -211,16 +219,16 @@ def _width(columns: int) -> int:
   return next(width for width in (512, 256, 128) if columns % width == 0)
 
 
-def _in_turn(threshold: Array, x: Array) -> tuple[Array, Array]:
+def _one_by_one(threshold: Array, x: Array) -> _Counts:
   limit, x = threshold[:, :, None], x[:, None]
-  return tuple(jnp.sum(y, axis=2, dtype=jnp.int32) for y in (x > limit, x >= limit))
+  return jnp.sum(x > limit, axis=2, dtype=jnp.int32), jnp.sum(x >= limit, axis=2, dtype=jnp.int32)
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _finished(tally: Tally, axis: _sweep.Axis) -> tuple[Array, Array, Array]:
+def _finished(tally: Tally, axis: _sweep.Axis) -> Found:
   """The scores, and the counts of all devices without the items that are no candidates."""
   threshold = _thresholds(tally.score)
-  dropped = _in_turn(threshold, tally.dropped)
+  dropped = _one_by_one(threshold, tally.dropped)
   counts = tally.above - dropped[0], tally.reaching - dropped[1]
   if axis is None:
     return tally.score, *counts
@@ -228,6 +236,3 @@ def _finished(tally: Tally, axis: _sweep.Axis) -> tuple[Array, Array, Array]:
   first = lax.axis_index(axis) == 0
   score = lax.psum(jnp.where(first, tally.score, jnp.zeros_like(tally.score)), axis)
   return score, *lax.psum(counts, axis)
-
-
-__all__ = ["NONE", "from_host", "on_device"]

@@ -91,7 +91,7 @@ def evaluate(
       return {measure.name: jnp.zeros(len(inputs.removed)) for measure in found}
     arrays, static = splitting.split([dict(call.parameters) for call in calls])
     program = _Program(tuple(call.description for call in calls), static)
-    listed, labels = _without_repeats(positives, labels, _inputs.size(items), axis_name)
+    listed, labels = _without_repeats(positives, labels)
     if not on_host:
       values = _evaluate(program, arrays, inputs, items, listed, labels, chunk, axis_name)
     else:
@@ -123,16 +123,14 @@ def _checked(measure: Measure) -> Call:
 def _as_labels(labels: Any, positives: Array) -> Array:
   if labels is None:
     return jnp.ones_like(positives)
-  labels = checks.array("labels", labels)
-  checks.real("labels", labels.dtype)
-  checks.same_shape("labels", labels, "positives", positives)
-  return labels
+  given = checks.array("labels", labels)
+  checks.real("labels", given.dtype)
+  checks.same_shape("labels", given, "positives", positives)
+  return given
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
-def _without_repeats(
-  positives: Array, labels: Array, items: int, axis: str | None
-) -> tuple[Array, Array]:
+@jax.jit
+def _without_repeats(positives: Array, labels: Array) -> tuple[Array, Array]:
   """The ids of each query, with -1 in place of repeats, and their labels."""
 
   def unique(ids: Array, labels: Array) -> tuple[Array, Array]:
@@ -144,7 +142,8 @@ def _without_repeats(
     positives, labels = (
       jnp.pad(x, ((0, 0), (0, 1)), constant_values=NONE) for x in (positives, labels)
     )
-  return batching.over_queries(unique, 1)(positives, labels)
+  found: tuple[Array, Array] = batching.over_queries(unique, 1)(positives, labels)
+  return found
 
 
 @functools.partial(jax.jit, static_argnums=(0, 6, 7))
@@ -203,7 +202,10 @@ def _values(
       values.append(jnp.where(unknown, jnp.nan, value))
     return values
 
-  return batching.over_queries(query, 1)(removed, listed, labels, score, above, reaching)
+  values: list[Array] = batching.over_queries(query, 1)(
+    removed, listed, labels, score, above, reaching
+  )
+  return values
 
 
 def _isnan(x: Array) -> Array:

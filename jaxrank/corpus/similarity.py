@@ -1,6 +1,5 @@
 """Internals of `jaxrank.corpus`: scores of queries and items, by name or by the user's function."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -88,9 +87,10 @@ def bounded(similarity: Partial, queries: Any, items: Any) -> Array:
 
   It is True only for similarities by name.
   """
-  if similarity not in _NAMED.values():
+  if similarity.func not in [known.func for known in _NAMED.values()]:
     return jnp.zeros((), bool)
   largest = [jnp.max(jnp.abs(arithmetic.floating(x)), initial=0) for x in (queries, items)]
-  # No product, square or sum of them exceeds this; a NaN is less than nothing.
-  limit = [jnp.square(x.astype(jnp.float32)) * queries.shape[1] for x in largest]
-  return functools.reduce(jnp.logical_and, [x < _LARGE for x in limit])
+  # No product or square of two vectors exceeds the larger of these; a NaN is not below anything.
+  of_queries, of_items = (jnp.square(x.astype(jnp.float32)) * queries.shape[1] for x in largest)
+  small: Array = (of_queries < _LARGE) & (of_items < _LARGE)
+  return small

@@ -48,7 +48,8 @@ class CountedQuery(ExactQuery):
   def __init__(
     self, standing: Standing, most: int, scores: Array, labels: Array, where: Array, depth: Any
   ):
-    self.most, self.unknown = most, []
+    self.most = most
+    self.unknown: list[Array] = []
     listed = where & (scores > -jnp.inf)
     lost = jnp.sum(where & ~listed, dtype=jnp.int32)
     retrieved = standing.retrieved - jnp.sum(listed, dtype=jnp.int32)

@@ -113,7 +113,8 @@ def test_values_by_the_algorithms_of_accelerators():
     compare(counted(names(MEASURES), *given), expected)
 
 
-SOME = "nDCG AP@9 RR R@3"
+# The last one needs the number of candidates.
+SOME = "nDCG AP@9 RR R@3 SetP"
 Q, N = 11, 700
 QUERIES, ITEMS = (
   np.random.default_rng(seed).integers(-3, 4, (size, 4)).astype(np.float32)
@@ -244,6 +245,13 @@ def test_what_does_not_go_together_is_told(change, message):
   given = {"measures": SOME, "queries": QUERIES, "items": ITEMS, "positives": POSITIVES} | change
   with pytest.raises(ValueError, match=message):
     corpus.evaluate(**given)
+
+
+def test_more_columns_of_positives_than_items():
+  ids = np.random.default_rng(2).integers(0, 5, (3, 300))
+  found = corpus.evaluate(SOME, QUERIES[:3], jnp.asarray(ITEMS[:5]), ids)
+  nothing = np.full((3, 1), -1)
+  compare(found, dense(SOME, QUERIES[:3] @ ITEMS[:5].T, ids, np.ones_like(ids), nothing))
 
 
 def test_no_queries_and_no_positives():
