@@ -43,10 +43,10 @@ def evaluate(
   >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])
   >>> values = evaluate("nDCG RR R@2", queries, items, jnp.array([[2, 0], [1, -1]]))
   >>> for name, value in values.items():
-  ...   print(name, value.round(4))
-  nDCG [0.8066 0.7103]
-  RR [0.75   0.6111]
-  R@2 [0.5    0.6667]
+  ...   print(name, *(f"{x:.4f}" for x in value))
+  nDCG 0.8066 0.7103
+  RR 0.7500 0.6111
+  R@2 0.5000 0.6667
 
   The values stream into an evaluator of the same measures:
 
