@@ -55,9 +55,13 @@ def _from_json(path: str | os.PathLike[str], layout: Layout) -> Rows:
     text = b"".join(block for _, block in _text.blocks(path)).decode()
     found = json.loads(text, object_pairs_hook=_without_repetition)
   except UnicodeDecodeError:
-    raise ValueError(f"{path}: the text is not UTF-8; convert the file, for example with iconv.") from None
+    raise ValueError(
+      f"{path}: the text is not UTF-8; convert the file, for example with iconv."
+    ) from None
   except json.JSONDecodeError as error:
-    raise ValueError(f"{path}, line {error.lineno}: broken JSON: {error.msg}; mend the file.") from None
+    raise ValueError(
+      f"{path}, line {error.lineno}: broken JSON: {error.msg}; mend the file."
+    ) from None
   except ValueError as error:
     raise ValueError(f"{path}: {error}") from None
   try:
@@ -108,7 +112,11 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
   # A polars frame, whose strings are views, and a pandas one whose ids are integers are cast.
   table = pa.table(frame)
   columns = []
-  for what, names in (("query", _QUERY), ("document", _DOCUMENT), (layout.value, _VALUE[layout.value])):
+  for what, names in (
+    ("query", _QUERY),
+    ("document", _DOCUMENT),
+    (layout.value, _VALUE[layout.value]),
+  ):
     name = next((name for name in names if name in table.column_names), None)
     if name is None:
       raise ValueError(

@@ -102,7 +102,9 @@ def to_arrays(
     longest = int(source.sizes.max(initial=0))
     length = longest if length is None else checks.count("length", length)
     if length < longest:
-      raise ValueError(f"length is {length}, but a query has {longest} documents; pass a larger one.")
+      raise ValueError(
+        f"length is {length}, but a query has {longest} documents; pass a larger one."
+      )
   padded = source.padded(np.arange(len(selection.names)), length)
   return Arrays(
     *padded[:3],

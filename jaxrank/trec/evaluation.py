@@ -130,7 +130,9 @@ def evaluate(
 def _check_measures(measures: tuple[Measure, ...]) -> None:
   for measure in measures:
     if measure.description.subtopics:
-      raise ValueError(f"{measure} needs labels by subtopic, which qrels do not have; leave it out.")
+      raise ValueError(
+        f"{measure} needs labels by subtopic, which qrels do not have; leave it out."
+      )
 
 
 @functools.lru_cache(maxsize=64)
