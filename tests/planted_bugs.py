@@ -157,9 +157,11 @@ BUGS = (
   Bug("metrics/counts.py", "found = jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))",
       "found = ranked.cutoff(k)", DEFINITIONS),
   Bug("losses/listwise.py", "temperature) / jnp.where(some, total, 1)", "temperature)", LOSSES),
-  Bug("aggregation.py", "return safe_divide(total, jnp.sum(jnp.where(kept, weights, 0)))",
-      "return safe_divide(total, jnp.sum(kept, dtype=total.dtype))", "measures"),
+  Bug("aggregation.py", "jnp.sum(jnp.where(kept, weights, 0)))\n",
+      "jnp.sum(kept, dtype=values.dtype))\n", "measures"),
   # Merges of states, and their statistics.
+  Bug("streaming/summary.py", "sum=found.weight * error", "sum=error", "streaming"),
+  Bug("streaming/batch.py", 'how != "exp_mean" for how', 'how != "sum" for how', "streaming"),
   Bug("streaming/moments.py", "share = safe_divide(b.weight.high, weight.high)",
       "share = safe_divide(a.weight.high, weight.high)", "streaming"),
   Bug("streaming/moments.py", "between = jnp.square(gap + rest) * share * a.weight.high",

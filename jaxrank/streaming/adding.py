@@ -63,7 +63,7 @@ def add(
     live = jnp.ones_like(columns[0], bool)
     weight = batch.weight(query_weights, live.astype(dtype))
     group = batch.group(groups, self.groups, live)
-  rules = batch.Rules(self.empty, self.groups)
+  rules = batch.rules(self._measures, self.empty, self.groups)
   found = jnp.ones_like(stacked, bool)
   updated: State = summary.update(rules, state, stacked, found, live, weight, group)
   return updated

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import warnings
 from typing import Literal, get_args
 
 import jax.numpy as jnp
@@ -169,7 +168,7 @@ class Evaluator:
       live = over_queries(self.ranking.anywhere, mask.ndim - 1)(mask)
       weight = batch.weight(query_weights, live.astype(values.dtype))
       group = batch.group(groups, self.groups, live)
-    rules = batch.Rules(self.empty, self.groups)
+    rules = batch.rules(self._measures, self.empty, self.groups)
     updated: State = summary.update(rules, state, values, found, live, weight, group)
     return updated
 
@@ -218,7 +217,9 @@ class Evaluator:
     return State(state.names, count, empty, invalid, whole, sample)
 
   def compute(self, state: State) -> dict[str, float]:
-    """The mean of each measure; 0.0 without queries.
+    """The mean of each measure, or what its description calls for instead; 0.0 without queries.
+
+    Counts are summed, and the mean of logarithms is exponentiated: see `Description.aggregation`.
 
     Returns:
       Floats by name.
@@ -228,16 +229,10 @@ class Evaluator:
       TypeError: if it is called inside `jit`.
     """
     with checks.named("Evaluator.compute"):
-      means = self._named(state, summary.summarize(state).mean)
-    invalid = int(np.sum(summary.host(state.invalid)))
-    if invalid and self.invalid == "warn":
-      warnings.warn(
-        f"Evaluator.compute: {invalid} queries with a value that is not finite, or an invalid "
-        "weight or group, are in no mean. jaxrank.check_values finds the former, and "
-        "invalid='propagate' makes the mean NaN.",
-        stacklevel=2,
-      )
-    return means
+      values = self._named(state, summary.aggregates(self._measures, self._summary(state)))
+    if self.invalid == "warn":
+      summary.warn_of_invalid(state)
+    return values
 
   def variance(self, state: State) -> dict[str, float]:
     """The unbiased variance of each measure over the queries; NaN for fewer than two queries.
@@ -249,25 +244,28 @@ class Evaluator:
       Floats by name.
     """
     with checks.named("Evaluator.variance"):
-      return self._named(state, summary.summarize(state).variance)
+      return self._named(state, self._summary(state).variance)
 
   def standard_error(self, state: State) -> dict[str, float]:
-    """The standard error of each mean; NaN for fewer than two queries.
+    """The standard error of what `compute` returns; NaN for fewer than two queries.
 
-    `sqrt(variance / n)`, with `n = (sum w)^2 / sum w^2` for weights `w`.
+    `sqrt(variance / n)` for a mean, with `n = (sum w)^2 / sum w^2` for weights `w`; `sum w` times
+    as much for a sum; and to first order the aggregate times as much for an exponential.
 
     Returns:
       Floats by name.
     """
     with checks.named("Evaluator.standard_error"):
-      return self._named(state, summary.summarize(state).error)
+      return self._named(state, summary.errors(self._measures, self._summary(state)))
 
   def interval(self, state: State, *, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
-    """A confidence interval of each mean, by the normal approximation, for 30 queries or more.
+    """A confidence interval of what `compute` returns, for 30 queries or more.
+
+    It is that of the mean, by the normal approximation, with its ends aggregated as the mean is.
 
     Args:
       state: State of the queries.
-      confidence: Probability that the interval contains the mean of the population, in (0, 1).
+      confidence: Probability that the interval contains the value of the population, in (0, 1).
 
     Returns:
       The lower and the upper end by name.
@@ -276,11 +274,8 @@ class Evaluator:
       ValueError: if `confidence` is not between 0 and 1.
     """
     with checks.named("Evaluator.interval"):
-      if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
-      mean, _, error = summary.summarize(state)
-      margin = summary.normal_quantile((1 + confidence) / 2) * error
-      low, high = self._named(state, mean - margin), self._named(state, mean + margin)
+      ends = summary.interval(self._measures, self._summary(state), confidence)
+      low, high = (self._named(state, end) for end in ends)
     return {name: (low[name], high[name]) for name in low}
 
   def quantile(self, state: State, q: float = 0.5) -> dict[str, float]:
@@ -325,7 +320,7 @@ class Evaluator:
     return summary.of_group(state, group)
 
   def per_group(self, state: State) -> dict[str, list[float]]:
-    """The means of each group.
+    """What `compute` returns for each group.
 
     Returns:
       Lists of `groups` floats by name.
@@ -337,6 +332,10 @@ class Evaluator:
       raise ValueError("Evaluator.per_group: there are no groups; pass groups= to Evaluator.")
     means = [self.compute(self.group(state, g)) for g in range(self.groups)]
     return {name: [mean[name] for mean in means] for name in self.names}
+
+  def _summary(self, state: State) -> summary.Summary:
+    self._check_own(state, or_of_a_group=True)
+    return summary.summarize(state)
 
   def _named(self, state: State, values: np.ndarray) -> dict[str, float]:
     self._check_own(state, or_of_a_group=True)

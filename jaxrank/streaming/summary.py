@@ -6,6 +6,7 @@
 import dataclasses
 import functools
 import statistics
+import warnings
 from typing import NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ from jax import Array, lax
 
 from jaxrank._core import checks
 from jaxrank._core.types import pytree
+from jaxrank.measures.measure import Measure
 from jaxrank.streaming import batch, moments, reservoir
 from jaxrank.streaming.moments import Moments
 from jaxrank.streaming.reservoir import Reservoir
@@ -61,8 +63,16 @@ def merge(a: State, b: State) -> State:
 
 
 class Summary(NamedTuple):
-  """The mean, the variance and the standard error of the mean, `[measures]` in float64."""
+  """The statistics of the values of each measure, `[measures]` in float64.
 
+  Attributes:
+    weight: The sum of the weights.
+    mean: The mean.
+    variance: The variance.
+    error: The standard error of the mean.
+  """
+
+  weight: np.ndarray
   mean: np.ndarray
   variance: np.ndarray
   error: np.ndarray
@@ -90,7 +100,37 @@ def summarize(state: State) -> Summary:
   spread = np.sum(spread + weight * (mean - overall) ** 2, 0)
   # With equal weights, this is spread / (n - 1), and square / total ** 2 is 1 / n.
   variance = _divided(spread, total - _divided(square, total), np.nan)
-  return Summary(overall, variance, np.sqrt(variance * _divided(square, total**2)))
+  return Summary(total, overall, variance, np.sqrt(variance * _divided(square, total**2)))
+
+
+def aggregates(
+  measures: tuple[Measure, ...], found: Summary, deviation: np.ndarray | float = 0.0
+) -> np.ndarray:
+  """The aggregate of each measure if its mean were larger by `deviation`; 0 without queries."""
+  mean = found.mean + deviation
+  exponential = np.where(found.weight > 0, np.exp(mean), 0)
+  return _of_each(measures, mean=mean, sum=found.weight * mean, exp_mean=exponential)
+
+
+def errors(measures: tuple[Measure, ...], found: Summary) -> np.ndarray:
+  """The standard error of the aggregate of each measure; that of "exp_mean" is of first order."""
+  error, exponential = found.error, np.exp(found.mean) * found.error
+  return _of_each(measures, mean=error, sum=found.weight * error, exp_mean=exponential)
+
+
+def interval(
+  measures: tuple[Measure, ...], found: Summary, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
+  """The ends of a confidence interval of the aggregate of each measure."""
+  if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
+    raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
+  margin = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * found.error
+  return aggregates(measures, found, -margin), aggregates(measures, found, margin)
+
+
+def _of_each(measures: tuple[Measure, ...], **by: np.ndarray) -> np.ndarray:
+  """For each measure, the number that its aggregation names."""
+  return np.array([by[x.description.aggregation][i] for i, x in enumerate(measures)])
 
 
 def quantiles(state: State, q: float) -> np.ndarray:
@@ -167,9 +207,16 @@ def refuse_empty(state: State) -> None:
     )
 
 
-def normal_quantile(p: float) -> float:
-  """The quantile of the standard normal distribution."""
-  return statistics.NormalDist().inv_cdf(p)
+def warn_of_invalid(state: State) -> None:
+  """Warns the caller of `Evaluator.compute` if a query is invalid, with the number of them."""
+  invalid = int(np.sum(host(state.invalid)))
+  if invalid:
+    warnings.warn(
+      f"Evaluator.compute: {invalid} queries with a value that is not finite, or an invalid weight "
+      "or group, are in no mean. jaxrank.check_values finds the former, and invalid='propagate' "
+      "makes the mean NaN.",
+      stacklevel=3,
+    )
 
 
 def host(x: Array) -> np.ndarray:
