@@ -21,7 +21,10 @@ and each metric documents only its own:
   count as this one. It is required, because values for different best grades are not comparable.
 * `weights`: `[..., n]`, factors of the contributions of items, such as inverse propensities; None
   is 1. The ideal value of a normalised metric is weighted too.
-* `subtopic_weights`: `[s]` or `[..., s]`, factors of the contributions of subtopics; None is 1.
+* `min_label`: the label that has no gain in metrics with a gain from 0 to 1 at `max_label`.
+* `subtopic_weights`: `[s]` or `[..., s]`, factors of the contributions of subtopics; None is 1. For
+  the means over subtopics of `intent_aware` they are the probabilities of the subtopics; None gives
+  equal ones to those that some item covers.
 * `ranking`: `jaxrank.Exact()`, or a smooth ranking, which makes the metric differentiable in the
   scores. Curves, metrics that are read off them, `kendall_tau` and `ordered_pair_accuracy` need
   `Exact`.

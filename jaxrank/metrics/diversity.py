@@ -310,8 +310,8 @@ def nnrbp(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    alpha: The probability that a user stops at an item of the subtopic sought, in [0, 1].
-    beta: The probability that a user who does not stop goes on to the next rank, in [0, 1].
+    alpha: As for `nrbp`.
+    beta: As for `nrbp`.
 
   Returns:
     `[...]`, at least 0, and rarely more than 1.

@@ -152,7 +152,7 @@ def rbp_residual(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    persistence: The probability of going on to the next item, in [0, 1].
+    persistence: As for `rbp`.
 
   Returns:
     `[...]`, in [0, 1]; 1 if nothing is retrieved.

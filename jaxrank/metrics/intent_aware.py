@@ -193,10 +193,6 @@ def precision_ia(
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
-  Args:
-    subtopic_weights: `[s]` or `[..., s]`, the probability `P` of each subtopic; None gives equal
-      ones to the subtopics that some item covers.
-
   Returns:
     `[...]`, in [0, 1] if the weights of the subtopics add up to at most 1.
 
@@ -252,10 +248,6 @@ def average_precision_ia(
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
-  Args:
-    subtopic_weights: `[s]` or `[..., s]`, the probability `P` of each subtopic; None gives equal
-      ones to the subtopics that some item covers.
-
   Returns:
     `[...]`, in [0, 1] if the weights of the subtopics add up to at most 1.
 
@@ -310,10 +302,6 @@ def subtopic_recall(
   0.50000
 
   See `jaxrank.metrics` for the arguments that metrics share.
-
-  Args:
-    subtopic_weights: `[s]` or `[..., s]`, the probability `P` of each subtopic; None gives equal
-      ones to the subtopics that some item covers.
 
   Returns:
     `[...]`, in [0, 1] if the weights of the subtopics add up to at most 1.

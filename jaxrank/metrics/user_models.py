@@ -20,7 +20,7 @@ from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.cascades import perfect
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import ir_measures
-from jaxrank._core.parameters import DISCOUNT, GRADE, POSITIVE
+from jaxrank._core.parameters import CUTOFF, DISCOUNT, GRADE, POSITIVE
 from jaxrank._core.ranked import Ranked, Ranking, within
 from jaxrank._core.types import Cutoff, Discount
 from jaxrank.rankings.exact import Exact
@@ -47,7 +47,7 @@ def _tail(first: Array, last: Cutoff, like: Array) -> Array:
 
 
 def _inst(
-  ranked: Ranked, *, k: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
+  ranked: Ranked, *, patience: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
 ) -> Array:
   target = jnp.asarray(target).astype(ranked.dtype)
   total = ranked.cumulative(_gains(ranked, max_label, min_label))
@@ -55,9 +55,13 @@ def _inst(
   wanted = rank + 2 * target - total
   going = jnp.square((wanted - 1) / wanted)
   reached = jnp.cumprod(jnp.append(jnp.ones_like(going[:1]), going))
-  seen = jnp.where(within(rank, k), reached[:-1], 0)
+  seen = jnp.where(within(rank, patience), reached[:-1], 0)
   # Items beyond the list gain nothing, so that their probabilities have a closed form.
-  last = None if k is None else jnp.asarray(k).astype(ranked.dtype) - rank[-1] + wanted[-1] - 1
+  last = (
+    None
+    if patience is None
+    else jnp.asarray(patience).astype(ranked.dtype) - rank[-1] + wanted[-1] - 1
+  )
   length = jnp.sum(seen) + reached[-1] * _tail(wanted[-1], last, wanted)
   return jnp.sum(seen * added(total)) / length
 
@@ -67,17 +71,18 @@ _ARGUMENTS = "T=target min_rel=min_label max_rel=max_label"
 
 @describe(
   _inst,
+  patience=CUTOFF,
   target=POSITIVE,
   max_label=GRADE,
   min_label=GRADE,
-  names=(ir_measures("INST", "", _ARGUMENTS, k=_DEPTH),),
+  names=(ir_measures("INST", "", _ARGUMENTS, patience=_DEPTH),),
 )
 def inst(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  k: Cutoff = None,
+  patience: Cutoff = None,
   target: ArrayLike = 1.0,
   max_label: ArrayLike,
   min_label: ArrayLike = 0,
@@ -98,9 +103,8 @@ def inst(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    k: The rank at which the user stops at the latest, also beyond the list; None is never.
+    patience: The rank at which the user stops at the latest, also beyond the list; None is never.
     target: The gain that the user wants, positive.
-    min_label: The grade without a gain, less than `max_label`.
 
   Returns:
     `[...]`, in [0, 1].
@@ -115,7 +119,7 @@ def inst(
     labels,
     where=where,
     ranking=ranking,
-    k=k,
+    patience=patience,
     target=target,
     max_label=max_label,
     min_label=min_label,
@@ -123,32 +127,33 @@ def inst(
 
 
 def _insq(
-  ranked: Ranked, *, k: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
+  ranked: Ranked, *, patience: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
 ) -> Array:
   start = 2 * jnp.asarray(target).astype(ranked.dtype)
 
   def reached(rank: Array) -> Array:
     return jnp.square(start / (start + rank - 1))
 
-  last = None if k is None else jnp.asarray(k).astype(ranked.dtype) + start - 1
-  return ranked.expect(_gains(ranked, max_label, min_label), reached, k=k) / _tail(
+  last = None if patience is None else jnp.asarray(patience).astype(ranked.dtype) + start - 1
+  return ranked.expect(_gains(ranked, max_label, min_label), reached, k=patience) / _tail(
     start, last, start
   )
 
 
 @describe(
   _insq,
+  patience=CUTOFF,
   target=POSITIVE,
   max_label=GRADE,
   min_label=GRADE,
-  names=(ir_measures("INSQ", "", _ARGUMENTS, k=_DEPTH),),
+  names=(ir_measures("INSQ", "", _ARGUMENTS, patience=_DEPTH),),
 )
 def insq(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  k: Cutoff = None,
+  patience: Cutoff = None,
   target: ArrayLike = 1.0,
   max_label: ArrayLike,
   min_label: ArrayLike = 0,
@@ -166,9 +171,8 @@ def insq(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    k: The last rank of both sums, also beyond the list; None is infinity.
+    patience: The last rank of both sums, also beyond the list; None is infinity.
     target: The gain that the user wants, positive.
-    min_label: The grade without a gain, less than `max_label`.
 
   Returns:
     `[...]`, in [0, 1].
@@ -183,7 +187,7 @@ def insq(
     labels,
     where=where,
     ranking=ranking,
-    k=k,
+    patience=patience,
     target=target,
     max_label=max_label,
     min_label=min_label,
@@ -239,7 +243,6 @@ def bpm(
 
   Args:
     target: The gain `T` at which the user stops, positive.
-    min_label: The grade without a gain, less than `max_label`.
 
   Returns:
     `[...]`, in [0, 1].
@@ -297,9 +300,6 @@ def sdcg(
   0.70392
 
   See `jaxrank.metrics` for the arguments that metrics share.
-
-  Args:
-    min_label: The grade without a gain, less than `max_label`.
 
   Returns:
     `[...]`, in [0, 1].

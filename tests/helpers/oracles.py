@@ -437,12 +437,14 @@ def grade(label, max_label, min_label=0):
   return min(max(label - min_label, 0), max_label - min_label) / (max_label - min_label)
 
 
-def insq(order, items, k=None, target=1.0, max_label=None, min_label=0):
-  """INSQ of cwl_eval, down to rank k of a list that goes on; far down if there is none."""
-  weights = [(2 * target / (2 * target + rank - 1)) ** 2 for rank in range(1, (k or 300) + 1)]
+def insq(order, items, patience=None, target=1.0, max_label=None, min_label=0):
+  """INSQ of cwl_eval, to the last rank of a user, of a list that goes on; far down if none."""
+  weights = [
+    (2 * target / (2 * target + rank - 1)) ** 2 for rank in range(1, (patience or 300) + 1)
+  ]
   found = [grade(item.label, max_label, min_label) for item in order]
   # The rest of the sum by the formula of Euler and Maclaurin.
-  rest = 0 if k else (2 * target) ** 2 / (2 * target + 300 - 0.5)
+  rest = 0 if patience else (2 * target) ** 2 / (2 * target + 300 - 0.5)
   return sum(g * w for g, w in zip(found, weights, strict=False)) / (sum(weights) + rest)
 
 
@@ -530,19 +532,19 @@ def expected_gains(items, ties, max_label, min_label):
   return at_each_rank(items, ties, lambda item: grade(item.label, max_label, min_label))
 
 
-def inst(items, ties="average", k=None, target=1.0, max_label=None, min_label=0):
-  """INST of cwl_eval, down to rank k of a list that goes on; far down if there is none."""
+def inst(items, ties="average", patience=None, target=1.0, max_label=None, min_label=0):
+  """INST of cwl_eval, to the last rank of a user, of a list that goes on; far down if none."""
   if poisoned(items):
     return math.nan
   gains = expected_gains(items, ties, max_label, min_label)
   reach, total, value, length = 1.0, 0.0, 0.0, 0.0
-  for rank in range(1, (k or 300) + 1):
+  for rank in range(1, (patience or 300) + 1):
     found = gains[rank - 1] if rank <= len(gains) else 0.0
     value, length, total = value + reach * found, length + reach, total + found
     wanted = rank + 2 * target - total
     reach *= ((wanted - 1) / wanted) ** 2
   # The rest of the sum by the formula of Euler and Maclaurin.
-  return value / (length + (0 if k else reach * (wanted + 0.5)))
+  return value / (length + (0 if patience else reach * (wanted + 0.5)))
 
 
 def bpm(items, ties="average", k=None, target=1.0, max_label=None, min_label=0):

@@ -51,7 +51,7 @@ UNRETRIEVED = {
   **dict.fromkeys(LOGARITHMS, LEAST_LOGARITHM),
 }
 # Metrics that a cut-off divides, however long the list.
-DIVIDED = ("bpm", "f_measure", "insq", "inst", "precision", "precision_ia", "sdcg")
+DIVIDED = ("bpm", "f_measure", "precision", "precision_ia", "sdcg")
 
 
 class Row(NamedTuple):

@@ -77,7 +77,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
   "fall_out": BINARY,
   "gap": [{"max_label": 4}, {"max_label": 3, "k": 3, "chances": np.array([0.5, 0.0, 0.25])}],
   "hit_rate": BINARY,
-  "insq": [{"max_label": 4}, {"max_label": 3, "min_label": 1, "k": 3, "target": 2.0}],
+  "insq": [{"max_label": 4}, {"max_label": 3, "min_label": 1, "patience": 3, "target": 2.0}],
   "item_count": [{"k": 2}, {"of": "judged_others_retrieved", "k": 4, "rel": 2}],
   "judged": [{}, {"k": 3}, {"k": 20}, {"of": "pooled", "k": 2}],
   "ndcg": GRADED,

@@ -10,6 +10,7 @@ import pytest
 import jaxrank as jr
 from jaxrank import gains
 from jaxrank._core.parameters import GAIN
+from jaxrank.measures import trec_families
 from tests.helpers.suites import quick
 
 # Spelling, the name of its values, metric, parameters.
@@ -81,12 +82,12 @@ IR_MEASURES = [
     "interpolated_precision",
     {"level": Decimal("0.25"), "rel": 2},
   ),
-  ("INST(max_rel=3)", "INST(max_rel=3)", "inst", {"max_label": 3, "k": 1000}),
+  ("INST(max_rel=3)", "INST(max_rel=3)", "inst", {"max_label": 3, "patience": 1000}),
   (
     "INSQ(max_rel=3,min_rel=1,T=2)",
     "INSQ(T=2,min_rel=1,max_rel=3)",
     "insq",
-    {"max_label": 3, "min_label": 1, "target": 2, "k": 1000},
+    {"max_label": 3, "min_label": 1, "target": 2, "patience": 1000},
   ),
   ("BPM(max_rel=3)@10", "BPM(max_rel=3)@10", "bpm", {"max_label": 3, "k": 10}),
   ("SDCG(max_rel=3)@10", "SDCG(max_rel=3)@10", "sdcg", {"max_label": 3, "k": 10}),
@@ -355,10 +356,10 @@ def test_dialects_agree(written, like):
 
 
 def test_families_of_trec_eval():
-  names = jr.measures.trec_families("P success.1,2 map")
+  names = trec_families("P success.1,2 map")
   assert names[:2] == ("P_5", "P_10")
   assert names[-2:] == ("success.1,2", "map")
-  every = jr.measures.trec_families(["all_trec", "set", "official"])
+  every = trec_families(["all_trec", "set", "official"])
   assert len(every) == 93
   assert len(jr.parse(every, dialect="trec_eval")) == 93
 

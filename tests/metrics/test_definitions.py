@@ -48,6 +48,7 @@ MODELS = (
   {"max_label": 2, "target": 2.5},
   {"max_label": 4, "min_label": 1, "target": 0.75},
 )
+PATIENCES = ({"max_label": 4, "patience": 3}, {"max_label": 4, "patience": 50})
 CURVED = ({}, {"gains": "binary"}, {"gains": GAIN_TABLE})
 CHANCES = (0.5, 0.125, 0.0, 0.375)
 
@@ -121,7 +122,7 @@ METRICS = {
     Metric(jr.log_bpref, oracles.log_bpref, ({}, {"rel": 2, "floor": 0.1})),
     Metric(jr.rbp_residual, oracles.rbp_residual, ({}, {"persistence": 0.5})),
     Metric(jr.binary_normalized_gain, oracles.binary_normalized_gain, ({}, {"rel": 2}, {"rel": 0})),
-    Metric(jr.insq, oracles.insq, MODELS),
+    Metric(jr.insq, oracles.insq, (*MODELS, *PATIENCES)),
     Metric(jr.sdcg, oracles.sdcg, ({"max_label": 4}, {"max_label": 2, "discounts": "reciprocal"})),
     Metric(jr.err, oracles.err, GRADES),
     Metric(jr.nerr, oracles.nerr, GRADES),
@@ -176,7 +177,7 @@ OF_CURVES = {
     Metric(jr.normalized_gain, oracles.normalized_gain, CURVED),
     Metric(jr.ndcg_at_relevant, oracles.ndcg_at_relevant, CURVED),
     Metric(jr.ndcg_at_levels, oracles.ndcg_at_levels, CURVED),
-    Metric(jr.inst, oracles.inst, (*MODELS, {"max_label": 4, "k": 3}, {"max_label": 4, "k": 50})),
+    Metric(jr.inst, oracles.inst, (*MODELS, *PATIENCES)),
     Metric(jr.bpm, oracles.bpm, (*MODELS, {"max_label": 4, "k": 3}, {"max_label": 4, "k": 11})),
   )
 }
