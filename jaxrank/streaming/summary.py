@@ -107,15 +107,24 @@ def aggregates(
   measures: tuple[Measure, ...], found: Summary, deviation: np.ndarray | float = 0.0
 ) -> np.ndarray:
   """The aggregate of each measure if its mean were larger by `deviation`; 0 without queries."""
+  how = _aggregations(measures)
   mean = found.mean + deviation
-  exponential = np.where(found.weight > 0, np.exp(mean), 0)
-  return _of_each(measures, mean=mean, sum=found.weight * mean, exp_mean=exponential)
+  power = np.exp(mean, where=how == "exp_mean", out=np.ones_like(mean))
+  exponential = np.where(found.weight > 0, power, 0)
+  chosen = [how == "sum", how == "exp_mean"]
+  values: np.ndarray = np.select(chosen, [found.weight * mean, exponential], mean)
+  return values
 
 
 def errors(measures: tuple[Measure, ...], found: Summary) -> np.ndarray:
   """The standard error of the aggregate of each measure; that of "exp_mean" is of first order."""
-  error, exponential = found.error, np.exp(found.mean) * found.error
-  return _of_each(measures, mean=error, sum=found.weight * error, exp_mean=exponential)
+  how = _aggregations(measures)
+  slope = np.exp(found.mean, where=how == "exp_mean", out=np.ones_like(found.mean))
+  return np.where(how == "sum", found.weight, slope) * found.error
+
+
+def _aggregations(measures: tuple[Measure, ...]) -> np.ndarray:
+  return np.array([measure.description.aggregation for measure in measures])
 
 
 def interval(
@@ -126,11 +135,6 @@ def interval(
     raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
   margin = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * found.error
   return aggregates(measures, found, -margin), aggregates(measures, found, margin)
-
-
-def _of_each(measures: tuple[Measure, ...], **by: np.ndarray) -> np.ndarray:
-  """For each measure, the number that its aggregation names."""
-  return np.array([by[x.description.aggregation][i] for i, x in enumerate(measures)])
 
 
 def quantiles(state: State, q: float) -> np.ndarray:
