@@ -170,8 +170,8 @@ BUGS = (
   Bug("aggregation.py", "jnp.sum(jnp.where(kept, weights, 0)))\n",
       "jnp.sum(kept, dtype=values.dtype))\n", "measures"),
   # Merges of states, and their statistics.
-  Bug("streaming/summary.py", "return np.where(how == \"sum\", found.weight, slope)",
-      "return np.where(how == \"sum\", 1, slope)", "streaming"),
+  Bug("streaming/summary.py", 'np.where(how == "sum", found.weight, slope)',
+      'np.where(how == "sum", 1, slope)', "streaming"),
   Bug("streaming/batch.py", 'how != "exp_mean" for how', 'how != "sum" for how', "streaming"),
   Bug("streaming/moments.py", "share = safe_divide(b.weight.high, weight.high)",
       "share = safe_divide(a.weight.high, weight.high)", "streaming"),

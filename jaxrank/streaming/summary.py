@@ -120,7 +120,8 @@ def errors(measures: tuple[Measure, ...], found: Summary) -> np.ndarray:
   """The standard error of the aggregate of each measure; that of "exp_mean" is of first order."""
   how = _aggregations(measures)
   slope = np.exp(found.mean, where=how == "exp_mean", out=np.ones_like(found.mean))
-  return np.where(how == "sum", found.weight, slope) * found.error
+  scale: np.ndarray = np.where(how == "sum", found.weight, slope)
+  return np.asarray(scale * found.error)
 
 
 def _aggregations(measures: tuple[Measure, ...]) -> np.ndarray:

@@ -437,15 +437,20 @@ def grade(label, max_label, min_label=0):
   return min(max(label - min_label, 0), max_label - min_label) / (max_label - min_label)
 
 
+@functools.lru_cache(maxsize=16)
+def insq_weights(patience, target):
+  """The weights of the ranks to the last one of a user, or far down, and the sum of all."""
+  last = patience or 300
+  weights = [(2 * target / (2 * target + rank - 1)) ** 2 for rank in range(1, last + 1)]
+  # The rest of the sum by the formula of Euler and Maclaurin.
+  return weights, sum(weights) + (0 if patience else (2 * target) ** 2 / (2 * target + last - 0.5))
+
+
 def insq(order, items, patience=None, target=1.0, max_label=None, min_label=0):
   """INSQ of cwl_eval, to the last rank of a user, of a list that goes on; far down if none."""
-  weights = [
-    (2 * target / (2 * target + rank - 1)) ** 2 for rank in range(1, (patience or 300) + 1)
-  ]
+  weights, total = insq_weights(patience, target)
   found = [grade(item.label, max_label, min_label) for item in order]
-  # The rest of the sum by the formula of Euler and Maclaurin.
-  rest = 0 if patience else (2 * target) ** 2 / (2 * target + 300 - 0.5)
-  return sum(g * w for g, w in zip(found, weights, strict=False)) / (sum(weights) + rest)
+  return sum(g * w for g, w in zip(found, weights, strict=False)) / total
 
 
 def sdcg(order, items, k=None, max_label=None, min_label=0, discounts="logarithmic"):
