@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank.trec._strings import arrow, keys, matches
+from jaxrank.trec._strings import arrow, integers, keys, matches, numbers
 from jaxrank.trec.tables import Qrels, Run
 
 # Labels of documents without one: not in the qrels, and in the qrels with a negative label.
@@ -100,12 +100,10 @@ def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Jud
   to_run[selection.in_qrels] = selection.in_run
   codes = to_run[qrels.codes]
   rows = np.flatnonzero(codes >= 0)
-  documents = qrels.documents.take(rows)
+  documents = qrels.documents.take(integers(rows))
   retrieved, row = matches(run.pair_keys, run.documents, keys(documents, codes[rows]), documents)
-  given = np.maximum(qrels.labels, NEGATIVE)
-  given[given == ABSENT] = NEGATIVE
   labels = np.full(run.starts[-1], ABSENT, np.int32)
-  labels[retrieved] = given[rows[row]]
+  labels[retrieved] = judged_labels(qrels.labels[rows[row]])
   found = np.zeros(qrels.starts[-1], bool)
   found[rows[row]] = True
   missed_before = np.append(0, np.cumsum(~found))
@@ -114,6 +112,11 @@ def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Jud
     order = document_order(run)
     labels = labels[order]
   return Judged(order, labels, np.flatnonzero(~found), missed_before[qrels.starts])
+
+
+def judged_labels(labels: np.ndarray) -> np.ndarray:
+  """The labels of documents in the qrels: all negative ones become -2."""
+  return np.where(labels < 0, np.int32(NEGATIVE), labels)
 
 
 def document_order(run: Run) -> np.ndarray:
@@ -134,11 +137,11 @@ def document_order(run: Run) -> np.ndarray:
   if same.any():
     tied = np.append(False, same) | np.append(same, False)
     places = np.flatnonzero(tied)
-    documents = run.documents.take(order[places])
-    table = arrow().table({"tie": key[places], "document": documents})
-    keys_ = [("tie", "ascending"), ("document", "descending")]
-    by_id = arrow("pyarrow.compute").sort_indices(table, sort_keys=keys_)
-    order[places] = order[places][np.asarray(by_id)]
+    documents = run.documents.take(integers(order[places]))
+    table = arrow().Table.from_arrays([integers(key[places]), documents], ["tie", "document"])
+    by = [("tie", "ascending"), ("document", "descending")]
+    first = numbers(arrow("pyarrow.compute").sort_indices(table, sort_keys=by))
+    order[places] = order[places][first]
   return order
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxrank.trec import _text
-from jaxrank.trec._strings import arrow, lengths, strings
+from jaxrank.trec._strings import arrow, lengths, numbers, strings
 from jaxrank.trec._text import Layout, Rows
 
 # The names of columns of frames: those of ir_measures, ranx and PyTerrier.
@@ -44,10 +44,9 @@ def read(source: Any, layout: Layout) -> Rows:
 
 
 def _is_json(path: str | os.PathLike[str]) -> bool:
-  for _, block in _text.blocks(path):
-    if block.strip():
-      return block.lstrip().startswith(b"{")
-  return False
+  lines = (block for _, block in _text.blocks(path, size=1 << 12))
+  first = next(filter(bytes.strip, lines), b"")
+  return first.lstrip().startswith(b"{")
 
 
 def _from_json(path: str | os.PathLike[str], layout: Layout) -> Rows:
@@ -127,13 +126,13 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
       raise TypeError(f"column {name!r} must hold the {what}s, got {column.type}.") from None
   query, document, value = (column.combine_chunks() for column in columns)
   queries, codes = _coded(query)
-  return Rows(queries, codes, document, value.to_numpy(zero_copy_only=False))
+  return Rows(queries, codes, document, numbers(value))
 
 
 def _coded(query: Any) -> tuple[list[str], np.ndarray]:
   """The names of queries in the order in which they appear, and the number of each row's query."""
   coded = query.dictionary_encode()
-  return coded.dictionary.to_pylist(), coded.indices.to_numpy()
+  return coded.dictionary.to_pylist(), numbers(coded.indices)
 
 
 def _numbers(values: Iterable[Any], layout: Layout) -> np.ndarray:

@@ -53,6 +53,20 @@ def joined(arrays: list[Any]) -> Any:
   return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
 
 
+def numbers(column: Any) -> np.ndarray:
+  """An Arrow array of numbers without nulls; `to_numpy` would import pandas."""
+  whole = column.combine_chunks() if hasattr(column, "chunks") else column
+  dtype = np.dtype(str(whole.type).replace("double", "float64"))
+  return np.frombuffer(whole.buffers()[1] or b"", dtype)[whole.offset :][: len(whole)]
+
+
+def integers(values: np.ndarray) -> Any:
+  """Integers as an Arrow array; `pyarrow.array` would import pandas."""
+  pa, whole = arrow(), np.ascontiguousarray(values)
+  kind = getattr(pa, str(whole.dtype))()
+  return pa.Array.from_buffers(kind, whole.size, [None, pa.py_buffer(whole)])
+
+
 def lengths(documents: Any) -> np.ndarray:
   """The number of bytes of each string."""
   return np.diff(_offsets(documents))
@@ -125,21 +139,22 @@ def matches(
   same = ordered[at] == keys[i] if ordered.size else np.zeros(i.size, bool)
   i, j = i[same], order[at[same]]
   # The hash of two documents may be the same.
-  equal = arrow("pyarrow.compute").equal(documents.take(i), others.take(j))
-  same = np.asarray(equal)
-  return i[same], j[same]
+  ours, theirs = documents.take(integers(i)), others.take(integers(j))
+  equal = arrow("pyarrow.compute").equal(ours, theirs)
+  kept = integers(np.arange(i.size)).filter(equal)
+  return i[numbers(kept)], j[numbers(kept)]
 
 
-def repeated(keys: np.ndarray, documents: Any) -> tuple[int, int] | None:
-  """Two rows with one key and one document, or None."""
+def repeated(keys: np.ndarray, codes: np.ndarray, documents: Any) -> tuple[int, int] | None:
+  """Two rows with one query and one document, or None."""
   ordered = np.sort(keys)
-  twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-  if not twice.size:
+  same = ordered[1:] == ordered[:-1]
+  if not same.any():
     return None
-  rows = np.flatnonzero(np.isin(keys, twice))
+  rows = np.flatnonzero(np.isin(keys, ordered[1:][same]))
   seen: dict[tuple[int, str], int] = {}
-  for row, document in zip(rows.tolist(), documents.take(rows).to_pylist(), strict=True):
-    first = seen.setdefault((int(keys[row]), document), row)
+  for row, document in zip(rows.tolist(), documents.take(integers(rows)).to_pylist(), strict=True):
+    first = seen.setdefault((int(codes[row]), document), row)
     if first != row:
       return first, row
   return None

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrank.trec._strings import arrow, joined, lengths
+from jaxrank.trec._strings import arrow, joined, lengths, numbers
 
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 
 # The number of bytes of a block.
-_BLOCK = 1 << 24
+_BLOCK = 1 << 22
 
 # Blanks other than the space; a line ends with "\n", before which "\r" is a blank.
 _BLANKS = bytes.maketrans(b"\t\r\v\f", b"    ")
@@ -67,7 +67,7 @@ class Rows(NamedTuple):
   tag: str | None = None
 
 
-def blocks(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+def blocks(path: str | os.PathLike[str], size: int = _BLOCK) -> Iterator[tuple[int, bytes]]:
   """The number of lines before each block of whole lines of a file, plain or gzipped, and the block.
 
   Raises:
@@ -78,7 +78,7 @@ def blocks(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     text = gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
     while True:
       try:
-        read = text.read(_BLOCK)
+        read = text.read(size)
       except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
           f"{path}: broken gzip data after line {number}: {error}; copy or download it again."
@@ -112,7 +112,7 @@ def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
       continue
     try:
       table = _parsed(text, layout)
-      value = table[layout.value].to_numpy()
+      value = numbers(table[layout.value])
       document = joined([table["document"]])
       fine = np.isfinite(value).all() and (lengths(document) > 0).all()
       fine = fine and not (layout.whole and (np.mod(value, 1).any() or abs(value).max() >= 2**31))
@@ -123,7 +123,7 @@ def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
       raise ValueError(_first_fault(path, number, block, layout, fault))
     query = table["query"].unify_dictionaries().combine_chunks()
     to_code = [names.setdefault(name, len(names)) for name in query.dictionary.to_pylist()]
-    codes.append(np.array(to_code, np.int32)[query.indices.to_numpy()])
+    codes.append(np.array(to_code, np.int32)[numbers(query.indices)])
     documents.append(document)
     values.append(value)
     if tag is None and "tag" in layout.columns:
@@ -145,6 +145,10 @@ def _qrels_layout(block: bytes) -> tuple[Layout, bytes, int]:
 
 def _with_single_spaces(text: bytes) -> bytes:
   """The lines with one space between columns, and none before or after them."""
+  blank = np.frombuffer(text, np.uint8) <= ord(" ")
+  twice = (blank[1:] & blank[:-1]).any() or blank[0]
+  if not twice and not any(other in text for other in (b"\t", b"\r", b"\v", b"\f")):
+    return text
   text = text.translate(_BLANKS)
   while b"  " in text:
     text = text.replace(b"  ", b" ")
@@ -164,6 +168,7 @@ def _parsed(text: bytes, layout: Layout) -> Any:
     csv.ReadOptions(column_names=layout.columns),
     csv.ParseOptions(delimiter=layout.separator or " ", quote_char=False),
     csv.ConvertOptions(include_columns=wanted, column_types=types, null_values=[]),
+    memory_pool=pa.system_memory_pool(),
   )
 
 

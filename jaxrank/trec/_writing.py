@@ -35,8 +35,7 @@ def to_frame(library: str, columns: dict[str, Any]) -> Any:
 
 def texts(numbers: np.ndarray) -> Any:
   """The shortest text of each number that reads as the same number."""
-  pa = arrow()
-  return arrow("pyarrow.compute").cast(pa.array(numbers), pa.large_string())
+  return arrow("pyarrow.compute").cast(arrow().array(numbers), arrow().large_string())
 
 
 def taken(column: Any, rows: np.ndarray) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxrank._core import checks
 from jaxrank.trec import _padding
 from jaxrank.trec._matching import select
+from jaxrank.trec._strings import integers
 from jaxrank.trec.reading import read_qrels, read_run
 
 Ties = Literal["document", "average"]
@@ -49,7 +50,7 @@ class Arrays:
     for cells, rows, table in zip(
       (retrieved, self.where & ~retrieved), self.rows, self.tables, strict=True
     ):
-      names[cells] = table.take(rows).to_pylist()
+      names[cells] = table.take(integers(rows)).to_pylist()
     return names
 
 
