@@ -45,8 +45,8 @@ def select(qrels: Qrels, run: Run, queries: str) -> Selection:
   only_in_run = tuple(sorted(ranked.keys() - judged.keys()))
   if len(only_in_run) == len(run):
     raise ValueError(
-      f"run {run.name!r} has no query of the qrels {qrels.name!r}: it has {_some(run.queries)}, they "
-      f"have {_some(qrels.queries)}; check that both are of one collection."
+      f"run {run.name!r} has no query of the qrels {qrels.name!r}: it has {_some(run.queries)}, "
+      f"they have {_some(qrels.queries)}; check that both are of one collection."
     )
   if queries == "error" and only_in_qrels + only_in_run:
     raise ValueError(
@@ -148,4 +148,5 @@ def document_order(run: Run) -> np.ndarray:
 def rounded(scores: np.ndarray) -> np.ndarray:
   """Scores as float32, finite, because -inf would mean that a document is not retrieved."""
   # The sum makes 0.0 of -0.0.
-  return np.clip(scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
+  single: np.ndarray = np.clip(scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
+  return single

@@ -46,7 +46,9 @@ class Queries:
   def padded(self, chosen: np.ndarray, length: int, queries: int | None = None) -> Padded:
     """Pads the chosen queries, by their places, to a length, and their number to `queries`."""
     empty = (queries or chosen.size) - chosen.size
-    size, retrieved = (np.append(x[chosen], np.zeros(empty, int)) for x in (self.sizes, self._retrieved))
+    size, retrieved = (
+      np.append(x[chosen], np.zeros(empty, int)) for x in (self.sizes, self._retrieved)
+    )
     column = np.arange(length)
     where, is_retrieved = column < size[:, None], column < retrieved[:, None]
     rows = _ranges(self._start[chosen], self._retrieved[chosen])

@@ -1,5 +1,6 @@
 """Reads rows from what is in memory, and from JSON: dictionaries, frames, and lists of rows."""
 
+import collections
 import itertools
 import json
 import os
@@ -54,9 +55,13 @@ def _from_json(path: str | os.PathLike[str], layout: Layout) -> Rows:
     text = b"".join(block for _, block in _text.blocks(path)).decode()
     found = json.loads(text, object_pairs_hook=_without_repetition)
   except UnicodeDecodeError:
-    raise ValueError(f"{path}: the text is not UTF-8; convert the file, for example with iconv.") from None
+    raise ValueError(
+      f"{path}: the text is not UTF-8; convert the file, for example with iconv."
+    ) from None
   except json.JSONDecodeError as error:
-    raise ValueError(f"{path}, line {error.lineno}: broken JSON: {error.msg}; mend the file.") from None
+    raise ValueError(
+      f"{path}, line {error.lineno}: broken JSON: {error.msg}; mend the file."
+    ) from None
   except ValueError as error:
     raise ValueError(f"{path}: {error}") from None
   try:
@@ -70,8 +75,7 @@ def _from_json(path: str | os.PathLike[str], layout: Layout) -> Rows:
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
   found = dict(pairs)
   if len(found) < len(pairs):
-    seen: set[str] = set()
-    name = next(name for name, _ in pairs if name in seen or seen.add(name))
+    name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
     raise ValueError(f"{name!r} comes twice in one object of JSON; drop one.")
   return found
 
@@ -82,8 +86,8 @@ def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
       raise TypeError(f"ids must be strings, got the query {query!r}.")
     if not isinstance(documents, Mapping):
       raise TypeError(
-        f"a dictionary must be {{query: {{document: {layout.value}}}}}, got {documents!r} for query "
-        f"{query!r}."
+        f"a dictionary must be {{query: {{document: {layout.value}}}}}, got {documents!r} for "
+        f"query {query!r}."
       )
   queries = [*source]
   codes = np.repeat(np.arange(len(queries), dtype=np.int32), [len(x) for x in source.values()])
@@ -107,7 +111,11 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
   # A polars frame, whose strings are views, and a pandas one whose ids are integers are cast.
   table = pa.table(frame)
   columns = []
-  for what, names in (("query", _QUERY), ("document", _DOCUMENT), (layout.value, _VALUE[layout.value])):
+  for what, names in (
+    ("query", _QUERY),
+    ("document", _DOCUMENT),
+    (layout.value, _VALUE[layout.value]),
+  ):
     name = next((name for name in names if name in table.column_names), None)
     if name is None:
       raise ValueError(

@@ -45,7 +45,7 @@ class Layout(NamedTuple):
 
 
 QRELS = Layout("qrels", ("query", "iteration", "document", "label"), "label", True)
-BEIR = Layout("BEIR's qrels", ("query", "document", "label"), "label", True, "\t")
+BEIR = Layout("qrels", ("query", "document", "label"), "label", True, "\t")
 RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", False)
 
 
@@ -68,7 +68,9 @@ class Rows(NamedTuple):
 
 
 def blocks(path: str | os.PathLike[str], size: int = _BLOCK) -> Iterator[tuple[int, bytes]]:
-  """The number of lines before each block of whole lines of a file, plain or gzipped, and the block.
+  """The number of lines before each block of whole lines of a file, and the block.
+
+  The file may be gzipped.
 
   Raises:
     ValueError: if gzipped data are broken, or the file is not text.
@@ -114,15 +116,16 @@ def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
       table = _parsed(text, layout)
       value = numbers(table[layout.value])
       document = joined([table["document"]])
-      fine = np.isfinite(value).all() and (lengths(document) > 0).all()
+      query = table["query"].unify_dictionaries().combine_chunks()
+      found = query.dictionary.to_pylist()
+      fine = np.isfinite(value).all() and (lengths(document) > 0).all() and "" not in found
       fine = fine and not (layout.whole and (np.mod(value, 1).any() or abs(value).max() >= 2**31))
       fault = None if fine else "a value is not allowed"
     except arrow().ArrowInvalid as error:
       fault = str(error)
     if fault:
       raise ValueError(_first_fault(path, number, block, layout, fault))
-    query = table["query"].unify_dictionaries().combine_chunks()
-    to_code = [names.setdefault(name, len(names)) for name in query.dictionary.to_pylist()]
+    to_code = [names.setdefault(name, len(names)) for name in found]
     codes.append(np.array(to_code, np.int32)[numbers(query.indices)])
     documents.append(document)
     values.append(value)
@@ -145,8 +148,8 @@ def _qrels_layout(block: bytes) -> tuple[Layout, bytes, int]:
 
 def _with_single_spaces(text: bytes) -> bytes:
   """The lines with one space between columns, and none before or after them."""
-  blank = np.frombuffer(text, np.uint8) <= ord(" ")
-  twice = (blank[1:] & blank[:-1]).any() or blank[0]
+  blanks = np.frombuffer(text, np.uint8) <= ord(" ")
+  twice = (blanks[1:] & blanks[:-1]).any() or blanks[0]
   if not twice and not any(other in text for other in (b"\t", b"\r", b"\v", b"\f")):
     return text
   text = text.translate(_BLANKS)

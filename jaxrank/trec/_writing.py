@@ -68,10 +68,12 @@ def constant(text: str) -> Any:
 
 def check_ids(what: str, ids: Any) -> None:
   """Raises `ValueError` if an id is empty or has blanks, which separate columns."""
-  bad = arrow("pyarrow.compute").match_substring_regex(ids, r"^$|[\s\v]")
+  bad = arrow("pyarrow.compute").match_substring_regex(ids, r"^$|[\s\v\x00]")
   at = arrow("pyarrow.compute").index(bad, True).as_py()
   if at >= 0:
-    raise ValueError(f"{what} must have no blanks in a TREC file, got {ids[at].as_py()!r}; rename it.")
+    raise ValueError(
+      f"{what} must have no blanks in a TREC file, got {ids[at].as_py()!r}; rename it."
+    )
 
 
 def check_table(queries: Sequence[str], documents: Any) -> None:

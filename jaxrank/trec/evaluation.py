@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank.measures import Measure, evaluate as evaluate_arrays
+from jaxrank.measures import Measure
+from jaxrank.measures import evaluate as evaluate_arrays
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
 from jaxrank.trec import _padding
@@ -130,7 +131,9 @@ def evaluate(
 def _check_measures(measures: tuple[Measure, ...]) -> None:
   for measure in measures:
     if measure.description.subtopics:
-      raise ValueError(f"{measure} needs labels by subtopic, which qrels do not have; leave it out.")
+      raise ValueError(
+        f"{measure} needs labels by subtopic, which qrels do not have; leave it out."
+      )
 
 
 @functools.lru_cache(maxsize=64)

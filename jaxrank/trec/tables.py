@@ -193,8 +193,8 @@ class Run(_Table):
 
 def qrels(rows: Grouped, name: str) -> Qrels:
   """`Qrels` of grouped rows."""
-  *columns, labels = rows
-  return Qrels(name, *columns, labels.astype(np.int32))
+  queries, starts, documents, pair_keys, labels = rows
+  return Qrels(name, queries, starts, documents, pair_keys, labels.astype(np.int32))
 
 
 def run(rows: Grouped, name: str) -> Run:

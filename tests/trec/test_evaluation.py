@@ -25,10 +25,15 @@ def test_documents_stand_in_the_order_of_trec_eval(seed):
     expected = oracle.order(run[query])
     assert documents[: len(expected)].tolist() == expected
     assert sorted(documents[len(expected) : size]) == sorted(qrels[query].keys() - set(expected))
-    assert arrays.where[row, :size].all() and not documents[size:].any()
-    scores = [*range(-1, -1 - len(expected), -1)] + [-np.inf] * (arrays.where.shape[1] - len(expected))
+    assert arrays.where[row].tolist() == [True] * size + [False] * (documents.size - size)
+    assert not documents[size:].any()
+    scores = [*range(-1, -1 - len(expected), -1)] + [-np.inf] * (
+      arrays.where.shape[1] - len(expected)
+    )
     assert arrays.scores[row].tolist() == scores
-    labels = [max(qrels[query].get(x, -1), -2) if qrels[query].get(x) != -1 else -2 for x in documents]
+    labels = [
+      max(qrels[query].get(x, -1), -2) if qrels[query].get(x) != -1 else -2 for x in documents
+    ]
     assert arrays.labels[row, :size].tolist() == labels[:size]
 
 
@@ -91,7 +96,9 @@ def test_queries_of_the_qrels_without_a_ranking_count_as_0():
 
 
 def test_queries_on_one_side_raise_on_request():
-  with pytest.raises(ValueError, match=r"lacks 1 query \('q3'\) .* lack 1 query \('q9'\) .*'judged'"):
+  with pytest.raises(
+    ValueError, match=r"lacks 1 query \('q3'\) .* lack 1 query \('q9'\) .*'judged'"
+  ):
     trec.evaluate("map", QRELS, RUN, queries="error")
   both = {name: RUN[name] for name in ("q1", "q2")}
   judged = {name: QRELS[name] for name in ("q1", "q2")}
@@ -100,7 +107,9 @@ def test_queries_on_one_side_raise_on_request():
 
 def test_a_run_without_a_query_of_the_qrels():
   for queries in ("both", "judged", "error"):
-    with pytest.raises(ValueError, match="run 'run' has no query of the qrels 'qrels': it has 'q9'"):
+    with pytest.raises(
+      ValueError, match="run 'run' has no query of the qrels 'qrels': it has 'q9'"
+    ):
       trec.to_arrays(QRELS, {"q9": {"a": 1.0}}, queries=queries)
 
 
@@ -122,7 +131,9 @@ def test_batches_do_not_change_values():
   for name, value in whole.values.items():
     np.testing.assert_allclose(parts.values[name], value, atol=1e-6)
   total = len(whole.queries)
-  assert seen == sorted(seen) and seen[-1] == (total, total) and len(seen) > 3
+  assert seen == sorted(seen)
+  assert seen[-1] == (total, total)
+  assert len(seen) > 3
 
 
 def test_hashes_that_collide_do_not_match(monkeypatch):
@@ -171,17 +182,23 @@ def test_values_are_those_of_trec_eval(seed):
 
 
 @thorough
-@pytest.mark.parametrize("ids", [lambda i: i, lambda i: f"http://example.org/{i}/page"], ids=["int", "url"])
+@pytest.mark.parametrize(
+  "ids", [lambda i: i, lambda i: f"http://example.org/{i}/page"], ids=["int", "url"]
+)
 def test_long_runs_have_the_values_of_trec_eval(ids):
   pytrec_eval = pytest.importorskip("pytrec_eval")
   rng = np.random.default_rng(1)
   run, qrels = {}, {}
   for query in range(30):
     documents = [str(ids(int(x))) for x in rng.choice(10**6, 1500, replace=False)]
-    run[str(query)] = dict(zip(documents[:1000], rng.normal(size=1000).round(2).tolist(), strict=True))
+    run[str(query)] = dict(
+      zip(documents[:1000], rng.normal(size=1000).round(2).tolist(), strict=True)
+    )
     qrels[str(query)] = {x: int(rng.integers(-1, 3)) for x in documents[::9]}
   found = trec.evaluate("map ndcg bpref recip_rank", qrels, run)
-  theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map", "ndcg", "bpref", "recip_rank"}).evaluate(run)
+  theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map", "ndcg", "bpref", "recip_rank"}).evaluate(
+    run
+  )
   for name, values in found.values.items():
     expected = [theirs[query][name] for query in found.queries]
     np.testing.assert_allclose(values, expected, atol=5e-5, err_msg=name)
