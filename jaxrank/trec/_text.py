@@ -20,7 +20,7 @@ _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 
 # The number of bytes of a block.
-_BLOCK = 1 << 22
+_BLOCK = 1 << 21
 
 # Blanks other than the space; a line ends with "\n", before which "\r" is a blank.
 _BLANKS = bytes.maketrans(b"\t\r\v\f", b"    ")

@@ -39,8 +39,8 @@ class Arrays:
   queries: tuple[str, ...]
   only_in_qrels: tuple[str, ...]
   only_in_run: tuple[str, ...]
-  rows: tuple[np.ndarray, np.ndarray] 
-  tables: tuple[Any, Any] 
+  rows: tuple[np.ndarray, np.ndarray]
+  tables: tuple[Any, Any]
 
   def __repr__(self) -> str:
     return f"<Arrays: {len(self.queries)} queries of up to {self.where.shape[1]} documents>"
