@@ -124,21 +124,21 @@ def document_order(run: Run) -> np.ndarray:
 
   Ids are compared by their bytes.
   """
-  scores, codes = rounded(run.scores), run.codes
-  # Scores as integers in the same order, those of negative numbers with their bits flipped.
-  bits = scores.view(np.int32)
-  ascending = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
-  key = (codes.astype(np.int64) << 32) - ascending
-  order = np.arange(key.size)
-  if (key[1:] < key[:-1]).any():
-    order = np.argsort(key)
-    key = key[order]
-  same = key[1:] == key[:-1]
+  scores, order = rounded(run.scores), np.arange(run.starts[-1])
+  begins = np.zeros(order.size, bool)
+  begins[run.starts[:-1][run.sizes > 0]] = True
+  if ((scores[1:] > scores[:-1]) & ~begins[1:]).any():
+    # Scores as integers in the same order: the bits of negative ones run the other way.
+    bits = scores.view(np.int32)
+    ascending = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    order = np.argsort((run.codes.astype(np.int64) << 32) - ascending)
+    scores = scores[order]
+  same = np.append(False, (scores[1:] == scores[:-1]) & ~begins[1:])
   if same.any():
-    tied = np.append(False, same) | np.append(same, False)
-    places = np.flatnonzero(tied)
+    places = np.flatnonzero(same | np.append(same[1:], False))
     documents = run.documents.take(integers(order[places]))
-    table = arrow().Table.from_arrays([integers(key[places]), documents], ["tie", "document"])
+    tie = integers(np.cumsum(~same[places]))
+    table = arrow().Table.from_arrays([tie, documents], ["tie", "document"])
     by = [("tie", "ascending"), ("document", "descending")]
     first = numbers(arrow("pyarrow.compute").sort_indices(table, sort_keys=by))
     order[places] = order[places][first]

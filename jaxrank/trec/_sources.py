@@ -28,7 +28,8 @@ def read(source: Any, layout: Layout) -> Rows:
     TypeError: if the source is of no known type.
   """
   if isinstance(source, str | os.PathLike):
-    return _from_json(source, layout) if _is_json(source) else _text.read(source, layout)
+    is_json = _text.head(source).removeprefix(_text.BOM).lstrip().startswith(b"{")
+    return _from_json(source, layout) if is_json else _text.read(source, layout)
   if isinstance(source, Mapping):
     rows = _from_mapping(source, layout)
   elif hasattr(source, "__arrow_c_stream__"):
@@ -44,15 +45,9 @@ def read(source: Any, layout: Layout) -> Rows:
   return rows
 
 
-def _is_json(path: str | os.PathLike[str]) -> bool:
-  lines = (block for _, block in _text.blocks(path, size=1 << 12))
-  first = next(filter(bytes.strip, lines), b"")
-  return first.lstrip().startswith(b"{")
-
-
 def _from_json(path: str | os.PathLike[str], layout: Layout) -> Rows:
   try:
-    text = b"".join(block for _, block in _text.blocks(path)).decode()
+    text = b"".join(bytes(block) for _, block in _text.blocks(path)).decode()
     found = json.loads(text, object_pairs_hook=_without_repetition)
   except UnicodeDecodeError:
     raise ValueError(

@@ -47,10 +47,9 @@ def strings(values: Any) -> Any:
 
 
 def joined(arrays: list[Any]) -> Any:
-  """One array of several, which may be chunked."""
+  """One array of several."""
   pa = arrow()
-  chunks = [chunk for x in arrays for chunk in getattr(x, "chunks", [x])]
-  return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
+  return pa.concat_arrays(arrays) if arrays else pa.array([], pa.large_string())
 
 
 def numbers(column: Any) -> np.ndarray:
@@ -81,10 +80,9 @@ def keys(documents: Any, codes: np.ndarray) -> np.ndarray:
     part = offsets[start : start + _CHUNK + 1]
     # A word may be read past the end of the last string.
     padded = np.append(text[part[0] : part[-1]], np.zeros(8, np.uint8))
-    found[start : start + _CHUNK] = _hashes(padded, part - part[0])
-  found += codes.astype(np.uint64) * _STEP
-  found ^= found >> np.uint64(29)
-  found *= _MIX
+    pairs = _hashes(padded, part - part[0])
+    pairs += codes[start : start + _CHUNK].astype(np.uint64) * _STEP
+    found[start : start + _CHUNK] = (pairs ^ (pairs >> np.uint64(29))) * _MIX
   return found
 
 

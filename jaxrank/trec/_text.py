@@ -5,6 +5,7 @@ lines of that block are read one by one, to name the line.
 """
 
 import gzip
+import io
 import math
 import os
 import re
@@ -17,10 +18,15 @@ import numpy as np
 from jaxrank.trec._strings import arrow, joined, lengths, numbers
 
 _GZIP = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 # The number of bytes of a block.
 _BLOCK = 1 << 21
+
+# The number of bytes in which a header ends, if the file has one.
+_HEAD = 1 << 12
+
+_BROKEN = (EOFError, zlib.error, gzip.BadGzipFile)
 
 # Blanks other than the space; a line ends with "\n", before which "\r" is a blank.
 _BLANKS = bytes.maketrans(b"\t\r\v\f", b"    ")
@@ -67,33 +73,51 @@ class Rows(NamedTuple):
   tag: str | None = None
 
 
-def blocks(path: str | os.PathLike[str], size: int = _BLOCK) -> Iterator[tuple[int, bytes]]:
+def blocks(path: str | os.PathLike[str], size: int = _BLOCK) -> Iterator[tuple[int, memoryview]]:
   """The number of lines before each block of whole lines of a file, and the block.
 
-  The file may be gzipped.
+  The file may be gzipped. All blocks share one buffer, so that a block is lost with the next one.
 
   Raises:
     ValueError: if gzipped data are broken, or the file is not text.
   """
-  number, rest = 0, b""
+  number, held, buffer = 0, 0, bytearray(size)
   with open(path, "rb") as file:
-    text = gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
+    text = _unzipped(file)
     while True:
       try:
-        read = text.read(size)
-      except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        count = text.readinto(memoryview(buffer)[held:])
+      except _BROKEN as error:
         raise ValueError(
           f"{path}: broken gzip data after line {number}: {error}; copy or download it again."
         ) from error
-      if b"\0" in read:
+      end = held + count
+      if buffer.find(b"\0", held, end) >= 0:
         raise ValueError(f"{path} is a binary file: pass a text file, plain or compressed by gzip.")
-      lines, newline, last = (rest + read).rpartition(b"\n")
-      block, rest = (lines + newline, last) if read else (rest, b"")
-      if block:
-        yield number, block if number else block.removeprefix(_BOM)
-        number += block.count(b"\n")
-      if not read:
+      cut = buffer.rfind(b"\n", 0, end) + 1 if count else end
+      if cut:
+        has_mark = not number and buffer.startswith(BOM)
+        yield number, memoryview(buffer)[len(BOM) if has_mark else 0 : cut]
+        number += buffer.count(b"\n", 0, cut)
+      if not count:
         return
+      rest, held = buffer[cut:end], end - cut
+      if held == len(buffer):
+        buffer = bytearray(2 * held)
+      buffer[:held] = rest
+
+
+def head(path: str | os.PathLike[str]) -> bytes:
+  """The first bytes of a file; none if it is broken."""
+  with open(path, "rb") as file:
+    try:
+      return _unzipped(file).read(_HEAD)
+    except _BROKEN:
+      return b""
+
+
+def _unzipped(file: io.BufferedReader) -> io.BufferedIOBase:
+  return gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
 
 
 def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
@@ -110,24 +134,28 @@ def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
     if not number and layout is QRELS:
       layout, block, number = _qrels_layout(block)
     text = block if layout.separator else _with_single_spaces(block)
-    if not text.strip():
+    if not len(text) or not (np.frombuffer(text, np.uint8) > ord(" ")).any():
       continue
     try:
       table = _parsed(text, layout)
       value = numbers(table[layout.value])
-      document = joined([table["document"]])
+      document = table["document"].chunks
       query = table["query"].unify_dictionaries().combine_chunks()
       found = query.dictionary.to_pylist()
-      fine = np.isfinite(value).all() and (lengths(document) > 0).all() and "" not in found
+      fine = (
+        np.isfinite(value).all()
+        and all((lengths(x) > 0).all() for x in document)
+        and "" not in found
+      )
       fine = fine and not (layout.whole and (np.mod(value, 1).any() or abs(value).max() >= 2**31))
       fault = None if fine else "a value is not allowed"
     except arrow().ArrowInvalid as error:
       fault = str(error)
     if fault:
-      raise ValueError(_first_fault(path, number, block, layout, fault))
+      raise ValueError(_first_fault(path, number, bytes(block), layout, fault))
     to_code = [names.setdefault(name, len(names)) for name in found]
     codes.append(np.array(to_code, np.int32)[numbers(query.indices)])
-    documents.append(document)
+    documents += document
     values.append(value)
     if tag is None and "tag" in layout.columns:
       tag = table["tag"][0].as_py()
@@ -137,22 +165,23 @@ def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
   return Rows(list(names), np.concatenate(codes), whole, np.concatenate(values), tag)
 
 
-def _qrels_layout(block: bytes) -> tuple[Layout, bytes, int]:
+def _qrels_layout(block: memoryview) -> tuple[Layout, memoryview, int]:
   """TREC's four columns or BEIR's three, by the first line, which is a header in BEIR's."""
-  first, _, rest = block.partition(b"\n")
+  first = bytes(block[:_HEAD]).partition(b"\n")[0]
   fields = first.strip().split(b"\t")
   if len(fields) == 3 and not _is_number(fields[2]):
-    return BEIR, rest.replace(b"\r\n", b"\n"), 1
+    return BEIR, block[len(first) + 1 :], 1
   return QRELS, block, 0
 
 
-def _with_single_spaces(text: bytes) -> bytes:
+def _with_single_spaces(block: memoryview) -> memoryview | bytes:
   """The lines with one space between columns, and none before or after them."""
-  blanks = np.frombuffer(text, np.uint8) <= ord(" ")
-  twice = (blanks[1:] & blanks[:-1]).any() or blanks[0]
-  if not twice and not any(other in text for other in (b"\t", b"\r", b"\v", b"\f")):
-    return text
-  text = text.translate(_BLANKS)
+  characters = np.frombuffer(block, np.uint8)
+  blanks = characters <= ord(" ")
+  plain = np.count_nonzero(characters == ord(" ")) + np.count_nonzero(characters == ord("\n"))
+  if plain == np.count_nonzero(blanks) and not blanks[0] and not (blanks[1:] & blanks[:-1]).any():
+    return block
+  text = bytes(block).translate(_BLANKS)
   while b"  " in text:
     text = text.replace(b"  ", b" ")
   for blank in (b" \n", b"\n "):
@@ -161,7 +190,7 @@ def _with_single_spaces(text: bytes) -> bytes:
   return text.strip(b" ")
 
 
-def _parsed(text: bytes, layout: Layout) -> Any:
+def _parsed(text: bytes | memoryview, layout: Layout) -> Any:
   pa, csv = arrow(), arrow("pyarrow.csv")
   named = pa.dictionary(pa.int32(), pa.string())
   types = {"query": named, "document": pa.large_string(), layout.value: pa.float64(), "tag": named}
@@ -171,7 +200,6 @@ def _parsed(text: bytes, layout: Layout) -> Any:
     csv.ReadOptions(column_names=layout.columns),
     csv.ParseOptions(delimiter=layout.separator or " ", quote_char=False),
     csv.ConvertOptions(include_columns=wanted, column_types=types, null_values=[]),
-    memory_pool=pa.system_memory_pool(),
   )
 
 
@@ -240,7 +268,7 @@ def lines_of(path: str | os.PathLike[str], query: str, document: str, layout: La
   for number, block in blocks(path):
     if not number and layout is QRELS:
       layout, block, number = _qrels_layout(block)
-    for at, line in enumerate(block.split(b"\n"), number + 1):
+    for at, line in enumerate(bytes(block).split(b"\n"), number + 1):
       tokens = split(line, layout)
       if tokens and (tokens[0], tokens[layout.columns.index("document")]) == wanted:
         found.append(at)
