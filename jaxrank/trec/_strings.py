@@ -101,13 +101,12 @@ def _hashes(text: np.ndarray, offsets: np.ndarray) -> np.ndarray:
   A step can be undone, so that strings of one length that differ in one word only never collide.
   """
   words = np.lib.stride_tricks.as_strided(
-    np.frombuffer(text.data, np.uint64, 1), (text.size - 7,), (1,), writeable=False
+    np.frombuffer(text.data, "<u8", 1), (text.size - 7,), (1,), writeable=False
   )
   place, left = offsets[:-1], np.diff(offsets)
   found = left.astype(np.uint64) * _STEP
   rows = np.flatnonzero(left)
   while rows.size:
-    place, left = place[: left.size], left
     word = words[place[rows]]
     empty = 8 * np.maximum(8 - left[rows], 0)
     word &= np.uint64(0xFFFFFFFFFFFFFFFF) >> empty.astype(np.uint64)

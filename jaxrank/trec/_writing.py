@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank.trec._strings import arrow, strings
+from jaxrank.trec._strings import arrow, integers, strings
 
 # The number of rows that are written at a time.
 _ROWS = 1 << 18
@@ -40,7 +40,7 @@ def texts(numbers: np.ndarray) -> Any:
 
 def taken(column: Any, rows: np.ndarray) -> Any:
   """The rows of an Arrow array."""
-  return column.take(rows)
+  return column.take(integers(rows))
 
 
 def write(

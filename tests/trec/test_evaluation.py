@@ -95,6 +95,13 @@ def test_queries_of_the_qrels_without_a_ranking_count_as_0():
   assert (found.only_in_qrels, found.only_in_run) == (("q3",), ("q9",))
 
 
+def test_queries_without_a_ranking_count_as_0_for_all_measures():
+  """Also for one that would have another value, as trec_eval does."""
+  count = jr.Measure(jr.metric(lambda ranked: ranked.count(ranked.judged)), name="judged")
+  found = trec.evaluate(count, QRELS, RUN, queries="judged")
+  assert found.values["judged"].tolist() == [2.0, 1.0, 0.0]
+
+
 def test_queries_on_one_side_raise_on_request():
   with pytest.raises(
     ValueError, match=r"lacks 1 query \('q3'\) .* lack 1 query \('q9'\) .*'judged'"
