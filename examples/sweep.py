@@ -4,7 +4,8 @@ The data are the handwritten digits of scikit-learn, as image retrieval: every i
 every other image is a candidate, and it is relevant if it shows the same digit. A ranker is a
 linear embedding that trains on a softmax over the candidates or, with `--loss ndcg`, on one minus a
 smooth nDCG. Temperature, learning rate and seed are traced numbers, so one `vmap` of the training
-step, compiled once, trains all rankers. The script compares their exact nDCG@10 on held-out images.
+step, compiled once, trains all rankers. The script compares their exact nDCG@10 on held-out images,
+with its standard error.
 
 Run `python examples/sweep.py`. It prints the best settings and draws `sweep.png`. With
 `--sequential` it trains the same rankers once more, one after another, and compares the times.
@@ -28,6 +29,7 @@ from tqdm import tqdm
 import jaxrank as jr
 
 SIZE, BATCH, CHUNK = 8, 32, 10
+EVALUATOR = jr.Evaluator("nDCG@10")
 
 
 class Images(NamedTuple):
@@ -124,12 +126,12 @@ def advance(
 
 
 @jax.jit
-def evaluate(embeddings: Array, images: Images) -> Array:
-  """The exact nDCG@10 of each ranker, one after another to save memory."""
+def evaluate(embeddings: Array, images: Images) -> jr.State:
+  """The states of the evaluator for all rankers, one after another to save memory."""
 
   def measure(embedding):
     scores, labels, where = retrieval(embedding, images)
-    return jr.ndcg(scores, labels, where=where, k=10).mean()
+    return EVALUATOR.update(EVALUATOR.init(), scores, labels, where=where)
 
   return jax.lax.map(measure, embeddings)
 
@@ -159,14 +161,20 @@ def train_sequentially(name: str, settings: Settings, images: Images, steps: int
   return jnp.stack(embeddings)
 
 
-def table(settings: Settings, values: np.ndarray, seeds: int, rows: int = 5) -> str:
-  """A table of the best pairs of temperature and learning rate, by the mean over seeds."""
+def table(
+  settings: Settings, values: np.ndarray, errors: np.ndarray, seeds: int, rows: int = 5
+) -> str:
+  """A table of the best pairs of temperature and learning rate, by the mean over seeds.
+
+  The last column is the standard error over the images, of the worst seed.
+  """
   by_pair = values.reshape(-1, seeds)
-  lines = [f"{'temperature':>12}{'rate':>10}{'nDCG@10':>10}{'worst seed':>12}"]
+  lines = [f"{'temperature':>12}{'rate':>10}{'nDCG@10':>10}{'worst seed':>12}{'its error':>11}"]
   for pair in np.argsort(-by_pair.mean(axis=1))[:rows]:
     temperature, rate = (float(x[pair * seeds]) for x in settings[:2])
-    mean, worst = by_pair[pair].mean(), by_pair[pair].min()
-    lines.append(f"{temperature:12.3g}{rate:10.3g}{mean:10.4f}{worst:12.4f}")
+    mean, worst = by_pair[pair].mean(), by_pair[pair].argmin()
+    of_worst = f"{by_pair[pair, worst]:12.4f}{errors[pair * seeds + worst]:11.4f}"
+    lines.append(f"{temperature:12.3g}{rate:10.3g}{mean:10.4f}{of_worst}")
   return "\n".join(lines)
 
 
@@ -210,11 +218,13 @@ def main() -> None:
     start = time.perf_counter()
     embeddings = jax.block_until_ready(way(args.loss, settings, images, args.steps))
     seconds[name] = time.perf_counter() - start
-    values = np.asarray(evaluate(embeddings, held_out))
+    states = evaluate(embeddings, held_out)
+    values = EVALUATOR.compute(states)["nDCG@10"]
     print(f"{name}: {seconds[name]:.1f} s, mean nDCG@10 {values.mean():.4f}")
   if args.sequential:
     print(f"{seconds['one after another'] / seconds['all at once']:.1f} times faster at once")
-  print(table(settings, values, args.seeds))
+  errors = EVALUATOR.standard_error(states)["nDCG@10"]
+  print(table(settings, values, errors, args.seeds))
   shape = args.temperatures, args.rates, args.seeds
   plot(args.out, settings, values.reshape(shape).mean(axis=-1))
   print(f"plot: {args.out}")

@@ -25,58 +25,19 @@ share these conventions:
 import importlib
 import typing
 
-from jaxrank import config, discounts, gains, metrics
-from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
-from jaxrank.aggregation import aggregate, has_relevant
-from jaxrank.metrics import (
-  Curve,
-  Metric,
-  aggregate_curve,
-  alpha_dcg,
-  alpha_ndcg,
-  auc,
-  average_precision,
-  bpref,
-  dcg,
-  eleven_point_average,
-  err,
-  err_ia,
-  f_measure,
-  fall_out,
-  gap,
-  hit_rate,
-  interpolated_precision,
-  judged,
-  kendall_tau,
-  metric,
-  ndcg,
-  nerr,
-  nerr_ia,
-  nrbp,
-  ordered_pair_accuracy,
-  precision,
-  precision_recall_curve,
-  r_precision,
-  rbp,
-  recall,
-  recall_at_fixed_precision,
-  reciprocal_rank,
-  spearman,
-)
-from jaxrank.rankings.exact import Exact
-from jaxrank.rankings.expected_rank import Laplace, Logistic
-from jaxrank.rankings.perturbed import Gaussian, Gumbel
-from jaxrank.rankings.sharded import Sharded
-
 if typing.TYPE_CHECKING:
   from jaxrank import (
     agreement,
     chance,
     class_labels,
+    config,
     corpus,
+    discounts,
     exposure,
+    gains,
     letor,
     losses,
+    metrics,
     plackett_luce,
     plot,
     ranks,
@@ -85,10 +46,51 @@ if typing.TYPE_CHECKING:
     stats,
     trec,
   )
+  from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
+  from jaxrank.aggregation import aggregate, has_relevant
   from jaxrank.catalogue import Catalogue, CatalogueState, intra_list_distance, novelty
   from jaxrank.interop.plain_names import resolve_metrics
   from jaxrank.measures import Measure, evaluate, parse
+  from jaxrank.metrics import (
+    Curve,
+    Metric,
+    aggregate_curve,
+    alpha_dcg,
+    alpha_ndcg,
+    auc,
+    average_precision,
+    bpref,
+    dcg,
+    eleven_point_average,
+    err,
+    err_ia,
+    f_measure,
+    fall_out,
+    gap,
+    hit_rate,
+    interpolated_precision,
+    judged,
+    kendall_tau,
+    metric,
+    ndcg,
+    nerr,
+    nerr_ia,
+    nrbp,
+    ordered_pair_accuracy,
+    precision,
+    precision_recall_curve,
+    r_precision,
+    rbp,
+    recall,
+    recall_at_fixed_precision,
+    reciprocal_rank,
+    spearman,
+  )
   from jaxrank.padding import Batch, batches, pad, pad_buckets, unpad
+  from jaxrank.rankings.exact import Exact
+  from jaxrank.rankings.expected_rank import Laplace, Logistic
+  from jaxrank.rankings.perturbed import Gaussian, Gumbel
+  from jaxrank.rankings.sharded import Sharded
   from jaxrank.streaming import Evaluator, State
   from jaxrank.validation import check_values
 
@@ -175,16 +177,20 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# Modules that are imported on first use, which keeps `import jaxrank` fast; and the names of other
-# modules, by the module that defines them.
+# Everything is imported on first use, so `import jaxrank` alone does not import jax. The names that
+# are not here are those of metrics.
 _MODULES = (
   "agreement",
   "chance",
   "class_labels",
+  "config",
   "corpus",
+  "discounts",
   "exposure",
+  "gains",
   "letor",
   "losses",
+  "metrics",
   "plackett_luce",
   "plot",
   "ranks",
@@ -194,24 +200,30 @@ _MODULES = (
   "trec",
 )
 _NAMES = {
+  "_core.ranked": ("Ranked", "Ranking", "UnansweredError"),
+  "aggregation": ("aggregate", "has_relevant"),
   "catalogue": ("Catalogue", "CatalogueState", "intra_list_distance", "novelty"),
   "interop.plain_names": ("resolve_metrics",),
   "measures": ("Measure", "evaluate", "parse"),
   "padding": ("Batch", "batches", "pad", "pad_buckets", "unpad"),
+  "rankings.exact": ("Exact",),
+  "rankings.expected_rank": ("Laplace", "Logistic"),
+  "rankings.perturbed": ("Gaussian", "Gumbel"),
+  "rankings.sharded": ("Sharded",),
   "streaming": ("Evaluator", "State"),
   "validation": ("check_values",),
 }
 
 
 def __getattr__(name: str) -> typing.Any:
+  if name not in __all__:
+    raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.")
   if name in _MODULES:
     return importlib.import_module(f"jaxrank.{name}")
-  for home, names in _NAMES.items():
-    if name in names:
-      value = getattr(importlib.import_module(f"jaxrank.{home}"), name)
-      globals()[name] = value
-      return value
-  raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.")
+  home = next((home for home, names in _NAMES.items() if name in names), "metrics")
+  value = getattr(importlib.import_module(f"jaxrank.{home}"), name)
+  globals()[name] = value
+  return value
 
 
 def __dir__() -> list[str]:

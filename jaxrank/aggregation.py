@@ -18,7 +18,7 @@ __all__ = [
   "has_relevant",
 ]
 
-Reduction = Literal["mean", "median", "min", "max"]
+Reduction = Literal["mean", "sum", "exp_mean", "median", "min", "max"]
 
 
 def has_relevant(
@@ -69,17 +69,19 @@ def aggregate(
   Args:
     values: `[...]`, one per query.
     where: `[...]`, False for queries to leave out.
-    query_weights: `[...]`, for the mean only.
-    how: "mean", "median" (halfway between the middle two of an even number), "min", "max", or a
-      function of all values, such as `jnp.std`; with a mask, it is called with `where=`.
+    query_weights: `[...]`, for the mean, the sum and the exponential of the mean only.
+    how: "mean"; "sum"; "exp_mean", the exponential of the mean, which is the geometric mean of what
+      the values are logarithms of; "median" (halfway between the middle two of an even number);
+      "min"; "max"; or a function of all values, such as `jnp.std`, called with `where=` if there is
+      a mask. For the values of a metric, its description says how: `description.aggregation`.
 
   Returns:
     A scalar, at least float32; 0.0 if nothing is left.
 
   Raises:
     TypeError: if `where` is not boolean.
-    ValueError: if shapes differ, `how` is unknown, or `query_weights` are given and `how` is not
-      "mean".
+    ValueError: if shapes differ, `how` is unknown, or `query_weights` are given and `how` does not
+      take them.
   """
   with checks.named("aggregate"):
     if not callable(how):
@@ -87,11 +89,12 @@ def aggregate(
     values = floating(checks.array("values", values))
     kept = checks.mask(where, values)
     if query_weights is not None:
-      if how != "mean":
-        raise ValueError(f"query_weights go with how='mean' only, got how={how!r}; drop them.")
+      if callable(how) or how not in _WEIGHTED:
+        names = ", ".join(_WEIGHTED)
+        raise ValueError(f"query_weights go with how={names} only, got how={how!r}; drop them.")
       weights = floating(checks.array("query_weights", query_weights)).astype(values.dtype)
       checks.same_shape("query_weights", weights, "values", values)
-      return _mean(values, kept & (weights != 0), weights)
+      return _WEIGHTED[how](values, kept & (weights != 0), weights)
   if not callable(how):
     return _REDUCTIONS[how](values, kept)
   if where is None and values.size:
@@ -103,8 +106,16 @@ def aggregate(
 
 def _mean(values: Array, kept: Array, weights: Array | None = None) -> Array:
   weights = jnp.ones_like(values) if weights is None else weights
-  total = jnp.sum(jnp.where(kept, weights * jnp.where(kept, values, 0), 0))
-  return safe_divide(total, jnp.sum(jnp.where(kept, weights, 0)))
+  return safe_divide(_sum(values, kept, weights), jnp.sum(jnp.where(kept, weights, 0)))
+
+
+def _sum(values: Array, kept: Array, weights: Array | None = None) -> Array:
+  weights = jnp.ones_like(values) if weights is None else weights
+  return jnp.sum(jnp.where(kept, weights * jnp.where(kept, values, 0), 0))
+
+
+def _exp_mean(values: Array, kept: Array, weights: Array | None = None) -> Array:
+  return jnp.where(jnp.any(kept), jnp.exp(_mean(values, kept, weights)), 0)
 
 
 def _median(values: Array, kept: Array) -> Array:
@@ -125,4 +136,5 @@ def _max(values: Array, kept: Array) -> Array:
   return jnp.where(jnp.any(kept), jnp.max(values, where=kept, initial=-jnp.inf), 0)
 
 
-_REDUCTIONS = {"mean": _mean, "median": _median, "min": _min, "max": _max}
+_WEIGHTED = {"mean": _mean, "sum": _sum, "exp_mean": _exp_mean}
+_REDUCTIONS = {**_WEIGHTED, "median": _median, "min": _min, "max": _max}

@@ -220,7 +220,11 @@ def _weighed(values: Array, classes: Array, counted: Array) -> Array:
 def _function(metric: str | One, parameters: dict[str, Any]) -> Callable[..., Array]:
   """The metric as a function of scores, labels and mask."""
   if isinstance(metric, str | Measure) or description.of_metric(metric) is not None:
-    return one_measure(metric, parameters)
+    measure = one_measure(metric, parameters)
+    how = measure.description.aggregation
+    if how != "mean":
+      raise ValueError(f"metric must have a mean over queries; that of {measure} is a {how}.")
+    return measure
   checks.function("metric", metric, "a metric such as jaxrank.ndcg, or a name such as 'AP'")
   return functools.partial(metric, **parameters)
 

@@ -10,7 +10,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import jax.numpy as jnp
 from jax import Array
@@ -20,6 +20,7 @@ from jaxrank._core import checks
 from jaxrank._core.dialects import Name
 from jaxrank._core.parameters import ANYTHING, CONTRACT, Kind
 from jaxrank._core.ranked import Ranked
+from jaxrank._core.types import Aggregation
 
 Kernel = Callable[..., Any]
 Seeks = Callable[..., Array]
@@ -89,6 +90,8 @@ class Description:
     subtopics: Whether labels are `[..., n, subtopics]`.
     depth: "all" or "none" if the questions of the kernel do not determine how deep it looks.
     public: The function that passes the kernel to `apply`; None if the signature is the kernel's.
+    aggregation: How the values of many queries become one: "mean"; "sum", as of counts; "exp_mean",
+      the exponential of the mean, for values that are logarithms.
   """
 
   name: str
@@ -103,12 +106,14 @@ class Description:
   public: Callable[..., Any] | None = None
   best: float | None = None
   listed: bool = True
+  aggregation: Aggregation = "mean"
 
   def __post_init__(self) -> None:
     if not callable(self.seeks):
       checks.choice("seeks", self.seeks, SEEKS)
     if self.depth is not None:
       checks.choice("depth", self.depth, ("all", "none"))
+    checks.choice("aggregation", self.aggregation, get_args(Aggregation))
     unknown = [name for name in self.parameters if name not in self.signature.parameters]
     if unknown:
       raise TypeError(
@@ -199,6 +204,7 @@ def describe(
   depth: Literal["all", "none"] | None = None,
   best: float | None = None,
   listed: bool = True,
+  aggregation: Aggregation = "mean",
   **parameters: Kind,
 ) -> Callable[[_Public], _Public]:
   """A decorator that registers the description of a public metric, which applies `kernel`.
@@ -221,6 +227,7 @@ def describe(
       metric,
       best,
       listed,
+      aggregation,
     )
     _BY_KERNEL[kernel] = _BY_METRIC[metric] = description
     return metric

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
 from jax import Array
@@ -10,6 +10,9 @@ from jax import Array
 Gain = Callable[[Array], Array]
 Discount = Callable[[Array], Array]
 Cutoff = int | Array | None
+
+# How the values of many queries become one: "exp_mean" is the geometric mean of logarithms.
+Aggregation = Literal["mean", "sum", "exp_mean"]
 
 _Class = TypeVar("_Class", bound=type)
 

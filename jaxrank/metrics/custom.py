@@ -17,6 +17,7 @@ from jaxrank._core.checks import named
 from jaxrank._core.description import RESERVED, Description, Kernel, Seeks, Sought, name_of
 from jaxrank._core.parameters import CONTRACT, Kind
 from jaxrank._core.ranked import Ranking
+from jaxrank._core.types import Aggregation
 from jaxrank.rankings.exact import Exact
 
 
@@ -89,6 +90,7 @@ def metric(
   depth: Literal["all", "none"] | None = ...,
   best: float | None = ...,
   checks: Mapping[str, Callable[[Any], None]] | None = ...,
+  aggregation: Aggregation = ...,
 ) -> Metric: ...
 
 
@@ -102,6 +104,7 @@ def metric(
   depth: Literal["all", "none"] | None = ...,
   best: float | None = ...,
   checks: Mapping[str, Callable[[Any], None]] | None = ...,
+  aggregation: Aggregation = ...,
 ) -> Callable[[Kernel], Metric]: ...
 
 
@@ -115,6 +118,7 @@ def metric(
   depth: Literal["all", "none"] | None = None,
   best: float | None = None,
   checks: Mapping[str, Callable[[Any], None]] | None = None,
+  aggregation: Aggregation = "mean",
 ) -> Metric | Callable[[Kernel], Metric]:
   """Makes a metric from a kernel of one ranked query; also a decorator, with or without arguments.
 
@@ -146,6 +150,9 @@ def metric(
     best: The best value, if values on both sides of it are worse, as for a ratio that should be 1.
     checks: Functions by the name of a parameter, which raise `TypeError` or `ValueError` for a
       value that is not allowed. They are called with concrete values only, never with traced ones.
+    aggregation: How `Evaluator` makes one number of the values of many queries: "mean"; "sum", as
+      of counts; "exp_mean", the exponential of the mean, which for values that are logarithms is a
+      geometric mean.
 
   Returns:
     The metric, which pickles if the kernel does.
@@ -153,7 +160,7 @@ def metric(
   Raises:
     TypeError: if the kernel is no function, takes `*args` or `**kwargs`, has no parameter of a name
       in `checks`, or has one with a reserved name: `scores`, `labels`, `where`, `ranking`, `name`.
-    ValueError: if `seeks` or `depth` is not one of the words.
+    ValueError: if `seeks`, `depth` or `aggregation` is not one of the words.
   """
   if kernel is None:
     return functools.partial(
@@ -165,13 +172,23 @@ def metric(
       depth=depth,
       best=best,
       checks=checks,
+      aggregation=aggregation,
     )
   _check_kernel(kernel)
   kinds = {name: _kind(name, check) for name, check in (checks or {}).items()}
   name = name_of(kernel)
   with named("metric"):
     description = Description(
-      name, kernel, kinds, seeks, higher_is_better, range, (), subtopics, depth, best=best
+      name,
+      kernel,
+      kinds,
+      seeks,
+      higher_is_better,
+      range,
+      subtopics=subtopics,
+      depth=depth,
+      best=best,
+      aggregation=aggregation,
     )
   for parameter in inspect.signature(kernel).parameters.values():
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):

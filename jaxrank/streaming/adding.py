@@ -46,12 +46,12 @@ def add(
     The state.
 
   Raises:
-    ValueError: if the names are not those of the measures, shapes differ, or there are groups here
-      or in the evaluator alone.
+    ValueError: if the names are not those of the measures, shapes differ, the state has leading
+      axes, or there are groups here or in the evaluator alone.
     TypeError: if values are not numbers, groups are not integers, or `state` is not a state.
   """
   with checks.named("Evaluator.add"):
-    self._check_own(state)
+    self._check_one(state)
     if not isinstance(values, Mapping) or set(values) != set(self.names):
       got = sorted(values) if isinstance(values, Mapping) else type(values).__name__
       raise ValueError(f"values must be a dict with the names {sorted(self.names)}, got {got}.")
@@ -63,7 +63,7 @@ def add(
     live = jnp.ones_like(columns[0], bool)
     weight = batch.weight(query_weights, live.astype(dtype))
     group = batch.group(groups, self.groups, live)
-  rules = batch.Rules(self.empty, self.groups)
+  rules = batch.rules(self._measures, self.empty, self.groups)
   found = jnp.ones_like(stacked, bool)
   updated: State = summary.update(rules, state, stacked, found, live, weight, group)
   return updated

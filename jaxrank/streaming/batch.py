@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxrank._core import arithmetic, checks
+from jaxrank._core.types import Aggregation
+from jaxrank.measures.measure import Measure
 from jaxrank.streaming import moments
 from jaxrank.streaming.moments import Moments
 
@@ -40,10 +42,17 @@ class Rules(NamedTuple):
   Attributes:
     empty: The policy for empty queries.
     groups: The number of groups, or None.
+    aggregations: How the values of each measure become one.
   """
 
   empty: str
   groups: int | None
+  aggregations: tuple[Aggregation, ...]
+
+
+def rules(measures: tuple[Measure, ...], empty: str, groups: int | None) -> Rules:
+  """The rules of an evaluator with these settings."""
+  return Rules(empty, groups, tuple(measure.description.aggregation for measure in measures))
 
 
 def queries(
@@ -65,7 +74,9 @@ def queries(
   live = live & (weight != 0)
   valid = (live & proper)[..., None]
   if rules.empty == "one":
-    values = jnp.where(found, values, 1)
+    # The values of "exp_mean" are logarithms.
+    one = jnp.asarray([how != "exp_mean" for how in rules.aggregations], values.dtype)
+    values = jnp.where(found, values, one)
   kept = valid & found if rules.empty == "skip" else valid & jnp.ones_like(found)
   return Queries(values, weight, jnp.clip(group, 0, last), kept, valid & ~found, live & ~proper)
 

@@ -2,12 +2,10 @@
 
 import dataclasses
 import functools
-import warnings
 from typing import Literal, get_args
 
 import jax.numpy as jnp
-import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks
@@ -18,6 +16,7 @@ from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
 from jaxrank.streaming import adding, batch, moments, reservoir, summary
+from jaxrank.streaming.statistics import Statistics
 from jaxrank.streaming.summary import State
 
 Empty = Literal["zero", "one", "skip", "error"]
@@ -25,13 +24,17 @@ Invalid = Literal["warn", "propagate"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Evaluator:
+class Evaluator(Statistics):
   """The mean of measures over any number of batches, devices and processes.
 
   `update` adds a batch to a state, `add` one of known values, `merge` combines two states, and
   `compute` returns the means. `init`, `update`, `add`, `merge` and `all_reduce` are pure functions
-  for `jit` and `lax.scan`; the others take a state outside `jit` and return Python floats, or the
-  state of a group. Moments are pairs of float32, whose error does not grow with the queries.
+  for `jit`, `vmap` and `lax.scan`; the others take a state outside `jit` and return Python floats,
+  or the state of a group. Moments are pairs of float32, whose error does not grow with the queries.
+
+  A state may have leading axes, such as those that `vmap` of `update` over the rankers of a sweep
+  gives it. `merge` and `all_reduce` keep them, and the statistics are NumPy arrays of these axes
+  instead of floats.
 
   A query without a candidate, `where` all False, is padding and never counts. A query with a value
   that is not finite is in no mean, and counts in `state.invalid`.
@@ -88,11 +91,6 @@ class Evaluator:
   def _measures(self) -> tuple[Measure, ...]:
     return read_measures(self.measures)
 
-  @property
-  def names(self) -> tuple[str, ...]:
-    """The names of the measures."""
-    return tuple(measure.name for measure in self._measures)
-
   def init(
     self, key: Array | None = None, *, axis_name: str | tuple[str, ...] | None = None
   ) -> State:
@@ -123,7 +121,7 @@ class Evaluator:
     shape = (*groups, len(self.names))
     sample = None if key is None else reservoir.new(self.reservoir or 0, len(self.names), key)
     count, empty, invalid = (jnp.zeros(s, jnp.uint32) for s in (shape, shape, groups))
-    state = State(self.names, count, empty, invalid, moments.zeros(shape), sample)
+    state = State(self.names, self.groups, count, empty, invalid, moments.zeros(shape), sample)
     return state if axis_name is None else summary.apart(axis_name, state)
 
   def update(
@@ -155,11 +153,12 @@ class Evaluator:
       The state.
 
     Raises:
-      ValueError: if shapes differ, or there are groups here or in the evaluator alone.
+      ValueError: if shapes differ, the state has leading axes, or there are groups here or in the
+        evaluator alone.
       TypeError: if a dtype cannot be ranked, groups are not integers, or `state` is not a state.
     """
     with checks.named("Evaluator.update"):
-      self._check_own(state)
+      self._check_one(state)
       evaluated = evaluate_calls(
         self._measures, scores, labels, where, self.ranking, with_found=True
       )
@@ -169,7 +168,7 @@ class Evaluator:
       live = over_queries(self.ranking.anywhere, mask.ndim - 1)(mask)
       weight = batch.weight(query_weights, live.astype(values.dtype))
       group = batch.group(groups, self.groups, live)
-    rules = batch.Rules(self.empty, self.groups)
+    rules = batch.rules(self._measures, self.empty, self.groups)
     updated: State = summary.update(rules, state, values, found, live, weight, group)
     return updated
 
@@ -186,11 +185,13 @@ class Evaluator:
       The state of all of them.
 
     Raises:
-      ValueError: if a state has other measures, groups or another reservoir than this evaluator.
+      ValueError: if a state has other measures, groups or another reservoir than this evaluator,
+        or the states have different leading axes.
     """
     with checks.named("Evaluator.merge"):
       self._check_own(a)
       self._check_own(b)
+      summary.check_same_leading(a, b)
     merged: State = summary.merge(a, b)
     return merged
 
@@ -212,139 +213,11 @@ class Evaluator:
     with checks.named("Evaluator.all_reduce"):
       self._check_own(state)
       summary.check_apart(state, axis_name)
-    count, empty, invalid = lax.psum((state.count, state.empty, state.invalid), axis_name)
-    whole = moments.over(axis_name, state.moments)
-    sample = None if state.reservoir is None else reservoir.over(axis_name, state.reservoir)
-    return State(state.names, count, empty, invalid, whole, sample)
-
-  def compute(self, state: State) -> dict[str, float]:
-    """The mean of each measure; 0.0 without queries.
-
-    Returns:
-      Floats by name.
-
-    Raises:
-      ValueError: if a query is empty and the policy is `"error"`.
-      TypeError: if it is called inside `jit`.
-    """
-    with checks.named("Evaluator.compute"):
-      means = self._named(state, summary.summarize(state).mean)
-    invalid = int(np.sum(summary.host(state.invalid)))
-    if invalid and self.invalid == "warn":
-      warnings.warn(
-        f"Evaluator.compute: {invalid} queries with a value that is not finite, or an invalid "
-        "weight or group, are in no mean. jaxrank.check_values finds the former, and "
-        "invalid='propagate' makes the mean NaN.",
-        stacklevel=2,
-      )
-    return means
-
-  def variance(self, state: State) -> dict[str, float]:
-    """The unbiased variance of each measure over the queries; NaN for fewer than two queries.
-
-    `sum w (x - mean)^2 / (W - sum w^2 / W)` with the weights `w` and `W = sum w`, which does not
-    depend on the scale of the weights.
-
-    Returns:
-      Floats by name.
-    """
-    with checks.named("Evaluator.variance"):
-      return self._named(state, summary.summarize(state).variance)
-
-  def standard_error(self, state: State) -> dict[str, float]:
-    """The standard error of each mean; NaN for fewer than two queries.
-
-    `sqrt(variance / n)`, with `n = (sum w)^2 / sum w^2` for weights `w`.
-
-    Returns:
-      Floats by name.
-    """
-    with checks.named("Evaluator.standard_error"):
-      return self._named(state, summary.summarize(state).error)
-
-  def interval(self, state: State, *, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
-    """A confidence interval of each mean, by the normal approximation, for 30 queries or more.
-
-    Args:
-      state: State of the queries.
-      confidence: Probability that the interval contains the mean of the population, in (0, 1).
-
-    Returns:
-      The lower and the upper end by name.
-
-    Raises:
-      ValueError: if `confidence` is not between 0 and 1.
-    """
-    with checks.named("Evaluator.interval"):
-      if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
-      mean, _, error = summary.summarize(state)
-      margin = summary.normal_quantile((1 + confidence) / 2) * error
-      low, high = self._named(state, mean - margin), self._named(state, mean + margin)
-    return {name: (low[name], high[name]) for name in low}
-
-  def quantile(self, state: State, q: float = 0.5) -> dict[str, float]:
-    """A quantile of each measure over the queries; exact if the reservoir holds all queries.
-
-    It is the smallest value such that the values up to it have a fraction `q` of the weight or
-    more, and halfway to the next value if the fraction is exactly `q`, as for medians.
-
-    Args:
-      state: State with a reservoir.
-      q: Number in [0, 1]; the default is the median.
-
-    Returns:
-      Floats by name; 0.0 without queries.
-
-    Raises:
-      ValueError: if `q` is out of range, or there is no reservoir.
-    """
-    with checks.named("Evaluator.quantile"):
-      if not (isinstance(q, int | float | np.number) and 0 <= q <= 1):
-        raise ValueError(f"q must be a number between 0 and 1, got {q!r}.")
-      return self._named(state, summary.quantiles(state, q))
-
-  def group(self, state: State, group: int) -> State:
-    """The state of a single group, for `compute` and the other statistics.
-
-    Args:
-      state: State with groups.
-      group: The number of the group, from 0.
-
-    Returns:
-      A state without groups.
-
-    Raises:
-      ValueError: if there is no such group.
-      TypeError: if `group` is not an int.
-    """
-    with checks.named("Evaluator.group"):
-      self._check_own(state)
-      if checks.count("group", group, least=0) >= (self.groups or 0):
-        raise ValueError(f"group must be one of {self.groups or 'no'} groups, got {group}.")
-    return summary.of_group(state, group)
-
-  def per_group(self, state: State) -> dict[str, list[float]]:
-    """The means of each group.
-
-    Returns:
-      Lists of `groups` floats by name.
-
-    Raises:
-      ValueError: if the evaluator has no groups.
-    """
-    if self.groups is None:
-      raise ValueError("Evaluator.per_group: there are no groups; pass groups= to Evaluator.")
-    means = [self.compute(self.group(state, g)) for g in range(self.groups)]
-    return {name: [mean[name] for mean in means] for name in self.names}
-
-  def _named(self, state: State, values: np.ndarray) -> dict[str, float]:
-    self._check_own(state, or_of_a_group=True)
-    if self.empty == "error":
-      summary.refuse_empty(state)
-    if self.invalid == "propagate" and np.any(summary.host(state.invalid)):
-      values = np.full_like(values, np.nan)
-    return dict(zip(state.names, map(float, values), strict=True))
+    return summary.over(axis_name, state)
 
   def _check_own(self, state: State, *, or_of_a_group: bool = False) -> None:
     summary.check_like(state, self.names, self.groups, self.reservoir, or_of_a_group)
+
+  def _check_one(self, state: State) -> None:
+    self._check_own(state)
+    summary.check_without_leading(state)

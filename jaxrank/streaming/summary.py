@@ -6,6 +6,8 @@
 import dataclasses
 import functools
 import statistics
+import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -15,6 +17,7 @@ from jax import Array, lax
 
 from jaxrank._core import checks
 from jaxrank._core.types import pytree
+from jaxrank.measures.measure import Measure
 from jaxrank.streaming import batch, moments, reservoir
 from jaxrank.streaming.moments import Moments
 from jaxrank.streaming.reservoir import Reservoir
@@ -25,8 +28,11 @@ from jaxrank.streaming.reservoir import Reservoir
 class State:
   """The state of an `Evaluator` after some queries: a pytree of a few small arrays.
 
+  The arrays may have leading axes, those of a `vmap`, in front of the axis of the groups.
+
   Attributes:
     names: The names of the measures.
+    groups: The number of groups, or None.
     count: `[measures]` or `[groups, measures]`, uint32, how many queries the mean includes.
     empty: `[measures]` or `[groups, measures]`, uint32, how many queries hold nothing that the
       measure seeks, under any policy.
@@ -37,6 +43,7 @@ class State:
   """
 
   names: tuple[str, ...]
+  groups: int | None
   count: Array
   empty: Array
   invalid: Array
@@ -44,14 +51,32 @@ class State:
   reservoir: Reservoir | None
 
 
+def leading(state: State) -> tuple[int, ...]:
+  """The shape of the leading axes of a state."""
+  shape = state.invalid.shape
+  return shape if state.groups is None else shape[:-1]
+
+
+def each(f: Callable[..., State], state: State, *others: State) -> State:
+  """Applies a function of states to each of those along the leading axes."""
+  for _ in leading(state):
+    f = jax.vmap(f)
+  return f(state, *others)
+
+
 @jax.jit
 def merge(a: State, b: State) -> State:
   """The state of the queries of both states."""
+  return each(_merge, a, b)
+
+
+def _merge(a: State, b: State) -> State:
   sample = a.reservoir
   if sample is not None and b.reservoir is not None:
     sample = reservoir.merge(sample, b.reservoir)
   return State(
     a.names,
+    a.groups,
     a.count + b.count,
     a.empty + b.empty,
     a.invalid + b.invalid,
@@ -60,9 +85,29 @@ def merge(a: State, b: State) -> State:
   )
 
 
-class Summary(NamedTuple):
-  """The mean, the variance and the standard error of the mean, `[measures]` in float64."""
+def over(axis: str | tuple[str, ...], state: State) -> State:
+  """The state of the queries of all devices along a mesh axis."""
 
+  def one(state: State) -> State:
+    count, empty, invalid = lax.psum((state.count, state.empty, state.invalid), axis)
+    whole = moments.over(axis, state.moments)
+    sample = None if state.reservoir is None else reservoir.over(axis, state.reservoir)
+    return State(state.names, state.groups, count, empty, invalid, whole, sample)
+
+  return each(one, state)
+
+
+class Summary(NamedTuple):
+  """The statistics of the values of each measure, `[..., measures]` in float64.
+
+  Attributes:
+    weight: The sum of the weights.
+    mean: The mean.
+    variance: The variance.
+    error: The standard error of the mean.
+  """
+
+  weight: np.ndarray
   mean: np.ndarray
   variance: np.ndarray
   error: np.ndarray
@@ -72,7 +117,7 @@ class Summary(NamedTuple):
 def update(rules: batch.Rules, state: State, *arrays: Array) -> State:
   """The state after one more batch; `arrays` are the arguments of `batch.queries`."""
   queries = batch.queries(rules, *arrays)
-  counts = State(state.names, *batch.tally(queries, rules.groups), None)
+  counts = State(state.names, rules.groups, *batch.tally(queries, rules.groups), None)
   merged: State = merge(dataclasses.replace(state, reservoir=None), counts)
   sample = None if state.reservoir is None else reservoir.add(state.reservoir, queries)
   return dataclasses.replace(merged, reservoir=sample)
@@ -81,30 +126,64 @@ def update(rules: batch.Rules, state: State, *arrays: Array) -> State:
 def summarize(state: State) -> Summary:
   """The summary of all groups together; without queries it is 0, NaN and NaN."""
   _check(state)
+  groups = 1 if state.groups is None else state.groups
+  shape = (*leading(state), groups, len(state.names))
   weight, square, mean, spread = (
-    np.add(*(host(x).astype(np.float64) for x in pair)).reshape(-1, len(state.names))
-    for pair in state.moments
+    np.add(*(host(x).astype(np.float64) for x in pair)).reshape(shape) for pair in state.moments
   )
-  total, square = weight.sum(0), square.sum(0)
-  overall = _divided(np.sum(weight * mean, 0), total, 0.0)
-  spread = np.sum(spread + weight * (mean - overall) ** 2, 0)
+  total, square = weight.sum(-2), square.sum(-2)
+  overall = _divided(np.sum(weight * mean, -2), total, 0.0)
+  spread = np.sum(spread + weight * (mean - overall[..., None, :]) ** 2, -2)
   # With equal weights, this is spread / (n - 1), and square / total ** 2 is 1 / n.
   variance = _divided(spread, total - _divided(square, total), np.nan)
-  return Summary(overall, variance, np.sqrt(variance * _divided(square, total**2)))
+  return Summary(total, overall, variance, np.sqrt(variance * _divided(square, total**2)))
+
+
+def aggregates(
+  measures: tuple[Measure, ...], found: Summary, deviation: np.ndarray | float = 0.0
+) -> np.ndarray:
+  """The aggregate of each measure if its mean were larger by `deviation`; 0 without queries."""
+  mean = found.mean + deviation
+  exponential = np.where(found.weight > 0, np.exp(mean), 0)
+  return _of_each(measures, mean=mean, sum=found.weight * mean, exp_mean=exponential)
+
+
+def errors(measures: tuple[Measure, ...], found: Summary) -> np.ndarray:
+  """The standard error of the aggregate of each measure; that of "exp_mean" is of first order."""
+  error, exponential = found.error, np.exp(found.mean) * found.error
+  return _of_each(measures, mean=error, sum=found.weight * error, exp_mean=exponential)
+
+
+def _of_each(measures: tuple[Measure, ...], **by: np.ndarray) -> np.ndarray:
+  """For each measure, the number that its aggregation names."""
+  columns = [by[x.description.aggregation][..., i] for i, x in enumerate(measures)]
+  return np.stack(columns, axis=-1)
 
 
 def quantiles(state: State, q: float) -> np.ndarray:
-  """A quantile of each measure, `[measures]`, from the sample."""
+  """A quantile of each measure, `[..., measures]`, from the sample."""
   _check(state)
   if state.reservoir is None:
     raise ValueError("quantiles need a sample of the queries; pass reservoir=1024 to Evaluator.")
   values, weight = host(state.reservoir.values), host(state.reservoir.weight)
-  return np.array([reservoir.quantile(column, weight, q) for column in values.T])
+  found = np.empty((*leading(state), len(state.names)))
+  for i in np.ndindex(found.shape):
+    found[i] = reservoir.quantile(values[*i[:-1], :, i[-1]], weight[i[:-1]], q)
+  return found
+
+
+def has_invalid(state: State) -> np.ndarray:
+  """Whether there are invalid queries, in the shape of the leading axes."""
+  invalid = host(state.invalid)
+  return np.asarray(np.any(invalid, -1) if state.groups is not None else invalid > 0)
 
 
 def of_group(state: State, group: int) -> State:
   """The state of one group, without the axis of groups."""
-  part: State = jax.tree.map(lambda x: host(x)[group], dataclasses.replace(state, reservoir=None))
+  axis = len(leading(state))
+  arrays = dataclasses.replace(state, reservoir=None)
+  part: State = jax.tree.map(lambda x: np.take(host(x), group, axis), arrays)
+  part = dataclasses.replace(part, groups=None)
   sample = state.reservoir
   if sample is not None:
     in_group = host(sample.group) == group
@@ -143,13 +222,28 @@ def check_like(
 ) -> None:
   """Raises `ValueError` for a state of other measures, groups or size of the sample."""
   _check(state)
-  shape = () if groups is None or (or_of_a_group and not state.invalid.shape) else (groups,)
   sampled = None if state.reservoir is None else state.reservoir.priority.shape[-1]
-  if (state.names, state.invalid.shape, sampled) != (names, shape, size):
+  of_a_group = or_of_a_group and state.groups is None
+  if (state.names, sampled) != (names, size) or not (state.groups == groups or of_a_group):
     raise ValueError(
-      f"the state is of another evaluator: expected measures {names}, groups {shape}, reservoir "
-      f"{size}, got {state.names}, {state.invalid.shape}, {sampled}."
+      f"the state is of another evaluator: expected measures {names}, groups {groups}, reservoir "
+      f"{size}, got {state.names}, {state.groups}, {sampled}."
     )
+
+
+def check_without_leading(state: State) -> None:
+  """Raises `ValueError` for a state with leading axes."""
+  if leading(state):
+    raise ValueError(
+      f"the state has leading axes {leading(state)}, which a batch of queries does not have; call "
+      "the function inside jax.vmap over these axes of the state and of the scores."
+    )
+
+
+def check_same_leading(a: State, b: State) -> None:
+  """Raises `ValueError` for states with different leading axes."""
+  if leading(a) != leading(b):
+    raise ValueError(f"the states have different leading axes: {leading(a)} and {leading(b)}.")
 
 
 def _check(state: State) -> None:
@@ -164,6 +258,18 @@ def refuse_empty(state: State) -> None:
     counts = ", ".join(f"{n} for {name}" for name, n in zip(state.names, empty, strict=True))
     raise ValueError(
       f"some queries hold nothing that the measure seeks: {counts}; empty='skip' leaves them out."
+    )
+
+
+def warn_of_invalid(state: State) -> None:
+  """Warns the caller of `Evaluator.compute` if a query is invalid, with the number of them."""
+  invalid = int(np.sum(host(state.invalid)))
+  if invalid:
+    warnings.warn(
+      f"Evaluator.compute: {invalid} queries with a value that is not finite, or an invalid weight "
+      "or group, are in no mean. jaxrank.check_values finds the former, and invalid='propagate' "
+      "makes the mean NaN.",
+      stacklevel=3,
     )
 
 

@@ -119,16 +119,23 @@ def test_every_argument_and_result_has_a_type(name):
   assert signature.return_annotation is not signature.empty or name.endswith(".__init__")
 
 
+def has_default(value):
+  """Whether what stands after the `=` of a field, if anything, gives it a default."""
+  if isinstance(value, ast.Call) and ast.unparse(value.func) == "dataclasses.field":
+    return any(keyword.arg.startswith("default") for keyword in value.keywords)
+  return value is not None
+
+
 def written_fields(cls):
   """The fields of a dataclass or a NamedTuple in its source, and whether they have defaults."""
   for owner in reversed(cls.__mro__):
-    if owner.__module__.startswith("jaxrank.") and "__annotations__" in vars(owner):
+    if "__dataclass_fields__" in vars(owner) or "_fields" in vars(owner):
       (node,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
       for field in node.body:
         if isinstance(field, ast.AnnAssign):
           kind = ast.unparse(field.annotation).split("[")[0]
-          if kind not in ("ClassVar", "dataclasses.KW_ONLY") and owner is not jaxrank.Ranking:
-            yield field.target.id, field.value is not None
+          if kind not in ("ClassVar", "dataclasses.KW_ONLY"):
+            yield field.target.id, has_default(field.value)
 
 
 GENERATED = [

@@ -7,8 +7,16 @@ import pytest
 
 import jaxrank as jr
 
-HOWS = ["mean", "median", "min", "max"]
-NUMPY = {"mean": np.mean, "median": np.median, "min": np.min, "max": np.max, "std": np.std}
+HOWS = ["mean", "sum", "exp_mean", "median", "min", "max"]
+NUMPY = {
+  "mean": np.mean,
+  "sum": np.sum,
+  "exp_mean": lambda values: np.exp(np.mean(values)),
+  "median": np.median,
+  "min": np.min,
+  "max": np.max,
+  "std": np.std,
+}
 
 
 @pytest.mark.parametrize("how", HOWS)
@@ -79,7 +87,11 @@ def test_weights():
   weights = jnp.array([1, 3, 5])
   assert jr.aggregate(values, query_weights=weights) == pytest.approx(27 / 9)
   assert jr.aggregate(values, where=where, query_weights=weights) == pytest.approx(7 / 4)
-  assert jr.aggregate(values, query_weights=jnp.zeros(3)) == 0
+  assert jr.aggregate(values, query_weights=weights, how="sum") == 27
+  logs = jr.aggregate(values, where=where, query_weights=weights, how="exp_mean")
+  assert logs == pytest.approx(np.exp(7 / 4))
+  for how in ("mean", "sum", "exp_mean"):
+    assert jr.aggregate(values, query_weights=jnp.zeros(3), how=how) == 0
 
 
 def test_a_weight_of_zero_leaves_out():
@@ -114,7 +126,7 @@ def test_queries_spread_over_devices(how):
     spread = jax.device_put(values, jax.P("queries"))
     where = jax.device_put(values > 0, jax.P("queries"))
     result = jax.jit(lambda x, y: jr.aggregate(x, where=y, how=how))(spread, where)
-    assert float(result) == NUMPY[how](np.arange(1, 2 * devices))
+    assert float(result) == pytest.approx(NUMPY[how](np.arange(1, 2 * devices)))
 
 
 @pytest.mark.parametrize("how", HOWS)
@@ -138,9 +150,9 @@ def test_a_function_sees_all_values_and_the_mask():
 
 def test_mistakes_are_refused():
   values = jnp.ones(3)
-  with pytest.raises(ValueError, match="'mean', 'median', 'min', 'max', got 'average'"):
+  with pytest.raises(ValueError, match="'exp_mean', 'median', 'min', 'max', got 'average'"):
     jr.aggregate(values, how="average")
-  with pytest.raises(ValueError, match="weights go with how='mean' only, got how='max'"):
+  with pytest.raises(ValueError, match="how=mean, sum, exp_mean only, got how='max'"):
     jr.aggregate(values, query_weights=values, how="max")
   with pytest.raises(ValueError, match=r"\(2,\).*\(3,\)"):
     jr.aggregate(values, query_weights=jnp.ones(2))
@@ -148,3 +160,11 @@ def test_mistakes_are_refused():
     jr.aggregate(values, where=jnp.ones(2, bool))
   with pytest.raises(TypeError, match="where must be boolean"):
     jr.aggregate(values, where=jnp.ones(3))
+
+
+def test_class_means_refuse_what_is_no_mean():
+  total = jr.metric(lambda ranked: ranked.count(ranked.relevant()), aggregation="sum")
+  labels = jnp.array([0, 1])
+  for mean in (jr.class_labels.mean, jr.class_labels.macro_mean):
+    with pytest.raises(ValueError, match="must have a mean over queries; that of .* is a sum"):
+      mean(total, None, labels, labels)

@@ -115,6 +115,45 @@ def test_a_confidence_interval():
     own.interval(state, confidence=95)
 
 
+def of_logs(ranked, *, k=None):
+  """The logarithm of one more than the number of relevant items among the first `k`."""
+  return jnp.log1p(ranked.expect(ranked.relevant(), jr.discounts.constant, k=k))
+
+
+@pytest.mark.parametrize("policy", ["zero", "one", "skip"])
+def test_aggregations(policy):
+  options = {"empty": policy, "groups": GROUPS}
+  measures = [
+    jr.Measure(jr.metric(of_logs, aggregation=how), k=2, name=how)
+    for how in ("mean", "sum", "exp_mean")
+  ]
+  own = jr.Evaluator(measures, **options)
+  state = own.init()
+  for i in range(2):
+    state = own.update(state, **batch(i, DATA))
+  lists = [x[:2].reshape(-1, N) for x in PLAIN.values()]
+  x = np.asarray(measures[0](*lists[:2], where=lists[2]), np.float64)
+  found = ((lists[1] > 0) & lists[2]).any(-1)
+  weights = DATA["query_weights"][:2].reshape(-1) * lists[2].any(-1)
+  if policy == "skip":
+    weights = weights * found
+  logs = np.where(found, x, 0)
+  x = np.where(found, x, policy == "one")
+  total, mean, log = weights.sum(), weights @ x / weights.sum(), weights @ logs / weights.sum()
+  close(own.compute(state), [mean, total * mean, np.exp(log)])
+  error = own.standard_error(state)
+  assert error["sum"] == pytest.approx(total * error["mean"])
+  ends = own.interval(state)
+  deviation = 1.959964 * error["exp_mean"] / np.exp(log)
+  assert ends["exp_mean"] == pytest.approx(np.exp([log - deviation, log + deviation]))
+  assert ends["sum"] == pytest.approx([total * end for end in ends["mean"]])
+  for g in range(GROUPS):
+    part = weights * (DATA["groups"][:2].reshape(-1) == g)
+    expected = [part @ x / part.sum(), part @ x, np.exp(part @ logs / part.sum())]
+    close({name: of[g] for name, of in own.per_group(state).items()}, expected)
+  assert own.compute(own.init()) == dict.fromkeys(own.names, 0.0)
+
+
 def test_no_query_is_zero():
   own, state = evaluator(), evaluator().init()
   padding = {**batch(0), "where": np.zeros((QUERIES, N), bool)}
@@ -584,8 +623,12 @@ def test_mistakes():
   for compute in (own.compute, own.standard_error, own.interval):
     with pytest.raises(ValueError, match="another evaluator"):
       compute(jr.Evaluator("RR").init())
-  with pytest.raises(ValueError, match="another evaluator"):
-    own.compute(jax.tree.map(lambda x: jnp.stack([x, x]), state))
+  pair = jax.tree.map(lambda x: jnp.stack([x, x]), state)
+  for call in (lambda: own.update(pair, *lists), lambda: own.add(pair, {"RR": jnp.ones(2)})):
+    with pytest.raises(ValueError, match=r"the state has leading axes \(2,\).*inside jax.vmap"):
+      call()
+  with pytest.raises(ValueError, match=r"different leading axes: \(2,\) and \(\)"):
+    own.merge(pair, state)
   with pytest.raises(ValueError, match="there are no groups"):
     own.per_group(state)
   with pytest.raises(TypeError, match="group must be an int"):

@@ -1,0 +1,8 @@
+"""`python -m jaxrank` is the command `jaxrank`."""
+
+import sys
+
+from jaxrank.command import main
+
+if __name__ == "__main__":
+  sys.exit(main())

@@ -1,0 +1,5 @@
+"""The command `jaxrank QRELS RUN... MEASURE...`; `docs/trec.md` shows it."""
+
+from jaxrank.command.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,123 @@
+"""The arguments of the command `jaxrank`, which are read before jax is imported."""
+
+import argparse
+from collections.abc import Sequence
+
+import jaxrank
+
+DESCRIPTION = """\
+Evaluates runs against qrels: one table for all runs, the numbers of trec_eval.
+
+QRELS and RUN are files of TREC, also compressed with gzip, files of BEIR, or JSON. What names no
+file is a measure: a name of jaxrank (ndcg@10), of ir_measures (nDCG@10) or of trec_eval
+(ndcg_cut_10). Without a measure, nDCG@10, AP, RR, P@10 and R@100 are computed.
+"""
+EPILOGUE = """\
+examples:
+  jaxrank qrels.txt bm25.run dense.run nDCG@10 AP
+  jaxrank qrels.txt bm25.run dense.run nDCG@10 --compare --plot runs.svg
+  jaxrank --trec -q qrels.txt bm25.run map ndcg_cut_10
+
+The status is 0 if all went well, 1 if a file could not be evaluated, and 2 if the arguments make no
+sense.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+  """The parser of the arguments."""
+  made = argparse.ArgumentParser(
+    "jaxrank",
+    description=DESCRIPTION,
+    epilog=EPILOGUE,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+    usage="jaxrank [options] QRELS RUN... [MEASURE...]",
+  )
+  made.add_argument("qrels", metavar="QRELS", help="the file of judgements")
+  made.add_argument("inputs", metavar="RUN", nargs="+", help="files of runs, and measures")
+  made.add_argument(
+    "-m", "--measure", action="append", default=[], help="one more measure, as in trec_eval"
+  )
+  made.add_argument("-q", "--per-query", action="store_true", help="also print each query")
+  made.add_argument(
+    "--queries",
+    choices=("judged", "both", "error"),
+    help="which queries count: judged, all of the qrels, where those that a run lacks count as 0 "
+    "(the default); both, those of the qrels and the run (the default with --trec); or error, an "
+    "error if they differ",
+  )
+  made.add_argument(
+    "-c",
+    dest="queries",
+    action="store_const",
+    const="judged",
+    help="the same as --queries judged, as in trec_eval",
+  )
+  made.add_argument(
+    "--ties",
+    choices=("document", "average"),
+    default="document",
+    help="the order of tied documents: by identifier, descending, as in trec_eval (document, the "
+    "default), or the mean over all orders (average)",
+  )
+
+  form = made.add_argument_group("form of the output").add_mutually_exclusive_group()
+  for name, text in (
+    ("trec", "the lines of trec_eval, for one run"),
+    ("json", "one JSON object"),
+    ("tsv", "lines of run, query, measure and value, separated by tabs"),
+    ("latex", "a table for LaTeX with the package booktabs"),
+  ):
+    form.add_argument(
+      f"--{name}", dest="form", action="store_const", const=name, default="table", help=text
+    )
+  made.add_argument("--plot", metavar="FILE", help="draw the means with 95%% intervals")
+
+  test = made.add_argument_group("comparison")
+  test.add_argument(
+    "--compare",
+    action="store_true",
+    help="test all pairs of runs by each measure, and mark what is significant",
+  )
+  test.add_argument(
+    "--test",
+    choices=("randomization", "t", "tukey"),
+    help="randomization (the default), t (paired), or tukey (randomized Tukey HSD)",
+  )
+  test.add_argument(
+    "--correction",
+    choices=("holm", "bh", "none"),
+    help="the correction for the number of pairs, for each measure by itself: holm (the default), "
+    "bh (Benjamini and Hochberg), or none; not for tukey, which needs none",
+  )
+  test.add_argument(
+    "--level", type=_level, default=0.05, help="the level of significance (default: 0.05)"
+  )
+  test.add_argument("--seed", type=int, default=0, help="the seed of the tests (default: 0)")
+
+  made.add_argument("--no-cache", action="store_true", help="keep no compiled programs")
+  made.add_argument("--version", action="version", version=f"jaxrank {jaxrank.__version__}")
+  return made
+
+
+def read(words: Sequence[str] | None) -> argparse.Namespace:
+  """The arguments, which make sense together; otherwise the program ends with status 2."""
+  made = parser()
+  # Options may stand between runs and measures.
+  args = made.parse_intermixed_args(words)
+  if (args.test or args.correction) and not args.compare:
+    made.error("--test and --correction need --compare")
+  if args.test == "tukey" and args.correction not in (None, "none"):
+    made.error("--test tukey needs no --correction; its p-values hold for all pairs together")
+  if args.compare and args.form == "trec":
+    made.error("the form of trec_eval has no place for --compare; leave --trec or --compare out")
+  args.test = args.test or "randomization"
+  args.correction = args.correction or ("none" if args.test == "tukey" else "holm")
+  args.queries = args.queries or ("both" if args.form == "trec" else "judged")
+  return args
+
+
+def _level(text: str) -> float:
+  level = float(text)
+  if not 0 < level < 1:
+    raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text}")
+  return level

@@ -1,0 +1,220 @@
+"""The forms in which the command prints its results."""
+
+import argparse
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from jaxrank.command.comparing import Compared
+from jaxrank.command.evaluating import Evaluated, Results
+from jaxrank.measures.measure import Measure
+
+# The letters that name runs in the marks of significance; later runs have none.
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+# Wide enough that no table is cut; a terminal breaks the lines of a wider one.
+_WIDTH = 10_000
+
+Compare = Compared | None
+
+
+def _table(results: Results, compared: Compare, args: argparse.Namespace) -> str:
+  """A table for people: runs side by side, the best of each measure in bold."""
+  text = io.StringIO()
+  console = Console(file=text, width=_WIDTH, force_terminal=sys.stdout.isatty())
+  if args.per_query:
+    console.print(_of_queries(results))
+  table = _new("Run", *(measure.name for measure in results.measures))
+  for i, run in enumerate(results.runs):
+    name = run.name if compared is None else f"{_letter(i)} {run.name}"
+    cells = [_cell(results, compared, i, j) for j in range(len(results.measures))]
+    table.add_row(Text(name), *cells)
+  console.print(table)
+  if compared is not None:
+    console.print(
+      f"A letter says that the value is better than that of the run with this letter: "
+      f"{compared.test}, level {args.level:g}.",
+      highlight=False,
+    )
+  console.print(_caption(results), highlight=False)
+  return "".join(f"{line.rstrip()}\n" for line in text.getvalue().strip("\n").split("\n"))
+
+
+def _new(*columns: str) -> Table:
+  table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+  for i, column in enumerate(columns):
+    table.add_column(Text(column), justify="right" if i else "left", no_wrap=True)
+  return table
+
+
+def _of_queries(results: Results) -> Table:
+  table = _new("Query", "Run", *(measure.name for measure in results.measures))
+  table.columns[1].justify = "left"
+  for query in dict.fromkeys(query for run in results.runs for query in run.queries):
+    for run in results.runs:
+      if query in run.queries:
+        values = run.values[:, run.queries.index(query)]
+        cells = map(_number, results.measures, values)
+        table.add_row(Text(query), Text(run.name), *cells)
+  return table
+
+
+def _cell(results: Results, compared: Compare, i: int, j: int) -> Text:
+  """The total of run `i` by measure `j`, with the marks of significance."""
+  good = results.goodness[j]
+  best = len(good) > 1 and good[i] == good.max() > good.min()
+  number = _number(results.measures[j], results.runs[i].totals[j])
+  cell = Text(number, "bold" if best else "")
+  if compared is not None:
+    marks = _marks(compared, i, j)
+    width = max(len(_marks(compared, other, j)) for other in range(len(good)))
+    cell.append(f" {marks:<{width}}" if width else "", "dim")
+  return cell
+
+
+def _marks(compared: Compared, i: int, j: int) -> str:
+  """The letters of the runs than which run `i` is significantly better by measure `j`."""
+  return "".join(_letter(int(other)) for other in np.flatnonzero(compared.better[j, i]))
+
+
+def _letter(i: int) -> str:
+  return _LETTERS[i] if i < len(_LETTERS) else "+"
+
+
+def _number(measure: Measure, value: float) -> str:
+  return str(int(value)) if measure.description.aggregation == "sum" else f"{value:.4f}"
+
+
+def _caption(results: Results) -> str:
+  counts = sorted({len(run.queries) for run in results.runs})
+  of = " or ".join(f"{count:,}" for count in counts)
+  return f"{of} queries of {results.qrels}."
+
+
+def _trec(results: Results, _: Compare, args: argparse.Namespace) -> str:
+  """The lines of trec_eval: for each query if asked for, and for all."""
+  (run,) = results.runs
+  rows = []
+  if args.per_query:
+    for query, values in sorted(zip(run.queries, run.values.T, strict=True), key=_by_bytes):
+      rows += [
+        (measure, query, value)
+        for measure, value in zip(results.measures, values, strict=True)
+        if measure.description.aggregation != "exp_mean" and measure.name != "num_q"
+      ]
+  rows += [
+    (measure, "all", total) for measure, total in zip(results.measures, run.totals, strict=True)
+  ]
+  return "".join(
+    f"{measure.name:<22}\t{query}\t{_number(measure, value)}\n" for measure, query, value in rows
+  )
+
+
+def _by_bytes(row: tuple[str, np.ndarray]) -> bytes:
+  return row[0].encode()
+
+
+def _tsv(results: Results, compared: Compare, args: argparse.Namespace) -> str:
+  """One line a value, under a header; the query "all" is the total."""
+  lines = ["run\tquery\tmeasure\tvalue"]
+  lines += [
+    f"{run.name}\t{query}\t{measure.name}\t{value:.6g}"
+    for run in results.runs
+    for query, values in _rows(run, args.per_query)
+    for measure, value in zip(results.measures, values, strict=True)
+  ]
+  if compared is not None:
+    lines += ["", "run\tother\tmeasure\tp"]
+    lines += [
+      f"{pair['run']}\t{pair['other']}\t{pair['measure']}\t{pair['p']:.6g}"
+      for pair in _pairs(results, compared)
+    ]
+  return "\n".join(lines) + "\n"
+
+
+def _json(results: Results, compared: Compare, args: argparse.Namespace) -> str:
+  """One object: the totals by run and measure, and if asked for values by query, and tests."""
+  names = [measure.name for measure in results.measures]
+
+  def by_name(values: np.ndarray) -> dict[str, float]:
+    return dict(zip(names, map(float, values), strict=True))
+
+  found: dict[str, object] = {
+    "qrels": results.qrels,
+    "queries": {run.name: len(run.queries) for run in results.runs},
+    "runs": {run.name: by_name(run.totals) for run in results.runs},
+  }
+  if args.per_query:
+    found["per_query"] = {
+      run.name: {query: by_name(values) for query, values in _rows(run, True)[:-1]}
+      for run in results.runs
+    }
+  if compared is not None:
+    found["test"], found["level"] = compared.test, args.level
+    found["comparisons"] = [*_pairs(results, compared)]
+  return json.dumps(found, indent=2) + "\n"
+
+
+def _latex(results: Results, compared: Compare, args: argparse.Namespace) -> str:
+  """A table with the rules of booktabs; the best of each measure is bold."""
+  lines = [rf"\begin{{tabular}}{{l{'r' * len(results.measures)}}}", r"\toprule"]
+  names = [measure.name for measure in results.measures]
+  lines += [" & ".join(map(_escaped, ["Run", *names])) + r" \\", r"\midrule"]
+  for i, run in enumerate(results.runs):
+    cells = []
+    for j in range(len(names)):
+      cell = _cell(results, None, i, j)
+      text = rf"\textbf{{{cell.plain}}}" if cell.style else cell.plain
+      marks = "" if compared is None else _marks(compared, i, j)
+      cells.append(f"{text}$^{{{marks}}}$" if marks else text)
+    letter = "" if compared is None else f"$^{{{_letter(i)}}}$ "
+    lines.append(" & ".join([letter + _escaped(run.name), *cells]) + r" \\")
+  lines += [r"\bottomrule", r"\end{tabular}"]
+  if compared is not None:
+    lines.append(f"% A superscript: better than that run; {compared.test}, level {args.level:g}.")
+  return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+  """Text in which the special characters of LaTeX stand for themselves."""
+  special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+  special |= {x: rf"\{x}" for x in "&%$#_{}"}
+  return "".join(special.get(x, x) for x in text)
+
+
+def _rows(run: Evaluated, per_query: bool) -> list[tuple[str, np.ndarray]]:
+  """The values of each query if they are asked for, and the totals of "all"."""
+  rows = [*zip(run.queries, run.values.T, strict=True)] if per_query else []
+  return [*rows, ("all", run.totals)]
+
+
+def _pairs(results: Results, compared: Compared) -> Iterator[dict[str, object]]:
+  """The test of each pair of runs by each measure."""
+  names = [run.name for run in results.runs]
+  for j, measure in enumerate(results.measures):
+    for i, first in enumerate(names):
+      for other in range(i + 1, len(names)):
+        yield {
+          "measure": measure.name,
+          "run": first,
+          "other": names[other],
+          "difference": float(results.runs[i].totals[j] - results.runs[other].totals[j]),
+          "p": float(compared.p_values[j, i, other]),
+          "significant": bool(compared.better[j, i, other] | compared.better[j, other, i]),
+        }
+
+
+FORMS: dict[str, Callable[[Results, Compare, argparse.Namespace], str]] = {
+  "table": _table,
+  "trec": _trec,
+  "tsv": _tsv,
+  "json": _json,
+  "latex": _latex,
+}

@@ -1,0 +1,254 @@
+"""The command: its forms, what it says of queries and errors, and its comparisons."""
+
+import json
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from jaxrank.command import main
+
+# Two documents are tied in b, and b lacks q3.
+QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\nq2 0 d4 1\nq3 0 d1 1\n"
+RUNS = {
+  "a": "q1 Q0 d2 1 0.9 a\nq1 Q0 d1 2 0.8 a\nq2 Q0 d4 1 3 a\nq2 Q0 d7 2 2 a\nq3 Q0 d1 1 1 a\n",
+  "b": "q1 Q0 d1 1 0.5 b\nq1 Q0 d2 2 0.5 b\nq2 Q0 d3 1 3 b\nq9 Q0 d1 1 1 b\n",
+}
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+  """A folder with the files, in which the command runs."""
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / "qrels.txt").write_text(QRELS)
+  for name, text in RUNS.items():
+    (tmp_path / f"{name}.run").write_text(text)
+  return tmp_path
+
+
+@pytest.fixture
+def run(files, capsys):
+  """Runs the command in this process and returns what it prints; it must succeed."""
+
+  def call(words):
+    status = main([*words.split(), "--no-cache"])
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    return out, err
+
+  return call
+
+
+def test_a_table_of_runs(run):
+  out, err = run("qrels.txt a.run b.run AP RR")
+  assert out == (
+    "Run       AP       RR\n"
+    "─────────────────────\n"
+    "a     0.6667   0.8333\n"
+    "b     0.3333   0.5000\n"
+    "3 queries of qrels.\n"
+  )
+  assert err == (
+    "jaxrank: b: queries of the qrels that are not in the run count as 0: q3\n"
+    "jaxrank: b: queries of the run that are not in the qrels are left out: q9\n"
+  )
+
+
+def test_a_table_of_queries(run):
+  out, _ = run("-q qrels.txt a.run b.run AP")
+  rows = [line.split() for line in out.splitlines()]
+  assert ["q1", "a", "0.5000"] in rows
+  assert ["q3", "b", "0.0000"] in rows
+
+
+def test_the_best_is_bold_in_a_terminal(run, monkeypatch):
+  monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+  out, _ = run("qrels.txt a.run b.run AP")
+  assert "\x1b[1m0.6667\x1b[0m" in out
+  assert "\x1b[1m0.3333" not in out
+
+
+def test_the_lines_of_trec_eval(run):
+  out, err = run("--trec -q qrels.txt b.run map recip_rank")
+  assert out == (
+    "map                   \tq1\t0.5000\n"
+    "recip_rank            \tq1\t0.5000\n"
+    "map                   \tq2\t0.5000\n"
+    "recip_rank            \tq2\t1.0000\n"
+    "map                   \tall\t0.5000\n"
+    "recip_rank            \tall\t0.7500\n"
+  )
+  assert "q3" in err
+  assert "are left out" in err
+  assert run("--trec -c qrels.txt b.run -m map")[0] == "map                   \tall\t0.3333\n"
+
+
+def test_ties_may_be_averaged(run):
+  assert run("--trec --ties average qrels.txt b.run map")[0].split()[-1] == "0.6250"
+
+
+def test_numbers_for_programs(run):
+  found = json.loads(run("--json -q qrels.txt a.run b.run AP RR")[0])
+  assert found["queries"] == {"a": 3, "b": 3}
+  assert found["runs"]["b"] == {"AP": pytest.approx(1 / 3), "RR": 0.5}
+  assert found["per_query"]["a"]["q2"] == {"AP": 0.5, "RR": 1.0}
+  lines = run("--tsv -q qrels.txt a.run b.run AP RR")[0].splitlines()
+  assert lines[0] == "run\tquery\tmeasure\tvalue"
+  values = {(run, query, name): float(x) for run, query, name, x in map(str.split, lines[1:])}
+  assert len(values) == 2 * 4 * 2
+  assert values["b", "all", "AP"] == pytest.approx(1 / 3, abs=1e-6)
+  assert values["a", "q2", "RR"] == 1
+
+
+def test_a_table_for_latex(run):
+  out, _ = run("--latex qrels.txt a.run b.run ndcg_cut_10")
+  assert r"Run & ndcg\_cut\_10 \\" in out
+  assert r"a & \textbf{" in out
+  assert out.startswith("\\begin{tabular}{lr}\n\\toprule\n")
+  assert out.endswith("\\bottomrule\n\\end{tabular}\n")
+
+
+def test_runs_of_one_name_are_told_apart_by_their_files(run, files):
+  (files / "c.run").write_text(RUNS["a"])
+  out, _ = run("qrels.txt a.run c.run AP")
+  assert [line.split()[0] for line in out.splitlines()[2:4]] == ["a.run", "c.run"]
+
+
+@pytest.fixture
+def three(files):
+  """Three runs of 30 queries; each ranks by the label with more noise than the one before."""
+  rng = np.random.default_rng(0)
+  labels = rng.integers(0, 2, (30, 8))
+  (files / "three.txt").write_text(
+    "".join(f"{q} 0 d{d} {labels[q, d]}\n" for q, d in np.ndindex(labels.shape))
+  )
+  scores = labels + rng.normal(size=(3, 30, 8)) * np.array([0.5, 4, 4])[:, None, None]
+  for name, of_run in zip("xyz", scores, strict=True):
+    (files / f"{name}.run").write_text(
+      "".join(f"{q} Q0 d{d} 1 {of_run[q, d]:.6f} {name}\n" for q, d in np.ndindex(labels.shape))
+    )
+  return jr.average_precision(scores.astype(np.float32), np.stack([labels] * 3))
+
+
+TESTS = {
+  "--test t": lambda x, y: jr.stats.paired_t(x, y).p_value,
+  "": lambda x, y: jr.stats.randomization_test(x, y, key=jax.random.key(3)).p_value,
+}
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("correction", ["none", "holm", "bh"])
+def test_p_values_are_those_of_the_tests(run, three, test, correction):
+  words = f"--json --compare {test} --correction {correction} --seed 3 three.txt x.run y.run z.run"
+  found = json.loads(run(f"{words} AP")[0])
+  pairs = [(0, 1), (0, 2), (1, 2)]
+  p = np.array([TESTS[test](three[i], three[j]) for i, j in pairs])
+  adjust = {"none": np.asarray, "holm": jr.stats.holm, "bh": jr.stats.benjamini_hochberg}
+  # The flips are not those of one pair alone.
+  tolerance = 1e-5 if test else 5e-3
+  got = [pair["p"] for pair in found["comparisons"]]
+  np.testing.assert_allclose(got, adjust[correction](p), atol=tolerance)
+  assert [pair["significant"] for pair in found["comparisons"]] == [True, True, False]
+
+
+def test_significance_is_marked(run, three):
+  out, _ = run("--compare --test tukey three.txt z.run x.run y.run AP")
+  rows = [line.split() for line in out.splitlines()[2:5]]
+  means = [f"{three[i].mean():.4f}" for i in (2, 0, 1)]
+  assert rows == [["a", "z", means[0]], ["b", "x", means[1], "ac"], ["c", "y", means[2]]]
+  assert "Tukey" in out
+  assert r"b}$ x & \textbf{" in run("--latex --compare three.txt z.run x.run y.run AP")[0]
+  tsv = run("--tsv --compare three.txt x.run y.run AP")[0].splitlines()
+  assert tsv[-2] == "run\tother\tmeasure\tp"
+  assert tsv[-1].split()[:3] == ["x", "y", "AP"]
+
+
+@pytest.mark.parametrize("name", ["runs.png", "runs.svg"])
+def test_a_picture(run, files, name):
+  run(f"qrels.txt a.run b.run AP RR --plot {name}")
+  assert (files / name).stat().st_size > 1000
+
+
+def fails(words, capsys, text, status=1):
+  try:
+    found = main([*words.split(), "--no-cache"])
+  except SystemExit as end:
+    found = end.code
+  out, err = capsys.readouterr()
+  assert found == status
+  assert not out
+  assert text in err
+  assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+  ("words", "text"),
+  [
+    ("qrels.txt missing.run AP", "there is no file 'missing.run'"),
+    ("missing.txt a.run AP", "missing.txt: No such file or directory"),
+    ("qrels.txt AP", "no argument after the qrels names a file of a run: AP"),
+    ("qrels.txt a.run nDGC@10", "'nDGC@10' is no name of a measure"),
+    ("qrels.txt a.run alpha_ndcg", "needs labels by subtopic"),
+    ("qrels.txt qrels.txt AP", "qrels.txt, line 1: a line of a run file has 6 columns"),
+    ("qrels.txt a.run b.run --trec map", "--trec prints the lines of one run, got 2 runs"),
+    ("qrels.txt a.run AP --compare", "--compare needs two runs or more, got one"),
+    ("qrels.txt a.run b.run --compare --queries both", "the same queries for all runs"),
+    ("qrels.txt b.run AP --queries error", "q3"),
+    ("qrels.txt a.run AP --plot runs.nonsense", "nonsense"),
+  ],
+)
+def test_what_cannot_be_evaluated_is_told(files, capsys, words, text):
+  fails(words, capsys, text)
+
+
+@pytest.mark.parametrize(
+  ("words", "text"),
+  [
+    ("qrels.txt", "RUN"),
+    ("qrels.txt a.run --test t", "need --compare"),
+    ("qrels.txt a.run b.run --compare --test tukey --correction holm", "needs no --correction"),
+    ("qrels.txt a.run --trec --compare", "has no place for --compare"),
+    ("qrels.txt a.run --trec --json", "not allowed with"),
+    ("qrels.txt a.run b.run --compare --level 2", "must be between 0 and 1, got 2"),
+    ("qrels.txt a.run --frobnicate", "--frobnicate"),
+  ],
+)
+def test_arguments_that_make_no_sense(files, capsys, words, text):
+  fails(words, capsys, text, status=2)
+
+
+def test_what_is_not_installed_is_named(files, capsys, monkeypatch):
+  monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "rich" else name)
+  fails("qrels.txt a.run AP", capsys, "the command needs rich: pip install 'jaxrank[trec]'")
+
+
+def test_help_does_not_import_jax():
+  code = """
+import sys
+from jaxrank.command import main
+try:
+  main(["--help"])
+finally:
+  assert "jax" not in sys.modules
+"""
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+  assert "usage: jaxrank [options] QRELS RUN... [MEASURE...]" in done.stdout
+
+
+@pytest.mark.thorough
+def test_a_second_run_finds_its_programs(files):
+  """It compiles nothing: the programs are those of the first run, and `--no-cache` keeps none."""
+
+  def programs(*words):
+    command = [sys.executable, "-m", "jaxrank", "qrels.txt", "a.run", "AP", *words]
+    environment = {"XDG_CACHE_HOME": str(files), "HOME": str(files), "PATH": ""}
+    subprocess.run(command, check=True, capture_output=True, env=environment)
+    return {path: path.stat().st_mtime_ns for path in files.rglob("*-cache")}
+
+  assert not programs("--no-cache")
+  first = programs()
+  assert first
+  assert programs() == first
