@@ -217,7 +217,7 @@ BUGS = (
   Bug("trec/_padding.py", "scores[is_retrieved] = rounded(self._run.scores[rows])",
       "scores[is_retrieved] = self._run.scores[rows]", "trec"),
   Bug("trec/_text.py", "buffer[:held] = rest", "buffer[:held] = rest[::-1]", "trec"),
-  Bug("trec/evaluation.py", "values[:, selection.in_run < 0] = 0", "pass", "trec"),
+  Bug("trec/evaluation.py", "x[selection.in_run < 0] = 0", "pass", "trec"),
 )  # fmt: skip
 
 

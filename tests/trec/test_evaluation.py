@@ -102,6 +102,17 @@ def test_queries_without_a_ranking_count_as_0_for_all_measures():
   assert found.values["judged"].tolist() == [2.0, 1.0, 0.0]
 
 
+@pytest.mark.parametrize("how", ["mean", "sum", "exp_mean"])
+def test_values_are_aggregated_as_the_description_says(how):
+  kernel = jr.metric(lambda ranked: -ranked.count(ranked.judged), aggregation=how)
+  found = trec.evaluate(jr.Measure(kernel, name="x"), QRELS, RUN)
+  assert found.values["x"].tolist() == [-2.0, -1.0]
+  np.testing.assert_allclose(found.mean()["x"], jr.aggregate(found.values["x"], how=how), rtol=1e-6)
+  # The value 0 would be the logarithm of 1.
+  kept = trec.evaluate(jr.Measure(kernel, name="x"), QRELS, RUN, queries="judged").values["x"]
+  assert kept.tolist() == [-2.0, -1.0, -1.0 if how == "exp_mean" else 0.0]
+
+
 def test_queries_on_one_side_raise_on_request():
   with pytest.raises(
     ValueError, match=r"lacks 1 query \('q3'\) .* lack 1 query \('q9'\) .*'judged'"
