@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import jaxrank as jr
 from jaxrank.trec import _text
+from tests.helpers.suites import thorough
 from tests.trec import oracle
 
 trec = jr.trec
@@ -137,6 +138,20 @@ def test_frames_of_arrow():
 def test_rows_as_ir_measures_has_them():
   rows = [("q2", "d1", 2, "0"), ("q2", "d2", 0, "0"), ("q2", "d3", -1, "0"), ("q1", "é", 1, "0")]
   assert trec.read_qrels(iter(rows)).to_dict() == QRELS
+
+
+@thorough
+def test_ir_measures_takes_what_is_converted_and_the_other_way_round():
+  ir_measures = pytest.importorskip("ir_measures")
+  pytest.importorskip("pytrec_eval")
+  qrels, run = (
+    reader(x) for reader, x in zip((trec.read_qrels, trec.read_run), oracle.draw(2), strict=True)
+  )
+  theirs = ir_measures.calc_aggregate([ir_measures.AP], qrels.to_frame(), run.to_frame())
+  ours = trec.evaluate("AP", qrels, run, queries="judged").mean()["AP"]
+  assert theirs[ir_measures.AP] == pytest.approx(ours, abs=5e-5)
+  rows = [ir_measures.ScoredDoc(q, d, x) for q, y in run.to_dict().items() for d, x in y.items()]
+  assert trec.read_run(rows).to_dict() == run.to_dict()
 
 
 def test_tables_are_returned_as_they_are():
@@ -346,6 +361,11 @@ def test_frames_that_are_refused(columns, error, message):
     ({"documents": [["a", 2]]}, TypeError, "ids must be strings, got 2"),
     ({"queries": [5]}, TypeError, "ids must be strings, got 5"),
     ({"queries": ["q", "p"]}, ValueError, r"queries must be \[q\]"),
+    (
+      {"queries": ["q", "q"], "documents": ["a", "b"], "scores": [[1.0, 2.0]] * 2},
+      ValueError,
+      "query 'q' comes twice",
+    ),
     ({"scores": [[np.nan, 1.0]]}, ValueError, "the score must be finite, got nan"),
     ({"scores": [[np.inf, 1.0]]}, ValueError, "the score must be finite, got inf"),
   ],
