@@ -21,7 +21,7 @@ _GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 
 # The number of bytes of a block.
-_BLOCK = 1 << 21
+_BLOCK = 1 << 20
 
 # The number of bytes in which a header ends, if the file has one.
 _HEAD = 1 << 12
@@ -137,32 +137,42 @@ def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
     if not len(text) or not (np.frombuffer(text, np.uint8) > ord(" ")).any():
       continue
     try:
-      table = _parsed(text, layout)
-      value = numbers(table[layout.value])
-      document = table["document"].chunks
-      query = table["query"].unify_dictionaries().combine_chunks()
-      found = query.dictionary.to_pylist()
-      fine = (
-        np.isfinite(value).all()
-        and all((lengths(x) > 0).all() for x in document)
-        and "" not in found
-      )
-      fine = fine and not (layout.whole and (np.mod(value, 1).any() or abs(value).max() >= 2**31))
-      fault = None if fine else "a value is not allowed"
-    except arrow().ArrowInvalid as error:
-      fault = str(error)
-    if fault:
-      raise ValueError(_first_fault(path, number, bytes(block), layout, fault))
-    to_code = [names.setdefault(name, len(names)) for name in found]
-    codes.append(np.array(to_code, np.int32)[numbers(query.indices)])
-    documents += document
-    values.append(value)
-    if tag is None and "tag" in layout.columns:
-      tag = table["tag"][0].as_py()
+      found = _columns(text, layout)
+    except ValueError as error:
+      fault = _first_fault(path, number, bytes(block), layout, str(error))
+      raise ValueError(fault) from None
+    to_code = [names.setdefault(name, len(names)) for name in found.queries]
+    codes.append(np.array(to_code, np.int32)[found.codes])
+    documents += found.documents
+    values.append(found.values)
+    tag = tag or found.tag
   if not values:
     raise ValueError(f"{path} holds no rows: it should have lines of {', '.join(layout.columns)}.")
   whole = joined(documents)
+  # The parser would keep what it no longer needs.
+  del found
+  documents.clear()
+  arrow().default_memory_pool().release_unused()
   return Rows(list(names), np.concatenate(codes), whole, np.concatenate(values), tag)
+
+
+def _columns(text: bytes | memoryview, layout: Layout) -> Rows:
+  """The rows of a block; its documents are a list of arrays.
+
+  Raises:
+    ValueError: if a line does not have the format, or a value is not allowed.
+  """
+  table = _parsed(text, layout)
+  query = table["query"].unify_dictionaries().combine_chunks()
+  queries, documents = query.dictionary.to_pylist(), table["document"].chunks
+  values = numbers(table[layout.value])
+  empty = "" in queries or any((lengths(x) == 0).any() for x in documents)
+  if empty or not np.isfinite(values).all():
+    raise ValueError("an id is empty, or a value is not finite")
+  if layout.whole and (np.mod(values, 1).any() or abs(values).max() >= 2**31):
+    raise ValueError("a label is not whole")
+  tag = table["tag"][0].as_py() if "tag" in layout.columns else None
+  return Rows(queries, numbers(query.indices), documents, values, tag)
 
 
 def _qrels_layout(block: memoryview) -> tuple[Layout, memoryview, int]:
