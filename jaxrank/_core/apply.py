@@ -17,7 +17,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import config, gains
-from jaxrank._core import batching, checks, description, recorder
+from jaxrank._core import batching, checks, description, recorder, splitting
 from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
@@ -133,11 +133,11 @@ def apply_calls(
     scores, labels, where, extras = never_empty(scores.ndim - 1, (scores, labels, where, extras))
     if subtopics:
       labels = never_empty(scores.ndim, labels)
-    arrays, plain, tree = _split(calls)
+    arrays, parameters = splitting.split(_shared(calls))
     known = tuple((call.description, call.depth) for call in calls)
     items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
     poisons = all(call.poisons for call in calls)
-    program = _Program(known, plain, tree, with_found, items_per_block, poisons)
+    program = _Program(known, parameters, with_found, items_per_block, poisons)
     found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, where)
     return narrow(found)
 
@@ -187,29 +187,19 @@ def _for_each_query(name: str, x: Array, scores: Array, size: int, what: str) ->
   return nothing + x.reshape((1,) * (nothing.ndim - 1) + shape[-1:])
 
 
-def _split(calls: Sequence[Call]) -> tuple[list[Any], tuple[Any, ...], Any]:
-  """Separates numbers and arrays, which may be traced, from static parameters."""
-  shared = [
+def _shared(calls: Sequence[Call]) -> list[dict[str, Any]]:
+  """The parameters that all queries share."""
+  return [
     {k: v for k, v in call.parameters.items() if v is None or not call.description.kind(k).axis}
     for call in calls
   ]
-  leaves, tree = jax.tree.flatten(shared)
-  traced = [isinstance(x, float | Array | np.ndarray | np.number) for x in leaves]
-  arrays = [x for x, t in zip(leaves, traced, strict=True) if t]
-  plain = tuple(_Traced if t else x for x, t in zip(leaves, traced, strict=True))
-  return arrays, plain, tree
-
-
-class _Traced:
-  """Marks the place of an array among the static parameters."""
 
 
 class _Program(NamedTuple):
   """The static arguments of a compiled program; it also depends on shapes and dtypes."""
 
   calls: tuple[tuple[Description, int | None | Literal["asked"]], ...]
-  plain: tuple[Any, ...]
-  tree: Any
+  parameters: splitting.Static
   with_found: bool
   items_per_block: int | None
   poisons: bool
@@ -225,9 +215,7 @@ def _answer(
   labels: Array,
   where: Array,
 ) -> list[Evaluated]:
-  rest = iter(arrays)
-  leaves = [next(rest) if x is _Traced else x for x in program.plain]
-  shared: list[dict[str, Any]] = jax.tree.unflatten(program.tree, leaves)
+  shared: list[dict[str, Any]] = splitting.joined(arrays, program.parameters)
 
   def query(
     scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]], key: Array | None
@@ -246,7 +234,7 @@ def _answer(
     values, found = [], []
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
-      with _naming(about.name):
+      with naming(about.name):
         values.append(about.kernel(ranked, **parameters))
       if program.with_found:
         found.append(about.finds(ranked, parameters))
@@ -307,7 +295,7 @@ def _scalars(program: _Program, values: list[Any]) -> list[Array]:
 
 
 @contextlib.contextmanager
-def _naming(metric: str) -> Iterator[None]:
+def naming(metric: str) -> Iterator[None]:
   """Puts the name of the metric in front of the message of an `UnansweredError`."""
   try:
     yield

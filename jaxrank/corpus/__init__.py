@@ -1,9 +1,10 @@
 """Ranks among a whole corpus of items, chunk by chunk: scores `[queries, items]` are never stored.
 
-`target_ranks` ranks one target of each query, and `top_items` finds the best items of each query.
-`unsampled_rank` and `unsampled_metric` correct metrics that were measured on a sample of the items.
+`target_ranks` ranks one target of each query, `evaluate` computes metrics of many positives, and
+`top_items` finds the best items of each query. `unsampled_rank` and `unsampled_metric` correct
+metrics that were measured on a sample of the items.
 
-The arguments that `target_ranks` and `top_items` share mean the same in both:
+The arguments that the three searches share mean the same in all of them:
 
 * `queries`: `[q, d]`, vectors, or what the similarity takes: a pytree of arrays `[q, ...]`.
 * `items`: `[n, d]`, vectors, or what the similarity takes: a pytree of arrays `[n, ...]`. numpy
@@ -27,10 +28,12 @@ Ids count from 0, and -1 stands for no item. An id beyond the corpus raises `Val
 copies of an item tie.
 """
 
+from jaxrank.corpus.evaluation import evaluate
 from jaxrank.corpus.sampled import unsampled_metric, unsampled_rank
 from jaxrank.corpus.search import target_ranks, top_items
 
 __all__ = [
+  "evaluate",
   "target_ranks",
   "top_items",
   "unsampled_metric",

@@ -25,13 +25,15 @@ class Inputs(NamedTuple):
     queries: `[q, ...]`, or a pytree of such arrays.
     removed: `[q, e]`, ids that are not counted, without repeats, padded with -1.
     similarity: Function of queries and items that returns scores.
-    target_items: `[q, ...]`, the item of each target; None if there are no targets.
+    target_items: `[q, ...]`, the item of each target, or `[q, p, ...]`; None without targets.
+    bounded: Whether all scores are known to be finite, a scalar.
   """
 
   queries: Any
   removed: Array
   similarity: Partial
   target_items: Any = None
+  bounded: ArrayLike = np.False_
 
 
 def size(x: Any) -> int:

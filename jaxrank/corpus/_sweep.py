@@ -48,14 +48,20 @@ class Place(NamedTuple):
 
 
 def on_device(
-  step: Step[_State], inputs: Inputs, state: _State, items: Any, chunk: int, first: int = 0
+  step: Step[_State],
+  inputs: Inputs,
+  state: _State,
+  items: Any,
+  chunk: int,
+  first: int = 0,
+  least: int = 1,
 ) -> _State:
   """The state after all chunks, computed in a loop inside the program.
 
   The last chunk is as long as the others, and also has items of the chunk before it. `first = -1`
-  adds a step with negative ids before the first chunk.
+  adds a step with negative ids before the first chunk. A chunk has at least `least` rows.
   """
-  items, n, chunk = _whole(items, chunk, jnp)
+  items, n, chunk = _whole(items, chunk, least, jnp)
   # In `shard_map` the state must vary over the same mesh axes as the inputs and the items.
   read = [jnp.any(x[:1] != x[:1]) for x in jax.tree.leaves((inputs, items)) if x.ndim]
   never = functools.reduce(jnp.logical_or, read) & False
@@ -78,9 +84,10 @@ def from_host(
   chunk: int,
   progress: Progress | None,
   first: int = 0,
+  least: int = 1,
 ) -> _State:
   """The same in a Python loop, which sends the next chunk while the device computes."""
-  items, n, chunk = _whole(items, chunk, np)
+  items, n, chunk = _whole(items, chunk, least, np)
   chunks = -(-n // chunk)
 
   def send(i: int) -> tuple[Any, Place]:
@@ -105,10 +112,11 @@ def _compiled(step: Step[_State]) -> Step[_State]:
   return jax.jit(step)
 
 
-def _whole(items: Any, chunk: int, numpy: Any) -> tuple[Any, int, int]:
+def _whole(items: Any, chunk: int, least: int, numpy: Any) -> tuple[Any, int, int]:
   """The items, padded to at least one chunk, their number, and the size of a chunk."""
   n = size(items)
-  chunk = min(-(-chunk // _MULTIPLE), -(-n // _MULTIPLE)) * _MULTIPLE
+  chunk, whole, least = (-(-x // _MULTIPLE) for x in (chunk, n, least))
+  chunk = max(min(chunk, whole), least) * _MULTIPLE
   if n >= chunk:
     return items, n, chunk
   last = numpy.minimum(numpy.arange(chunk), n - 1)

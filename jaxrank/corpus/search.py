@@ -86,7 +86,7 @@ def target_ranks(
     ValueError: if shapes do not match, there are no items, or an id is not that of an item.
   """
   with checks.named("corpus.target_ranks"):
-    inputs, items, known = _prepare(queries, items, exclude, similarity, axis_name)
+    inputs, items, known = prepare(queries, items, exclude, similarity, axis_name)
     targets = _inputs.as_ids("targets", targets, len(inputs.removed), known, ndim=1)
     chunk = checks.count("chunk", chunk)
     if axis_name is not None:
@@ -135,7 +135,7 @@ def top_items(
     ValueError: if shapes do not match, there are no items, or an id is not that of an item.
   """
   with checks.named("corpus.top_items"):
-    inputs, items, _ = _prepare(queries, items, exclude, similarity, axis_name)
+    inputs, items, _ = prepare(queries, items, exclude, similarity, axis_name)
     k, chunk = checks.count("k", k), checks.count("chunk", chunk)
     on_host = _inputs.come_from_host(progress, items, inputs)
   if not on_host:
@@ -146,7 +146,7 @@ def top_items(
   return best.scores, best.ids
 
 
-def _prepare(
+def prepare(
   queries: Any, items: Any, exclude: Any, similarity: Similarity, axis_name: str | None
 ) -> tuple[Inputs, Any, int | None]:
   """The checked inputs, the items, and the number of items if this device has all of them."""

@@ -64,6 +64,9 @@ def _unit(x: Array) -> Array:
   return arithmetic.safe_divide(arithmetic.floating(x), jnp.sqrt(_squares(x))[:, None])
 
 
+# Sums of a few such numbers are finite in float32.
+_LARGE = 1e36
+
 _NAMED = {"dot": Partial(_dot), "cosine": Partial(_cosine), "l2": Partial(_l2)}
 
 
@@ -77,3 +80,17 @@ def scores(similarity: Partial, queries: Any, items: Any) -> Array:
       f"corpus: similarity must return scores [queries, items] = {expected}, got {got}."
     )
   return arithmetic.floating(checks.array("corpus: similarity", found))
+
+
+def bounded(similarity: Partial, queries: Any, items: Any) -> Array:
+  """Whether no score can be NaN or infinite, because all numbers are finite and small enough.
+
+  It is True only for similarities by name.
+  """
+  if similarity.func not in [known.func for known in _NAMED.values()]:
+    return jnp.zeros((), bool)
+  largest = [jnp.max(jnp.abs(arithmetic.floating(x)), initial=0) for x in (queries, items)]
+  # No product or square of two vectors exceeds the larger of these; a NaN is not below anything.
+  of_queries, of_items = (jnp.square(x.astype(jnp.float32)) * queries.shape[1] for x in largest)
+  small: Array = (of_queries < _LARGE) & (of_items < _LARGE)
+  return small

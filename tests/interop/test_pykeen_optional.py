@@ -173,3 +173,14 @@ def test_candidate_sets_are_those_of_the_original_and_the_true_one():
     assert list(found) == list(expected.columns)
     for name, column in found.items():
       np.testing.assert_array_equal(column, expected[name] + name.endswith("candidates"))
+
+
+def test_negatives_of_tensors_are_tensors():
+  triples = torch.tensor([[0, 0, 1], [2, 0, 1]])
+  found = pykeen.sample_negatives(triples, num_samples=3, num_entities=6)
+  for side, column in (("head", 0), ("tail", 2)):
+    assert found[side].dtype == torch.long
+    assert found[side].shape == (2, 3)
+    assert not (found[side] == triples[:, column, None]).any()
+  arrays = pykeen.sample_negatives(triples.numpy(), num_samples=3, num_entities=6)
+  assert isinstance(arrays["head"], np.ndarray)

@@ -1,6 +1,7 @@
 """The adapter against the original, 2,000 queries a metric, and each difference from it."""
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ from jaxrank.interop import torchmetrics as tm
 from tests.helpers.suites import thorough
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("torchmetrics")
+torchmetrics = pytest.importorskip("torchmetrics")
 with warnings.catch_warnings():
   warnings.simplefilter("ignore")
   from torchmetrics import retrieval as theirs
@@ -298,3 +299,94 @@ def test_messages_agree(options):
     # Two words of one message run together in the original.
     messages.append(str(error.value).replace("functionwhich", "function which"))
   assert messages[0] == messages[1]
+
+
+ALL = [name for name in tm.__all__ if name.startswith("Retrieval") and name != "RetrievalMetric"]
+EACH = pytest.mark.parametrize("name", ALL)
+
+
+def tensors(value):
+  """The tensors of a result as lists."""
+  return [x.tolist() for x in (value if isinstance(value, tuple) else (value,))]
+
+
+@EACH
+def test_the_classes_are_metrics_of_torchmetrics(name):
+  """State, transport, clones, checkpoints and results are those of the original's base class."""
+  preds, target, indexes = (x[:200] for x in rows_of(11))
+  metric, other = getattr(tm, name)(), getattr(theirs, name)()
+  assert isinstance(metric, torchmetrics.Metric)
+  for half in (slice(None, 100), slice(100, None)):
+    metric.update(preds[half], target[half], indexes[half])
+    other.update(preds[half], target[half], indexes[half])
+  assert metric.update_count == 2
+  found = metric.compute()
+  for value, expected in zip(tensors(found), tensors(other.compute()), strict=True):
+    same(value, expected)
+  for copy in (metric.clone(), pickle.loads(pickle.dumps(metric)), metric.to("cpu")):
+    assert tensors(copy.compute()) == tensors(found)
+  metric.persistent(True)
+  restored = getattr(tm, name)()
+  restored.persistent(True)
+  restored.load_state_dict(metric.state_dict())
+  assert {*metric.state_dict()} == {"indexes", "preds", "target"}
+  restored._update_count = 1
+  assert tensors(restored.compute()) == tensors(found)
+  merged = getattr(tm, name)()
+  merged.update(preds[:100], target[:100], indexes[:100])
+  rest = getattr(tm, name)()
+  rest.update(preds[100:], target[100:], indexes[100:])
+  merged.merge_state(rest)
+  assert tensors(merged.compute()) == tensors(found)
+  metric.reset()
+  assert not metric.preds
+
+
+def test_states_are_gathered_from_processes():
+  """As from two processes, each of which has the rows of this one."""
+  preds, target, indexes = (x[:200] for x in rows_of(12))
+  twice = {
+    "dist_sync_fn": lambda x, group=None: [x, x],
+    "distributed_available_fn": lambda: True,
+  }
+  for library in (tm, theirs):
+    metric = library.RetrievalPrecision(top_k=3, **twice)
+    metric.update(preds, target, indexes)
+    both = [torch.cat([x, x]) for x in (preds, target, indexes)]
+    expected = library.RetrievalPrecision(top_k=3)(*both)
+    same(metric.compute(), expected)
+    assert len(metric.preds) == 1
+
+
+def test_collections_wrappers_and_arithmetic():
+  rows = tuple(x[:300] for x in rows_of(13))
+  preds, target, indexes = rows
+  metrics = torchmetrics.MetricCollection(
+    {"map": tm.RetrievalMAP(), "mrr": tm.RetrievalMRR(), "ndcg": tm.RetrievalNormalizedDCG()}
+  )
+  for half in (slice(None, 150), slice(150, None)):
+    metrics.update(preds[half], target[half], indexes=indexes[half])
+  values = metrics.compute()
+  assert values["map"] == tm.RetrievalMAP()(*rows)
+  assert values["mrr"] == tm.RetrievalMRR()(*rows)
+  tracker = torchmetrics.MetricTracker(tm.RetrievalMRR())
+  for step in range(2):
+    tracker.increment()
+    tracker.update(preds if step else -preds, target, indexes)
+  reverse = tm.RetrievalMRR()(-preds, target, indexes)
+  assert tracker.best_metric() == float(max(values["mrr"], reverse))
+  torch.manual_seed(0)
+  bootstrap = torchmetrics.BootStrapper(tm.RetrievalMAP(), num_bootstraps=5)
+  bootstrap.update(*rows)
+  assert bootstrap.compute()["std"] > 0
+  modules = torch.nn.ModuleList([tm.RetrievalMAP()])
+  same(modules[0](*rows), values["map"])
+  both = tm.RetrievalMAP() + 2 * tm.RetrievalMRR()
+  both.update(*rows)
+  same(both.compute(), values["map"] + 2 * values["mrr"])
+
+
+def test_aggregations_get_tensors():
+  rows = rows_of(14)
+  found = tm.RetrievalMAP(aggregation=lambda values: torch.quantile(values, 0.25))(*rows)
+  same(found, np.quantile(values_of(tm.RetrievalMAP, rows), 0.25))

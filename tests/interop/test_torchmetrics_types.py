@@ -5,7 +5,6 @@ import inspect
 import pickle
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from jaxrank.interop import torchmetrics as tm
@@ -102,7 +101,7 @@ def test_instances_keep_their_options_and_rows_in_a_pickle(name):
   copied = pickle.loads(pickle.dumps(metric))
   assert type(copied) is type(metric)
   assert {key: getattr(copied, key) for key in options} == options
-  np.testing.assert_equal(copied.compute(), metric.compute())
+  assert str(copied.compute()) == str(metric.compute())
 
 
 SNIPPET = """\

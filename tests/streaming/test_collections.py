@@ -34,30 +34,13 @@ def lenient():
 def test_a_collection_of_clu():
   clu = pytest.importorskip("clu.metrics")
   flax = pytest.importorskip("flax")
+  from jaxrank.interop.clu import Ranking
+
   own = evaluator(**GROUPED)
 
   @flax.struct.dataclass
-  class Ranking(clu.Metric):
-    state: jr.State
-
-    @classmethod
-    def empty(cls):
-      return cls(own.init())
-
-    @classmethod
-    def from_model_output(cls, **arrays):
-      names = ("scores", "labels", "where", "query_weights", "groups")
-      return cls(own.update(own.init(), **{name: arrays[name] for name in names}))
-
-    def merge(self, other):
-      return Ranking(own.merge(self.state, other.state))
-
-    def compute(self):
-      return own.compute(self.state)
-
-  @flax.struct.dataclass
   class Metrics(clu.Collection):
-    ranking: Ranking
+    ranking: Ranking.of(own)
     loss: clu.Average.from_output("loss")
 
   @jax.jit
@@ -76,23 +59,10 @@ def test_a_collection_of_clu():
 
 def test_a_multi_metric_of_nnx():
   nnx = pytest.importorskip("flax.nnx")
+  from jaxrank.interop.nnx import Ranking
+
   own = evaluator(**GROUPED)
-
-  class Ranking(nnx.Metric):
-    def __init__(self):
-      self.state = nnx.metrics.MetricState(own.init())
-
-    def reset(self):
-      self.state.set_value(own.init())
-
-    def update(self, *, scores, labels, where, query_weights, groups, **_):
-      arrays = {"where": where, "query_weights": query_weights, "groups": groups}
-      self.state.set_value(own.update(self.state.get_value(), scores, labels, **arrays))
-
-    def compute(self):
-      return own.compute(self.state.get_value())
-
-  metrics = nnx.MultiMetric(ranking=Ranking(), loss=nnx.metrics.Average("loss"))
+  metrics = nnx.MultiMetric(ranking=Ranking(own), loss=nnx.metrics.Average("loss"))
 
   @nnx.jit
   def step(metrics, arrays):
@@ -123,3 +93,55 @@ def test_orbax_resumes_an_evaluation(tmp_path):
   for i in range(2, BATCHES):
     state = updating(**OPTIONS)(state, batch(i, DATA))
   trees_equal(state, run(DATA, key, **OPTIONS))
+
+
+def test_metrics_of_collections_take_options_and_keywords():
+  nnx, clu = pytest.importorskip("jaxrank.interop.nnx"), pytest.importorskip("jaxrank.interop.clu")
+  outputs = {"logits": np.float32([[1, 2], [2, 1]]), "labels": np.array([[1, 0], [0, 0]])}
+  given = {"keywords": {"scores": "logits"}, "empty": "skip"}
+  metric = nnx.Ranking("RR", **given)
+  metric.update(**outputs, loss=1.0)
+  found = clu.Ranking.of("RR", **given).from_model_output(**outputs, loss=1.0)
+  assert metric.compute() == found.compute() == {"RR": 0.5}
+  metric.reset()
+  assert metric.compute() == {"RR": 0}
+  sampled = nnx.Ranking("RR", reservoir=4, key=jax.random.key(0))
+  for _ in range(2):
+    sampled.reset()
+    sampled.update(scores=outputs["logits"], labels=outputs["labels"])
+    assert sampled.evaluator.quantile(sampled.state.get_value(), 1.0) == {"RR": 0.5}
+
+
+def test_metrics_of_collections_tell_what_is_wrong():
+  nnx, clu = pytest.importorskip("jaxrank.interop.nnx"), pytest.importorskip("jaxrank.interop.clu")
+  for make, name in ((nnx.Ranking, "nnx.Ranking"), (clu.Ranking.of, "clu.Ranking.of")):
+    with pytest.raises(TypeError, match=f"{name}: an Evaluator has its own options, got empty"):
+      make(jr.Evaluator("RR"), empty="skip")
+    with pytest.raises(ValueError, match=f"{name}: keywords"):
+      make("RR", keywords={"logits": "scores"})
+  with pytest.raises(ValueError, match="reservoir must be None"):
+    clu.Ranking.of("RR", reservoir=3)
+  with pytest.raises(TypeError, match="nnx.Ranking.update: scores must be passed as scores="):
+    nnx.Ranking("RR").update(logits=1)
+  with pytest.raises(TypeError, match="labels must be passed as y=, got scores"):
+    clu.Ranking.of("RR", keywords={"labels": "y"}).from_model_output(scores=1)
+
+
+def test_a_metric_of_clu_is_gathered_from_devices():
+  flax, metrics = pytest.importorskip("flax"), pytest.importorskip("clu.metrics")
+  from jaxrank.interop.clu import Ranking
+
+  @flax.struct.dataclass
+  class Metrics(metrics.Collection):
+    ranking: Ranking.of("RR nDCG")
+
+  scores = np.random.default_rng(0).standard_normal((4, 3, 5)).astype(np.float32)
+  labels = np.random.default_rng(1).integers(0, 2, scores.shape)
+  gathered = jax.pmap(
+    lambda scores, labels: Metrics.gather_from_model_output(scores=scores, labels=labels),
+    axis_name="batch",
+  )(scores, labels)
+  found = gathered.unreplicate().compute()["ranking"]
+  own = jr.Evaluator("RR nDCG")
+  expected = own.compute(own.update(own.init(), scores, labels))
+  np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-6)

@@ -199,21 +199,25 @@ def sample_negatives(
   additional_filter_triples: Any = None,
   num_samples: int = 50,
   num_entities: int | None = None,
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
   """Random entities that are no known answers, `[n, num_samples]`, for the head and the tail.
 
   They are drawn without replacement with Python's `random`. A pool of fewer entities is repeated.
+  They are torch tensors, on the device of the triples, if the triples are; otherwise numpy arrays.
   """
   triples = triples_of("evaluation_triples", evaluation_triples)
   checks.count("num_samples", num_samples)
   known = known_triples(triples, additional_filter_triples)
   num_entities = num_entities or int(known[:, [0, 2]].max()) + 1
-  return {
+  sampled = {
     side: np.stack(
       [_negatives(row, known, COLUMNS[side], num_samples, num_entities) for row in triples]
     )
     for side in SIDES
   }
+  # torch need not be installed.
+  new = getattr(evaluation_triples, "new_tensor", lambda x: x)
+  return {side: new(x) for side, x in sampled.items()}
 
 
 def _negatives(

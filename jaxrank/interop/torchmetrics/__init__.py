@@ -1,9 +1,11 @@
-"""The retrieval metrics of torchmetrics, with numpy in place of torch.
+"""The retrieval metrics of torchmetrics, with or without torch.
 
 Names, arguments and results are those of `torchmetrics.retrieval` and of
-`torchmetrics.functional.retrieval`. The metrics take torch tensors, numpy and JAX arrays and
-lists, and return float32 numpy scalars and arrays. Every metric averages tied scores over their
-orders, as torchmetrics does for nDCG. `docs/interop.md` lists the other differences.
+`torchmetrics.functional.retrieval`. The metrics take torch tensors, numpy and JAX arrays and lists.
+The classes are metrics of torchmetrics that return tensors where it is installed; otherwise they
+return float32 numpy scalars and arrays, as the functions always do. Every metric averages tied
+scores over their orders, as torchmetrics does for nDCG. `docs/interop.md` lists the other
+differences.
 
 The arguments that the metrics share mean the same in all of them:
 

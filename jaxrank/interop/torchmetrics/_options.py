@@ -18,10 +18,16 @@ _AGGREGATIONS: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
-def aggregate(values: np.ndarray, how: Aggregation) -> Any:
-  """Aggregates values `[queries, ...]` over the queries into a float32 scalar or array."""
+def aggregate(
+  values: np.ndarray, how: Aggregation, given: Callable[[np.ndarray], Any] = lambda x: x
+) -> Any:
+  """Aggregates values `[queries, ...]` over the queries into a float32 scalar or array.
+
+  A function gets `given(values)` of each column of values.
+  """
   if callable(how):
-    return np.float32(np.apply_along_axis(how, 0, values))
+    function = how
+    return np.float32(np.apply_along_axis(lambda x: float(function(given(x))), 0, values))
   return np.float32(_AGGREGATIONS[how](values))
 
 

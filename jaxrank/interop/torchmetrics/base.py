@@ -1,7 +1,6 @@
 """`RetrievalMetric`, the base class of the metrics."""
 
-import copy
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,27 +16,24 @@ from jaxrank.interop.torchmetrics._options import (
 )
 from jaxrank.padding import Batch
 
+if TYPE_CHECKING:
+  from jaxrank.interop.torchmetrics._host import Base
+else:
+  try:
+    from jaxrank.interop.torchmetrics._torch import Base
+  except ImportError:
+    from jaxrank.interop.torchmetrics._host import Base
+
 Result = TypeVar("Result")
 
-# Options that every metric of torchmetrics takes. They have no effect here, because all state is on
-# the host.
-_IGNORED_OPTIONS = {
-  "compute_on_cpu",
-  "compute_with_cache",
-  "dist_sync_fn",
-  "dist_sync_on_step",
-  "distributed_available_fn",
-  "process_group",
-  "sync_on_compute",
-}
 
-
-class RetrievalMetric(Generic[Result]):
+class RetrievalMetric(Base, Generic[Result]):
   """The base class of metrics that group flat rows into queries and aggregate over the queries.
 
-  A metric keeps its rows on the host until `compute`, which evaluates all queries at once. The rows
-  with one index are one query, even if several updates added them. The type parameter `Result` is
-  the type that `compute` and `forward` return.
+  A metric keeps its rows until `compute`, which evaluates all queries at once. The rows with one
+  index are one query, even if several updates added them. The type parameter `Result` is the type
+  that `compute` and `forward` return; it is a tensor, or a tuple of tensors, where torchmetrics is
+  installed.
 
   Args:
     empty_target_action: The value of a query without a positive target, or without a negative one
@@ -47,7 +43,7 @@ class RetrievalMetric(Generic[Result]):
     aggregation: `"mean"`, `"median"` (the lower one of two), `"min"`, `"max"`, or a function from
       the values `[queries]` to a number. It is called once for each cut-off of a curve.
     **kwargs: Options with which torchmetrics distributes the state or moves it between devices.
-      They have no effect.
+      They have no effect where torchmetrics is not installed.
 
   Raises:
     ValueError: if an option has a wrong value, or torchmetrics does not have a keyword.
@@ -65,21 +61,12 @@ class RetrievalMetric(Generic[Result]):
     aggregation: Aggregation = "mean",
     **kwargs: Any,
   ):
-    unknown = sorted(f"`{name}`" for name in kwargs if name not in _IGNORED_OPTIONS)
-    if unknown:
-      raise ValueError(f"Unexpected keyword arguments: {', '.join(unknown)}")
+    super().__init__(**kwargs)
     self.empty_target_action: EmptyTargetAction = checked(
       "empty_target_action", empty_target_action
     )
     self.ignore_index = checked("ignore_index", ignore_index)
     self.aggregation: Aggregation = checked("aggregation", aggregation)
-    self.reset()
-
-  def reset(self) -> None:
-    """Removes all rows."""
-    self.indexes: list[np.ndarray] = []
-    self.preds: list[np.ndarray] = []
-    self.target: list[np.ndarray] = []
 
   def update(self, preds: ArrayLike, target: ArrayLike, indexes: ArrayLike) -> None:
     """Adds rows.
@@ -106,9 +93,7 @@ class RetrievalMetric(Generic[Result]):
     if not queries.size or not queries.ndim:
       raise ValueError("`indexes`, `preds` and `target` must be non-empty and non-scalar tensors")
     scores, labels = _table.rows(scores, labels, self.kind.binary)
-    self.indexes.append(queries.ravel())
-    self.preds.append(scores)
-    self.target.append(labels)
+    self._add(queries.ravel(), scores, labels)
 
   def compute(self) -> Result:
     """Computes the value of all rows so far.
@@ -116,12 +101,12 @@ class RetrievalMetric(Generic[Result]):
     Raises:
       ValueError: if there are no rows, or a query is empty and `empty_target_action` is `"error"`.
     """
-    if not self.preds:
+    rows = self._rows()
+    if not rows:
       raise ValueError("No samples to concatenate")
-    rows = (np.concatenate(x) for x in (self.indexes, self.preds, self.target))
     batches = _table.queries(*rows)
     values = _table.evaluate(self.kind, batches, self._options(batches))
-    result: Result = self._result(values, _table.are_empty(self.kind, batches))
+    result: Result = self._out(self._result(values, _table.are_empty(self.kind, batches)))
     return result
 
   def _options(self, batches: list[Batch]) -> dict[str, Any]:
@@ -143,25 +128,15 @@ class RetrievalMetric(Generic[Result]):
       values = np.where(filled, np.float32(action == "pos"), values)
     if not len(values):
       return np.zeros(values.shape[1:], np.float32)[()]
-    return aggregate(values, self.aggregation)
+    return aggregate(values, self.aggregation, self._values)
 
-  def forward(self, preds: ArrayLike, target: ArrayLike, indexes: ArrayLike) -> Result:
-    """Adds rows, and returns the value of these rows alone."""
-    batch = self.clone()
-    batch.reset()
-    batch.update(preds, target, indexes)
-    self.indexes += batch.indexes
-    self.preds += batch.preds
-    self.target += batch.target
-    return batch.compute()
+  if TYPE_CHECKING:
 
-  __call__ = forward
+    def forward(self, preds: ArrayLike, target: ArrayLike, indexes: ArrayLike) -> Result:
+      """Adds rows, and returns the value of these rows alone."""
 
-  def clone(self) -> Self:
-    """Returns a copy that has its own list of rows."""
-    clone = copy.copy(self)
-    clone.indexes, clone.preds, clone.target = [*self.indexes], [*self.preds], [*self.target]
-    return clone
+    def __call__(self, preds: ArrayLike, target: ArrayLike, indexes: ArrayLike) -> Result:
+      """The same as `forward`."""
 
   def plot(self, val: Any = None, ax: Any = None) -> tuple[Any, Any]:
     """Plots a value as a point, or a list of values as a line over steps.
@@ -178,4 +153,5 @@ class RetrievalMetric(Generic[Result]):
       ModuleNotFoundError: if matplotlib is not installed.
     """
     val = self.compute() if val is None else val
+    val = [*map(_lists.numpy, val)] if isinstance(val, list) else _lists.numpy(val)
     return plot.values(val, name=type(self).__name__, ax=ax)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxrank import metrics, plot
+from jaxrank.interop import _lists
 from jaxrank.interop.torchmetrics import _table
 from jaxrank.interop.torchmetrics._options import Aggregation, EmptyTargetAction, checked
 from jaxrank.interop.torchmetrics.base import Result, RetrievalMetric
@@ -48,9 +49,11 @@ class RetrievalPrecisionRecallCurve(_AtEachCutoff[_table.Curve]):
 
   >>> metric = RetrievalPrecisionRecallCurve(max_k=2)
   >>> rows = [0.2, 0.3, 0.5, 0.9, 0.1], [1, 0, 0, 1, 0], [0, 0, 0, 1, 1]
-  >>> precision, recall, top_k = metric(*rows)
-  >>> print(precision.round(4), recall.round(4), top_k)
-  [0.5  0.25] [0.5 0.5] [1 2]
+  >>> for curve in metric(*rows):
+  ...   print(curve.tolist())
+  [0.5, 0.25]
+  [0.5, 0.5]
+  [1, 2]
 
   See `jaxrank.interop.torchmetrics` for the arguments.
   """
@@ -79,7 +82,8 @@ class RetrievalPrecisionRecallCurve(_AtEachCutoff[_table.Curve]):
     Raises:
       ModuleNotFoundError: if matplotlib is not installed.
     """
-    figure, ax = plot.precision_recall(self.compute() if curve is None else curve, ax=ax)
+    curve = tuple(map(_lists.numpy, self.compute() if curve is None else curve))
+    figure, ax = plot.precision_recall(curve, ax=ax)
     ax.set_title(type(self).__name__)
     return figure, ax
 

@@ -1,0 +1,238 @@
+"""Internals of `jaxrank.corpus`: where the listed items of each query stand among all items.
+
+One pass over the items counts how many are above each listed item and how many reach its score.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxrank._core import batching, checks, sorting
+from jaxrank._core.platforms import by_platform
+from jaxrank.corpus import _inputs, _sweep
+from jaxrank.corpus._inputs import Inputs, Progress
+from jaxrank.corpus._sweep import Place
+from jaxrank.corpus.similarity import bounded, scores
+
+# Two counts share a word on CPU: up to so many columns are added in one expression.
+_BITS = 16
+_ADDED = 16
+
+# Rows of a block on CPU, which stays in the caches.
+_ROWS = 256
+
+
+# Scores `[q, p]`, and how many candidates are above each and -inf, and reach them, `[q, p + 1]`.
+Found = tuple[Array, Array, Array]
+_Counts = tuple[Array, Array]
+
+
+class Tally(NamedTuple):
+  """The counts of one pass over the items, for each query.
+
+  Attributes:
+    score: `[q, p]`, the scores of the listed items.
+    dropped: `[q, e]`, the scores of the items that are no candidates; NaN where there is none.
+    above: `[q, p + 1]`, how many items have a higher score than each listed item, and than -inf.
+    reaching: `[q, p + 1]`, how many have the same score or a higher one.
+  """
+
+  score: Array
+  dropped: Array
+  above: Array
+  reaching: Array
+
+
+def on_device(inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, chunk: int) -> Found:
+  """The scores of listed items, `[q, p]`, and how many candidates are above and reach them."""
+  removed = _inputs.without_repeats(_sweep.local(inputs.removed, items, axis))
+  listed = _sweep.local(listed, items, axis)
+  width = listed.shape[1]
+  known = bounded(inputs.similarity, inputs.queries, items)
+
+  def rows(queries: Any, removed: Array, listed: Array) -> Tally:
+    flat = _sweep.gather(items, listed.reshape(-1), axis)
+    own = jax.tree.map(lambda x: x.reshape(*listed.shape, *x.shape[1:]), flat)
+    block = Inputs(queries, removed, inputs.similarity, own, known)
+    start = _start(block)
+    counted: Tally = _sweep.on_device(_count, block, start, items, chunk, first=-1, least=width)
+    return counted
+
+  blocks = batching.in_blocks(rows, _rows(chunk, width))
+  found: Found = _finished(blocks(inputs.queries, removed, listed), axis)
+  return found
+
+
+def from_host(
+  inputs: Inputs, items: Any, listed: Array, chunk: int, progress: Progress | None
+) -> Found:
+  """The same for items that are sent from the host chunk by chunk."""
+  at = np.maximum(np.asarray(listed), 0)
+  own = jax.tree.map(lambda x: jnp.asarray(x[at]), items)
+  inputs = inputs._replace(removed=_inputs.without_repeats(inputs.removed), target_items=own)
+  start, width = _start(inputs), listed.shape[1]
+  tally = _sweep.from_host(_count, inputs, start, items, chunk, progress, first=-1, least=width)
+  found: Found = _finished(tally, None)
+  return found
+
+
+def _rows(chunk: int, listed: int) -> int:
+  """The number of queries in a block, whose listed items must fit in a chunk."""
+  return max(1, min(_ROWS, chunk // max(listed, 1)))
+
+
+@jax.jit
+def _start(inputs: Inputs) -> Tally:
+  own: Any = inputs.target_items
+  q, p = jax.tree.leaves(own)[0].shape[:2]
+  flat = jax.tree.map(lambda x: x.reshape(q * p, *x.shape[2:]), own)
+  dtype = jax.eval_shape(scores, inputs.similarity, inputs.queries, flat).dtype
+  counts = jnp.zeros((q, p + 1), jnp.int32)
+  dropped = jnp.full(inputs.removed.shape, jnp.nan, dtype)
+  return Tally(jnp.zeros((q, p), dtype), dropped, counts, counts)
+
+
+def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
+  """Adds the counts of a chunk; in the step with negative ids, scores the listed items themselves.
+
+  The program and the shape that compute the scores of the listed items are those of the other
+  scores: a product of another shape may be rounded differently, and not tie with copies of an item.
+  """
+  chunk, listed = _inputs.size(part), tally.score.shape[1]
+  known = jnp.asarray(inputs.bounded)
+  here = jnp.clip(jnp.minimum(place.stop, place.start + chunk) - place.fresh, 0, chunk)
+
+  def rows(queries: Any, own: Any, removed: Array, tally: Tally) -> Tally:
+    size = tally.score.shape[0] * listed
+
+    def columns(own: Array, x: Array) -> Array:
+      return jnp.concatenate([own.reshape(size, *own.shape[2:]), x[size:]])
+
+    same = jax.tree.map(_spread_like, part, own)
+    scored = lax.cond(place.start < 0, lambda: jax.tree.map(columns, own, same), lambda: same)
+    block = scores(inputs.similarity, queries, scored)
+    at = jnp.arange(size, dtype=jnp.int32).reshape(-1, listed)
+    score = jnp.where(place.start < 0, sorting.take(block, at), tally.score)
+    inside = (removed >= place.fresh) & (removed < place.start + chunk)
+    taken = sorting.take(block, jnp.where(inside, removed - place.start, 0))
+    dropped = jnp.where(inside, taken, tally.dropped)
+    whole = (place.start >= place.fresh) & (place.start + chunk <= place.stop)
+
+    def count(x: Array) -> _Counts:
+      (above, reaching), (retrieved, present) = _against(score, x), _numbers(x, here, known)
+      return _beside(above, retrieved), _beside(reaching, present)
+
+    # A branch returns counts only, since one that returns the scores would copy them.
+    masked = functools.partial(jnp.where, place.counts(block))
+    above, reaching = lax.cond(
+      whole, lambda: count(block), lambda: count(lax.optimization_barrier(masked(block, jnp.nan)))
+    )
+    return Tally(score, dropped, tally.above + above, tally.reaching + reaching)
+
+  blocks = batching.in_blocks(rows, _rows(chunk, listed))
+  counted: Tally = blocks(inputs.queries, inputs.target_items, inputs.removed, tally)
+  return counted
+
+
+def _beside(x: Array, last: Array) -> Array:
+  return jnp.concatenate([x, last[:, None]], axis=1)
+
+
+def _thresholds(score: Array) -> Array:
+  """The scores of the listed items and -inf, `[q, p + 1]`."""
+  return _beside(score, jnp.full_like(score[:, 0], -jnp.inf))
+
+
+def _spread_like(x: Array, like: Array) -> Array:
+  """`x`, which may differ between devices, for `shard_map`, where another array does."""
+  axes = checks.varying(like) - checks.varying(x)
+  return lax.pcast(x, tuple(axes), to="varying") if axes else x
+
+
+def _against(threshold: Array, x: Array) -> _Counts:
+  """How many of `x`, `[q, c]`, are above each threshold, `[q, t]`, and how many not below it."""
+  found: _Counts = by_platform(threshold, x, cpu=_in_words, default=_one_by_one)
+  return found
+
+
+def _in_words(threshold: Array, x: Array) -> _Counts:
+  limit = threshold[:, :, None]
+
+  def word(part: Array) -> Array:
+    above = (part[:, None] > limit).astype(jnp.int32)
+    return above + jnp.where(part[:, None] >= limit, np.int32(1 << _BITS), np.int32(0))
+
+  def sums(x: Array) -> _Counts:
+    total = _added(word, x)
+    return total & ((1 << _BITS) - 1), total >> _BITS
+
+  found: _Counts = _in_pieces(sums, x, _ADDED * _width(x.shape[1]))
+  return found
+
+
+def _added(term: Callable[[Array], Array], x: Array) -> Array:
+  """The sum of `term` over the columns of `x`."""
+  # XLA for CPU turns sums of slices, but not reductions, into vector instructions.
+  width = _width(x.shape[1])
+  cuts = range(0, x.shape[1], width)
+  slices = (term(lax.slice_in_dim(x, cut, cut + width, axis=1)) for cut in cuts)
+  total = lax.optimization_barrier(functools.reduce(jnp.add, slices))
+  return jnp.sum(total, axis=-1, dtype=total.dtype)
+
+
+def _in_pieces(sums: Callable[[Array], Any], x: Array, step: int) -> Any:
+  """The total of `sums` of pieces of up to `step` columns of `x`."""
+  whole, rest = divmod(x.shape[1], step)
+  if whole + (rest > 0) == 1:
+    return sums(x)
+
+  def body(i: Array, state: Any) -> Any:
+    return jax.tree.map(jnp.add, state, sums(lax.dynamic_slice_in_dim(x, i * step, step, axis=1)))
+
+  state = sums(x[:, whole * step :]) if rest else jax.tree.map(jnp.zeros_like, sums(x[:, :step]))
+  return lax.fori_loop(0, whole, body, state)
+
+
+def _numbers(x: Array, here: Array, known: Array) -> _Counts:
+  """How many of `x`, `[q, c]`, are above -inf, and how many are not NaN; `here` if `known`."""
+
+  def counted() -> _Counts:
+    above, reaching = _against(jnp.full_like(x[:, :1], -jnp.inf), x)
+    return above[:, 0], reaching[:, 0]
+
+  def all_here() -> _Counts:
+    # With the axes and the layout over devices of the scores.
+    number = here + 0 * (x[:, 0] > 0).astype(jnp.int32)
+    return number, number
+
+  found: _Counts = lax.cond(known, all_here, counted)
+  return found
+
+
+def _width(columns: int) -> int:
+  """The widest slice, up to 512 columns, of which the columns have a whole number."""
+  return next(width for width in (512, 256, 128) if columns % width == 0)
+
+
+def _one_by_one(threshold: Array, x: Array) -> _Counts:
+  limit, x = threshold[:, :, None], x[:, None]
+  return jnp.sum(x > limit, axis=2, dtype=jnp.int32), jnp.sum(x >= limit, axis=2, dtype=jnp.int32)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _finished(tally: Tally, axis: _sweep.Axis) -> Found:
+  """The scores, and the counts of all devices without the items that are no candidates."""
+  threshold = _thresholds(tally.score)
+  dropped = _one_by_one(threshold, tally.dropped)
+  counts = tally.above - dropped[0], tally.reaching - dropped[1]
+  if axis is None:
+    return tally.score, *counts
+  # All devices have the same scores, which `shard_map` does not know.
+  first = lax.axis_index(axis) == 0
+  score = lax.psum(jnp.where(first, tally.score, jnp.zeros_like(tally.score)), axis)
+  return score, *lax.psum(counts, axis)

@@ -1,0 +1,212 @@
+"""Metrics of many positives of each query among a whole corpus of items."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank._core import batching, checks, sorting, splitting
+from jaxrank._core.apply import Call, naming
+from jaxrank._core.description import Description
+from jaxrank.corpus import _inputs, _standing, _sweep, search
+from jaxrank.corpus._inputs import NONE, Inputs, Progress
+from jaxrank.corpus.similarity import Similarity
+from jaxrank.measures.grammar import read_measures
+from jaxrank.measures.measure import Measure, Measures
+from jaxrank.rankings.counted import CountedQuery, Standing
+
+
+def evaluate(
+  measures: Measures,
+  queries: Any,
+  items: Any,
+  positives: ArrayLike,
+  *,
+  labels: ArrayLike | None = None,
+  exclude: ArrayLike | None = None,
+  similarity: Similarity = "dot",
+  chunk: int = 8192,
+  axis_name: str | None = None,
+  progress: Progress | None = None,
+) -> dict[str, Array]:
+  """Metrics of the positives of each query among all items.
+
+  The values are those of `jaxrank.evaluate` on the scores of all items that are not excluded, with
+  the labels of the positives and label 0 for every other item; tied items are averaged over. They
+  follow from the numbers of items above each positive and of those that tie with it.
+
+  >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
+  >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])
+  >>> values = evaluate("nDCG RR R@2", queries, items, jnp.array([[2, 0], [1, -1]]))
+  >>> for name, value in values.items():
+  ...   print(name, *(f"{x:.4f}" for x in value))
+  nDCG 0.8066 0.7103
+  RR 0.7500 0.6111
+  R@2 0.5000 0.6667
+
+  The values stream into an evaluator of the same measures:
+
+  >>> from jaxrank import Evaluator
+  >>> evaluator = Evaluator("nDCG RR R@2")
+  >>> state = evaluator.add(evaluator.init(), values)
+  >>> print(f"{evaluator.compute(state)['nDCG']:.3f}")
+  0.758
+
+  See `jaxrank.corpus` for the arguments that all searches share.
+
+  Args:
+    measures: Names, metrics and measures, as `jaxrank.evaluate` takes them. Those that need the
+      ranks of other items than the positives, such as Kendall's tau, are refused.
+    positives: `[q, p]`, ids of items in any order, padded with -1. Repeats count once, with the
+      first of their labels. A query without positives has the value 0.
+    labels: `[q, p]`, the label of each positive; None is 1. A positive may have label 0, or a
+      negative one.
+    exclude: `[q, e]`, ids that are no candidates. A query of which a positive is excluded has the
+      value NaN; remove positives from the excluded ids, or the excluded ids from the positives.
+
+  Returns:
+    Arrays `[q]` by the names of the measures, in float32, or float64 for float64 scores. A query
+    with a positive whose score is NaN, or that is no item under `jit`, has the value NaN.
+
+  Raises:
+    TypeError: if ids are not integers, or an argument has another wrong type.
+    ValueError: if shapes do not match, there are no items, an id is not that of an item, or a
+      measure has parameters of items or is one of diversity, or needs other ranks.
+  """
+  with checks.named("corpus.evaluate"):
+    found = read_measures(measures)
+    calls = [_checked(measure) for measure in found]
+    inputs, items, known = search.prepare(queries, items, exclude, similarity, axis_name)
+    positives = _inputs.as_ids("positives", positives, len(inputs.removed), known, ndim=2)
+    labels = _as_labels(labels, positives)
+    chunk = checks.count("chunk", chunk)
+    if axis_name is not None:
+      checks.same_on_devices("positives and labels", (positives, labels), axis_name)
+    on_host = _inputs.come_from_host(progress, items, inputs, positives)
+    if not calls or not len(inputs.removed):
+      return {measure.name: jnp.zeros(len(inputs.removed)) for measure in found}
+    arrays, static = splitting.split([dict(call.parameters) for call in calls])
+    program = _Program(tuple(call.description for call in calls), static)
+    listed, labels = _without_repeats(positives, labels)
+    if not on_host:
+      values = _evaluate(program, arrays, inputs, items, listed, labels, chunk, axis_name)
+    else:
+      counted = _standing.from_host(inputs, items, listed, chunk, progress)
+      most = _inputs.size(items)
+      values = _values(program, arrays, most, inputs.removed, listed, labels, *counted)
+  return {measure.name: value for measure, value in zip(found, values, strict=True)}
+
+
+class _Program(NamedTuple):
+  """The static part of calls."""
+
+  descriptions: tuple[Description, ...]
+  parameters: splitting.Static
+
+
+def _checked(measure: Measure) -> Call:
+  """The call of a measure that has no parameters of items."""
+  call = measure.call()
+  about = call.description
+  if about.subtopics:
+    raise ValueError(f"{measure.name} takes labels [..., n, subtopics]; positives have one label.")
+  for name, value in call.parameters.items():
+    if value is not None and about.kind(name).axis:
+      raise ValueError(f"{measure.name} has {name} of single items or queries; drop them.")
+  return call
+
+
+def _as_labels(labels: Any, positives: Array) -> Array:
+  if labels is None:
+    return jnp.ones_like(positives)
+  given = checks.array("labels", labels)
+  checks.real("labels", given.dtype)
+  checks.same_shape("labels", given, "positives", positives)
+  return given
+
+
+@jax.jit
+def _without_repeats(positives: Array, labels: Array) -> tuple[Array, Array]:
+  """The ids of each query, with -1 in place of repeats, and their labels."""
+
+  def unique(ids: Array, labels: Array) -> tuple[Array, Array]:
+    key, order = sorting.order(ids)
+    again = jnp.concatenate([jnp.zeros_like(key[:1], bool), key[1:] == key[:-1]])
+    return jnp.where(again, NONE, key), sorting.take(labels, order)
+
+  if positives.shape[1] == 0:
+    positives, labels = (
+      jnp.pad(x, ((0, 0), (0, 1)), constant_values=NONE) for x in (positives, labels)
+    )
+  found: tuple[Array, Array] = batching.over_queries(unique, 1)(positives, labels)
+  return found
+
+
+@functools.partial(jax.jit, static_argnums=(0, 6, 7))
+def _evaluate(
+  program: _Program,
+  arrays: list[Any],
+  inputs: Inputs,
+  items: Any,
+  listed: Array,
+  labels: Array,
+  chunk: int,
+  axis_name: str | None,
+) -> list[Array]:
+  def evaluated(
+    inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, labels: Array
+  ) -> list[Array]:
+    counted = _standing.on_device(inputs, items, axis, listed, chunk)
+    most = _inputs.size(items) * (1 if axis is None else lax.axis_size(axis))
+    found: list[Array] = _values(program, arrays, most, inputs.removed, listed, labels, *counted)
+    return found
+
+  return _sweep.over_devices(evaluated, inputs, items, axis_name, listed, labels)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 2))
+def _values(
+  program: _Program,
+  arrays: list[Any],
+  most: int,
+  removed: Array,
+  listed: Array,
+  labels: Array,
+  score: Array,
+  above: Array,
+  reaching: Array,
+) -> list[Array]:
+  """The values of all calls, each `[q]`."""
+  parameters: Sequence[dict[str, Any]] = splitting.joined(arrays, program.parameters)
+
+  def query(
+    removed: Array, listed: Array, labels: Array, score: Array, above: Array, reaching: Array
+  ) -> list[Array]:
+    some = listed != NONE
+    wrong = some & ((listed < 0) | (listed >= most) | jnp.isnan(score))
+    out = jnp.any(listed[:, None] == removed[None], axis=1)
+    wrong = wrong | (some & (out | _isnan(labels)))
+    standing = Standing(above[:-1], reaching[:-1], above[-1], reaching[-1])
+    score = jnp.where(some & ~wrong, score, 0)
+    labels = jnp.where(some, labels, jnp.zeros_like(labels))
+    ranked = CountedQuery(standing, most, score, labels, some, None)
+    values = []
+    for about, given in zip(program.descriptions, parameters, strict=True):
+      with naming(about.name):
+        value = about.kernel(ranked, **given)
+      unknown = jnp.any(wrong) | ranked.forget()
+      values.append(jnp.where(unknown, jnp.nan, value))
+    return values
+
+  values: list[Array] = batching.over_queries(query, 1)(
+    removed, listed, labels, score, above, reaching
+  )
+  return values
+
+
+def _isnan(x: Array) -> Array:
+  return jnp.isnan(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros_like(x, bool)

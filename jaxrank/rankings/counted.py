@@ -1,0 +1,210 @@
+"""`CountedQuery`, a query of which a few items are listed and all others are only counted.
+
+Metrics ask for the ranks of relevant items. If all others have label 0, these ranks follow from how
+many items are above each relevant one, and tie with it: docs/mathematics.md, "Queries given by
+ranks".
+"""
+
+from typing import Any, NamedTuple, NoReturn
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxrank._core import long_ties
+from jaxrank._core.ranked import Ranked, UnansweredError, memoised
+from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank.rankings.exact import ExactQuery
+
+
+class Standing(NamedTuple):
+  """Where the listed items of a query stand among all its candidates, in int32.
+
+  Attributes:
+    above: `[p]`, how many candidates have a higher score, listed ones among them.
+    reaching: `[p]`, how many have the same score or a higher one, the item itself among them.
+    retrieved: Scalar, how many have a score above -inf.
+    present: Scalar, how many there are.
+  """
+
+  above: Array
+  reaching: Array
+  retrieved: Array
+  present: Array
+
+
+class CountedQuery(ExactQuery):
+  """A query given by the standing of its listed items, with ties averaged.
+
+  Its arrays have `p + 2` items: the listed ones, and two that stand for all others, retrieved or
+  not, of label 0. `total` and `count` weigh these by their number. An answer that needs the ranks
+  of single other items is refused, or sets `unknown`, if that depends on values.
+
+  Attributes:
+    unknown: Conditions under which answers since the last `forget` are not known.
+  """
+
+  name = "jaxrank.corpus.evaluate"
+
+  def __init__(
+    self, standing: Standing, most: int, scores: Array, labels: Array, where: Array, depth: Any
+  ):
+    self.most = most
+    self.unknown: list[Array] = []
+    listed = where & (scores > -jnp.inf)
+    lost = jnp.sum(where & ~listed, dtype=jnp.int32)
+    retrieved = standing.retrieved - jnp.sum(listed, dtype=jnp.int32)
+    rest = jnp.stack([retrieved, standing.present - standing.retrieved - lost])
+    nothing = 0 * rest
+    scores = jnp.concatenate([scores, jnp.full_like(nothing, -jnp.inf, scores.dtype)])
+    labels = jnp.concatenate([labels, nothing.astype(labels.dtype)])
+    where = jnp.concatenate([where, rest > 0])
+    ones = jnp.ones_like(standing.above)
+    super().__init__("average", None, scores, labels, where, depth)
+    self.number = self.in_order(jnp.concatenate([ones, rest]))
+    self.above, self.reaching = (
+      self.in_order(jnp.concatenate([x, nothing])) for x in (standing.above, standing.reaching)
+    )
+    kind = self.in_order(jnp.concatenate([0 * ones, jnp.array([1, 2], jnp.int32)]))
+    self.unlisted = self.where & (kind > 0)
+    self.others = self.where & (kind == 1)
+    self.retrieved = self.retrieved | self.others
+    self.size = jnp.where(self.slots.live, self.reaching - self.above, 0)
+    # Labels of single items are not known; `__getattr__` refuses them.
+    del self.given_labels
+
+  def __getattr__(self, name: str) -> NoReturn:
+    if name == "given_labels":
+      self._cannot_answer("the labels of all items")
+    raise AttributeError(name)
+
+  def _cannot_answer(self, what: str) -> NoReturn:
+    raise UnansweredError(
+      f"{self.name} does not answer {what}, because it counts the items that are not listed; score "
+      "all items and call jaxrank.evaluate instead."
+    )
+
+  def forget(self) -> Array:
+    """Whether an answer since the last call is not known; then forgets the conditions."""
+    unknown, self.unknown = self.unknown, []
+    return jnp.any(jnp.stack([jnp.zeros((), bool), *unknown]))
+
+  def _listed_only(self, w: Array) -> None:
+    """Takes an answer for unknown if it needs the ranks of single items that are not listed."""
+    self.unknown.append(jnp.any(self.unlisted & w.astype(bool)))
+
+  def total(self, x: Array, dtype: Any = None) -> Array:
+    """The sum over all items."""
+    dtype = dtype or x.dtype
+    number = self.number.astype(dtype)
+    return super().total(x.astype(dtype) * (number if x.ndim == 1 else number[:, None]))
+
+  def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
+    """The gains of an ideal ranking; unknown if label 0 has a gain."""
+    self._listed_only(self.gain(gain, weights))
+    return super().best(gain, weights, k=k)
+
+  def expect(
+    self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
+  ) -> Array:
+    """`E sum_i w_i discount(r_i)` over the retrieved items with `r_i <= k`."""
+    if among is not None:
+      return self._expect_among(w, discount, k, among)
+    here = self._discounts(discount, k)
+    listed = jnp.sum(jnp.where(self.slots.live, self.mean(w) * here, 0))
+    other = jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0))
+    # The other items have the ranks that the listed ones leave.
+    ranks = jnp.where(other != 0, self._retrieved(), 0)
+    every = long_ties.mean(discount, 0 * ranks, ranks, k, self.most, self.dtype)
+    left = every * ranks.astype(self.dtype) - jnp.sum(jnp.where(self.slots.live, here, 0))
+    return listed + jnp.where(other != 0, other * left, 0)
+
+  def _retrieved(self) -> Array:
+    return self.total(self.retrieved, jnp.int32)
+
+  @memoised
+  def _discounts(self, discount: Discount, k: Cutoff) -> Array:
+    """The mean discount over the tie of each listed item, `[p + 2]`."""
+    return long_ties.mean(discount, self.above, self.size, k, self.most, self.dtype)
+
+  def _expect_among(self, w: Array, discount: Discount, k: Cutoff, among: Array) -> Array:
+    """`expect` with ranks among the items of a mask."""
+    self._listed_only(w)
+    counted = jnp.any(self.others & among).astype(jnp.int32)
+    chosen = self.counts(among)
+    above, tied = self._other_items
+    ahead = chosen.above + counted * above
+    members = chosen.through - chosen.above + counted * tied
+    size = members + (~among).astype(jnp.int32)
+    size = jnp.where(self.slots.live, size, 0)
+    here = long_ties.mean(discount, ahead, size, k, self.most, self.dtype)
+    return jnp.sum(jnp.where(self.slots.live, w.astype(self.dtype) * here, 0))
+
+  @property
+  @memoised
+  def _other_items(self) -> tuple[Array, Array]:
+    """How many other items are above each listed one, and how many tie with it."""
+    every = self.counts(self.slots.live)
+    return self.above - every.above, self.size - (every.through - every.above)
+
+  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
+    """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""
+    self._listed_only(b)
+    count = long_ties.inside(self.above, self.size, k)
+    reciprocal, further = long_ties.reciprocals(self.above, count, self.dtype)
+    chosen = self.counts(b)
+    others = (chosen.through - chosen.above - 1).astype(self.dtype)
+    share = others / jnp.maximum(self.size - 1, 1).astype(self.dtype)
+    value = (1 + chosen.above.astype(self.dtype)) * reciprocal + share * further
+    value = value / jnp.maximum(self.size, 1).astype(self.dtype)
+    return jnp.sum(jnp.where(self.slots.live, self.mean(b) * value, 0))
+
+  def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r)` of the first relevant item, if `r <= k`."""
+    self._listed_only(b)
+    b = b & self.slots.live
+    at = jnp.argmax(b)
+    above, size = self.above[at], self.size[at]
+    chosen = self.counts(b)
+    relevant = (chosen.through - chosen.above)[at]
+    value = long_ties.first(discount, above, size, relevant, k, self.most, self.n, self.dtype)
+    return jnp.where(jnp.any(b), value, 0)
+
+  def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
+    """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
+    self._listed_only(stop)
+    if worth is not None:
+      self._listed_only(worth)
+    met = self.stops(stop) if worth is None else self._met(worth, stop)
+    return jnp.sum(jnp.where(self.slots.live, met * self._in_turn(discount, k), 0))
+
+  @memoised
+  def _in_turn(self, discount: Discount, k: Cutoff) -> Array:
+    """The expected discount at the rank of each listed item in rank order."""
+    _, start, end = self.tie
+    listed = end - start + 1
+    return long_ties.in_turn(discount, self.above, self.size, start, listed, k, self.dtype)
+
+  def before(self, w: Array) -> Array:
+    """The mean weight ahead of each item; tied items count half.
+
+    For the two that stand for the others it is the mean over the items that they stand for.
+    """
+    listed = super().before(jnp.where(self.unlisted, 0, w.astype(self.dtype)))
+    other = jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0))
+    above, tied = (x.astype(self.dtype) for x in self._other_items)
+    here = listed + other * (above + tied / 2)
+    # Each listed item is ahead of the others that are not above it; tied ones count half.
+    number = jnp.sum(jnp.where(self.others, self.number, 0)).astype(self.dtype)
+    ahead = jnp.where(self.slots.live, w.astype(self.dtype) * (number - above - tied / 2), 0)
+    of_others = jnp.sum(ahead) / jnp.maximum(number, 1) + other * (number - 1) / 2
+    every = self.total(jnp.where(self.retrieved, w.astype(self.dtype), 0))
+    below = jnp.where(self.where, every, 0)
+    return jnp.where(self.slots.live, here, jnp.where(self.others, of_others, below))
+
+  def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
+    """Refused, because other items have no exposure of their own."""
+    self._cannot_answer("exposure, the expected discount of each item")
+
+  hits = Ranked.cumulative
+  cumulative = Ranked.cumulative
+  pairs = Ranked.pairs
