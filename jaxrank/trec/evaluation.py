@@ -15,6 +15,7 @@ from jaxrank.measures import Measure
 from jaxrank.measures import evaluate as evaluate_arrays
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
+from jaxrank.metrics import query_count
 from jaxrank.trec import _padding
 from jaxrank.trec._matching import select
 from jaxrank.trec.arrays import Queries, Ties
@@ -142,10 +143,10 @@ def evaluate(
     collect()
   how = {measure.name: measure.description.aggregation for measure in found}
   by_name = {name: x for name, x in zip(how, values, strict=True)}
-  for name, x in by_name.items():
-    # The logarithm 0 would be that of a perfect ranking.
-    if how[name] != "exp_mean":
-      x[selection.in_run < 0] = 0
+  for measure in found:
+    # The logarithm 0 would be that of a perfect ranking, and a query that is missing is a query.
+    if how[measure.name] != "exp_mean" and measure.metric is not query_count:
+      by_name[measure.name][selection.in_run < 0] = 0
   left_out = selection.only_in_qrels, selection.only_in_run
   return Evaluation(run.name, selection.names, by_name, *left_out, how)
 
