@@ -232,7 +232,6 @@ def test_help_does_not_import_jax():
   code = """
 import sys
 from jaxrank.command import main
-from jaxrank.measures import trec_families
 try:
   main(["--help"])
 finally:
