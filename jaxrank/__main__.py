@@ -2,7 +2,7 @@
 
 import sys
 
-from jaxrank.command import main
+from jaxrank.command import program
 
 if __name__ == "__main__":
-  sys.exit(main())
+  sys.exit(program())

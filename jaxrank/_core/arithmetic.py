@@ -24,3 +24,8 @@ def floating(x: Array) -> Array:
   """`x` as floats of at least 32 bits."""
   wide = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
   return x if wide else x.astype(jnp.float32)
+
+
+def added(total: Array) -> Array:
+  """What each rank adds to a running total, `[n]`: the inverse of a cumulative sum."""
+  return jnp.diff(total, prepend=jnp.zeros_like(total[:1]))

@@ -7,11 +7,13 @@ from jaxrank._core.parameters import Kind
 
 # The pieces of the form of a name, with the regular expressions that they match.
 PIECES = {
-  "NAME": r"(?P<name>[A-Za-z][\w-]*?)",
+  "NAME": r"(?P<name>[A-Za-z0-9][\w-]*?)",
   "[(...)]": r"(?:\((?P<arguments>[^()]*)\))?",
   "@10": r"@(?P<k>.+?)",
   "[@10]": r"(?:@(?P<k>.+?))?",
   "_10": r"[._](?P<k>[0-9]+)",
+  "@0.1": r"@(?P<x>[0-9]+(?:\.[0-9]+)?)",
+  "_0.10": r"[._](?P<x>[0-9]+\.[0-9]+)",
   "[-l2]": r"(?:-l(?P<rel>[0-9]{1,2}))?",
   ".95": r"[.@](?P<p>[0-9]+)",
 }
@@ -66,9 +68,12 @@ def ir_measures(
   return Name("ir_measures", names, f"NAME [(...)] {form}".rstrip(), taken, fixed)
 
 
-def trec_eval(spellings: str, form: str = "", **fixed: Any) -> Name:
+def trec_eval(
+  spellings: str, form: str = "", reads: Mapping[str, Argument] | None = None, **fixed: Any
+) -> Name:
   """A name in trec_eval, such as `ndcg_cut_10`."""
-  return Name("trec_eval", tuple(spellings.split()), f"NAME {form}".rstrip(), {}, fixed)
+  taken = dict(reads or {})
+  return Name("trec_eval", tuple(spellings.split()), f"NAME {form}".rstrip(), taken, fixed)
 
 
 def ndeval(spellings: str, form: str = "@10", **fixed: Any) -> Name:

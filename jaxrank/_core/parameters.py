@@ -1,6 +1,7 @@
 """Kinds of parameters: the checks that descriptions of metrics refer to, and values in names."""
 
 import dataclasses
+import decimal
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -65,6 +66,17 @@ def _count(name: str, value: Any) -> int:
   return checks.count(name, value)
 
 
+@dataclasses.dataclass(frozen=True)
+class _OrDecimal:
+  """Applies a check to a number, which may be a `decimal.Decimal`, and returns it."""
+
+  check: Callable[..., None]
+
+  def __call__(self, name: str, value: Any) -> Any:
+    self.check(name, float(value) if isinstance(value, decimal.Decimal) else value)
+    return value
+
+
 def _optional_array(name: str, value: Any) -> Any:
   return None if value is None else checks.array(name, value)
 
@@ -119,6 +131,12 @@ GAIN_BY_LABEL = Kind(
   "labels with gains from 0, like {0: 0, 1: 1, 2: 5}", _gain_by_label, literals=(dict,)
 )
 GRADE = Kind("a number from 0", _checked(checks.best_grade))
+LEVEL = Kind("a number from 0 to 1", _OrDecimal(checks.unit_interval))
+MULTIPLE = Kind("a number from 0", _OrDecimal(checks.nonnegative))
+# Written without an exponent, as in iprec_at_recall_0.10.
+DECIMAL = Kind("a number", _anything, literals=(decimal.Decimal,))
+NUMBER = Kind("a number", _checked(checks.number))
+POSITIVE = Kind("a positive number", _checked(checks.positive))
 NONNEGATIVE = Kind("a number from 0", _checked(checks.nonnegative))
 SHARE = Kind("a number from 0 to 1", _checked(checks.unit_interval))
 THRESHOLD = Kind("a number", _checked(checks.threshold))

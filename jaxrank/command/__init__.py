@@ -1,5 +1,5 @@
 """The command `jaxrank QRELS RUN... MEASURE...`; `docs/trec.md` shows it."""
 
-from jaxrank.command.main import main
+from jaxrank.command.main import main, program
 
-__all__ = ["main"]
+__all__ = ["main", "program"]

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TaskID
 
 from jaxrank import trec
+from jaxrank.measures.families import trec_families
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure
 
@@ -27,12 +28,14 @@ class Evaluated(NamedTuple):
   Attributes:
     name: The name of the run, which no other run has.
     queries: The queries that were evaluated.
+    missing: Those of them that the run does not have, and that count as 0.
     values: `[measures, queries]`.
     totals: `[measures]`, over all queries: means, or what else the measures call for.
   """
 
   name: str
   queries: tuple[str, ...]
+  missing: frozenset[str]
   values: np.ndarray
   totals: np.ndarray
 
@@ -75,7 +78,7 @@ def keep_programs() -> None:
 def evaluate(args: argparse.Namespace) -> Results:
   """Evaluates the runs of the arguments."""
   files, names = _files_and_measures(args)
-  measures = read_measures(" ".join(names) or DEFAULTS)
+  measures = read_measures(" ".join(_measures(names, args.form)))
   with _progress() as progress:
     task = progress.add_task("reading", total=1 + len(files))
     qrels = trec.read_qrels(args.qrels)
@@ -93,7 +96,8 @@ def evaluate(args: argparse.Namespace) -> Results:
       values = np.stack([found.values[measure.name] for measure in measures])
       means = found.mean()
       totals = np.array([means[measure.name] for measure in measures])
-      evaluated.append(Evaluated(name, found.queries, values, totals))
+      missing = frozenset(found.only_in_qrels).intersection(found.queries)
+      evaluated.append(Evaluated(name, found.queries, missing, values, totals))
       _tell(name, found, args.queries)
   return Results(qrels.name, measures, tuple(evaluated))
 
@@ -113,6 +117,15 @@ def _files_and_measures(args: argparse.Namespace) -> tuple[list[str], list[str]]
       "use --tsv."
     )
   return files, names
+
+
+def _measures(names: list[str], form: str) -> tuple[str, ...]:
+  """The names of single measures; the lines of trec_eval are in its order, and the others last."""
+  if form != "trec":
+    return trec_families(names or DEFAULTS)
+  order = {name: i for i, name in enumerate(trec_families("all_trec"))}
+  asked = trec_families(names or "official")
+  return tuple(sorted(asked, key=lambda name: order.get(name, len(order))))
 
 
 def _different(names: list[str], files: list[str]) -> list[str]:

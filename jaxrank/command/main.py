@@ -1,6 +1,7 @@
 """What the command does, from its arguments to its status."""
 
 import argparse
+import gc
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,12 @@ from jaxrank.command import arguments
 
 # What the extra `trec` installs.
 _NEEDED = ("platformdirs", "pyarrow", "rich")
+
+
+def program() -> int:
+  """The command as a process of its own, which ends before garbage is worth collecting."""
+  gc.disable()
+  return main()
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -15,6 +15,7 @@ from rich.text import Text
 from jaxrank.command.comparing import Compared
 from jaxrank.command.evaluating import Evaluated, Results
 from jaxrank.measures.measure import Measure
+from jaxrank.metrics import query_count
 
 # The letters that name runs in the marks of significance; later runs have none.
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -89,7 +90,7 @@ def _letter(i: int) -> str:
 
 
 def _number(measure: Measure, value: float) -> str:
-  return str(int(value)) if measure.description.aggregation == "sum" else f"{value:.4f}"
+  return f"{value:.0f}" if measure.description.aggregation == "sum" else f"{value:.4f}"
 
 
 def _caption(results: Results) -> str:
@@ -107,7 +108,7 @@ def _trec(results: Results, _: Compare, args: argparse.Namespace) -> str:
       rows += [
         (measure, query, value)
         for measure, value in zip(results.measures, values, strict=True)
-        if measure.description.aggregation != "exp_mean" and measure.name != "num_q"
+        if query not in run.missing and _is_of_a_query(measure)
       ]
   rows += [
     (measure, "all", total) for measure, total in zip(results.measures, run.totals, strict=True)
@@ -115,6 +116,11 @@ def _trec(results: Results, _: Compare, args: argparse.Namespace) -> str:
   return "".join(
     f"{measure.name:<22}\t{query}\t{_number(measure, value)}\n" for measure, query, value in rows
   )
+
+
+def _is_of_a_query(measure: Measure) -> bool:
+  """Whether trec_eval prints the measure for single queries."""
+  return measure.description.aggregation != "exp_mean" and measure.metric is not query_count
 
 
 def _by_bytes(row: tuple[str, np.ndarray]) -> bytes:

@@ -53,8 +53,8 @@ def evaluate(
   >>> from jaxrank import Evaluator
   >>> evaluator = Evaluator("nDCG RR R@2")
   >>> state = evaluator.add(evaluator.init(), values)
-  >>> print(f"{evaluator.compute(state)['nDCG']:.4f}")
-  0.7585
+  >>> print(f"{evaluator.compute(state)['nDCG']:.3f}")
+  0.758
 
   See `jaxrank.corpus` for the arguments that all searches share.
 

@@ -6,6 +6,7 @@ defaults.
 """
 
 import ast
+import decimal
 import difflib
 import functools
 import math
@@ -131,7 +132,7 @@ def _split(text: str) -> list[str]:
   names: list[str] = []
   # Not inside parentheses, and not at the comma of `P.5,10`.
   for name in filter(None, re.split(r"(?:\s|,(?![0-9]))+(?![^(]*\))", text)):
-    listed = re.fullmatch(r"(.+[@._])([0-9,]+)", name)
+    listed = re.fullmatch(r"(.+?[@._])([0-9.]+(?:,[0-9.]+)+)", name)
     names += [listed[1] + k for k in listed[2].split(",")] if listed else [name]
   if not names:
     raise ValueError(f"{text!r} names no measure. {_EXAMPLES}")
@@ -185,8 +186,7 @@ def _read(name: str, dialect: Dialect | None) -> Measure:
   groups: list[tuple[Dialect, ...]] = [(dialect,)] if dialect else [_FIRST, ("ranx",)]
   exact = [match for dialects in groups for match in _matches(name, dialects, fold=False)]
   if exact:
-    # `ndcg@10-l2` also fits the form of jaxrank, with the cut-off `10-l2`, which only ranx allows.
-    return _measure(name, min(exact, key=_has_bad_cutoff))
+    return _measure(name, min(exact, key=_misfit))
   folded = (list(_matches(name, dialects, fold=True)) for dialects in groups)
   found = next(filter(None, folded), None)
   if found is None:
@@ -202,8 +202,15 @@ def _read(name: str, dialect: Dialect | None) -> Measure:
   return _measure(name, found[0])
 
 
-def _has_bad_cutoff(match: _Match) -> bool:
-  return not (match.pieces.get("k") or "1").isdigit()
+def _misfit(match: _Match) -> tuple[bool, bool]:
+  """A key that is largest for what a match does not allow, if a name has several meanings.
+
+  `ndcg@10-l2` also fits the form of jaxrank, with the cut-off `10-l2`, which only ranx allows, and
+  `NumRet(rel=2)` is not `NumRet` with a parameter.
+  """
+  given = re.findall(r"(\w+)\s*=", match.pieces.get("arguments") or "")
+  k = match.pieces.get("k") or "1"
+  return not k.isdigit(), not set(given) <= set(match.entry.name.arguments)
 
 
 def _meaning(name: str, match: _Match) -> Any:
@@ -244,8 +251,8 @@ def _measure(name: str, match: _Match) -> Measure:
     read = _value(name, argument, kind, value)
     if read != entry.name.fixed.get(parameter, _default(entry.description, parameter)):
       changed[parameter] = read
-      written.append(f"{argument}={_shown(value)}")
-  k = pieces.get("k")
+      written += [f"{argument}={_shown(value)}"] * (argument != "x")
+  k, at = pieces.get("k"), pieces.get("k") or pieces.get("x")
   if k:
     if not re.fullmatch("[1-9][0-9]{0,8}", k):
       raise ValueError(f"{name!r}: a cutoff is a whole number from 1 to 999999999, got {k!r}.")
@@ -254,7 +261,7 @@ def _measure(name: str, match: _Match) -> Measure:
     changed["k"] = int(k)
   if entry.name.dialect == "ir_measures":
     arguments = f"({','.join(written)})" if written else ""
-    name = entry.name.spellings[0] + arguments + (f"@{k}" if k else "")
+    name = entry.name.spellings[0] + arguments + (f"@{at}" if at else "")
   try:
     return Measure(entry.metric, name=name, **(dict(entry.name.fixed) | changed))
   except TypeError as error:
@@ -303,6 +310,8 @@ def _arguments(name: str, match: _Match) -> dict[str, Any]:
   given = _literals(name, pieces.get("arguments") or "")
   if pieces.get("p"):
     given["p"] = float(f"0.{pieces['p']}")
+  if pieces.get("x"):
+    given["x"] = decimal.Decimal(pieces["x"] or 0)
   if pieces.get("rel"):
     # Graded measures of ranx set the gains of lower labels, which are integers there, to 0.
     level = int(pieces["rel"] or 0)
@@ -329,8 +338,6 @@ def _literals(name: str, text: str) -> dict[str, Any]:
 def _suggestion(name: str) -> str:
   """What to write instead of an unknown name."""
   head = re.split(r"[@(.]|_(?=[0-9])|-l(?=[0-9])", name)[0].casefold()
-  if head in ("setf", "set_f", "f1"):
-    return "f_measure divides by k, not by the number retrieved; give a cutoff, as in f1@10."
   forms: dict[str, list[str]] = {}
   for dialect in _DIALECTS:
     for entry in _entries()[dialect]:

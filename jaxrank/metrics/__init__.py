@@ -21,7 +21,10 @@ and each metric documents only its own:
   count as this one. It is required, because values for different best grades are not comparable.
 * `weights`: `[..., n]`, factors of the contributions of items, such as inverse propensities; None
   is 1. The ideal value of a normalised metric is weighted too.
-* `subtopic_weights`: `[s]` or `[..., s]`, factors of the contributions of subtopics; None is 1.
+* `min_label`: the label that has no gain in metrics with a gain from 0 to 1 at `max_label`.
+* `subtopic_weights`: `[s]` or `[..., s]`, factors of the contributions of subtopics; None is 1. For
+  the means over subtopics of `intent_aware` they are the probabilities of the subtopics; None gives
+  equal ones to those that some item covers.
 * `ranking`: `jaxrank.Exact()`, or a smooth ranking, which makes the metric differentiable in the
   scores. Curves, metrics that are read off them, `kendall_tau` and `ordered_pair_accuracy` need
   `Exact`.
@@ -34,7 +37,7 @@ parameter of the wrong type. The message starts with the name of the function.
 from jaxrank._core.description import Description, described
 from jaxrank.metrics.binary import average_precision, bpref, hit_rate, rbp, reciprocal_rank
 from jaxrank.metrics.concordance import auc, kendall_tau, ordered_pair_accuracy, spearman
-from jaxrank.metrics.counts import f_measure, fall_out, judged, precision, r_precision, recall
+from jaxrank.metrics.counts import f_measure, fall_out, precision, r_precision, recall
 from jaxrank.metrics.curves import (
   Curve,
   aggregate_curve,
@@ -44,9 +47,25 @@ from jaxrank.metrics.curves import (
   recall_at_fixed_precision,
 )
 from jaxrank.metrics.custom import Metric, metric
-from jaxrank.metrics.diversity import alpha_dcg, alpha_ndcg, nrbp
+from jaxrank.metrics.diversity import alpha_dcg, alpha_ndcg, nnrbp, nrbp
+from jaxrank.metrics.estimates import inferred_average_precision, judged, rbp_residual
+from jaxrank.metrics.gain_curves import (
+  binary_normalized_gain,
+  ndcg_at_levels,
+  ndcg_at_relevant,
+  normalized_gain,
+)
 from jaxrank.metrics.graded import dcg, err, gap, ndcg, nerr
-from jaxrank.metrics.intent_aware import err_ia, nerr_ia
+from jaxrank.metrics.intent_aware import (
+  average_precision_ia,
+  err_ia,
+  nerr_ia,
+  precision_ia,
+  subtopic_recall,
+)
+from jaxrank.metrics.logarithms import log_average_precision, log_bpref
+from jaxrank.metrics.sets import item_count, query_count, set_average_precision, utility
+from jaxrank.metrics.user_models import bpm, insq, inst, sdcg
 
 __all__ = [
   "Curve",
@@ -57,6 +76,9 @@ __all__ = [
   "alpha_ndcg",
   "auc",
   "average_precision",
+  "average_precision_ia",
+  "binary_normalized_gain",
+  "bpm",
   "bpref",
   "dcg",
   "described",
@@ -67,21 +89,38 @@ __all__ = [
   "fall_out",
   "gap",
   "hit_rate",
+  "inferred_average_precision",
+  "insq",
+  "inst",
   "interpolated_precision",
+  "item_count",
   "judged",
   "kendall_tau",
+  "log_average_precision",
+  "log_bpref",
   "metric",
   "ndcg",
+  "ndcg_at_levels",
+  "ndcg_at_relevant",
   "nerr",
   "nerr_ia",
+  "nnrbp",
+  "normalized_gain",
   "nrbp",
   "ordered_pair_accuracy",
   "precision",
+  "precision_ia",
   "precision_recall_curve",
+  "query_count",
   "r_precision",
   "rbp",
+  "rbp_residual",
   "recall",
   "recall_at_fixed_precision",
   "reciprocal_rank",
+  "sdcg",
+  "set_average_precision",
   "spearman",
+  "subtopic_recall",
+  "utility",
 ]

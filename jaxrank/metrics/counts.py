@@ -1,18 +1,21 @@
-"""Counts of relevant items down to a cut-off: precision, recall, fall-out, judged."""
+"""Counts of relevant items down to a cut-off: precision, recall, F measure and fall-out."""
 
-from typing import Literal
+import math
+from typing import Any, Literal
 
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._core import checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import describe
-from jaxrank._core.dialects import ir_measures, ranx, trec_eval
-from jaxrank._core.parameters import NONNEGATIVE, THRESHOLD, one_of
+from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
+from jaxrank._core.parameters import DECIMAL, MULTIPLE, NONNEGATIVE, THRESHOLD, Kind, one_of
 from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.shares import Level, share_of
 from jaxrank._core.types import Cutoff
 from jaxrank.rankings.exact import Exact
 
@@ -25,21 +28,41 @@ def _hits(ranked: Ranked, b: Array, k: Cutoff, weights: Array | None) -> Array:
 def _precision(
   ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, divisor: str, weights: Array | None
 ) -> Array:
-  cutoff = ranked.cutoff(k)
-  if divisor == "retrieved":
+  b, cutoff = ranked.relevant(rel), ranked.cutoff(k)
+  if divisor in ("retrieved", "attainable"):
     cutoff = jnp.minimum(cutoff, ranked.count(ranked.retrieved))
-  return safe_divide(_hits(ranked, ranked.relevant(rel), k, weights), cutoff)
+  if divisor in ("relevant", "attainable"):
+    cutoff = jnp.minimum(cutoff, ranked.count(b))
+  return safe_divide(_hits(ranked, b, k, weights), cutoff)
+
+
+def _relative(name: str, value: Any) -> str:
+  """The divisor of a precision that is relative to the best one, or not."""
+  checks.true_or_false(name, value)
+  return "attainable" if value else "retrieved"
+
+
+_RELATIVE = Kind("True or False", _relative, literals=(bool,))
 
 
 @describe(
   _precision,
   rel=THRESHOLD,
-  divisor=one_of("k", "retrieved"),
+  divisor=one_of("k", "retrieved", "relevant", "attainable"),
   names=(
     ir_measures("P Precision", "@10", "rel", rel=1),
-    ir_measures("SetP", "", "rel", rel=1, divisor="retrieved"),
+    ir_measures(
+      "SetP",
+      "",
+      "rel",
+      reads={"relative": Argument("divisor", _RELATIVE)},
+      rel=1,
+      divisor="retrieved",
+    ),
     trec_eval("P", "_10", rel=1),
     trec_eval("set_P", rel=1, divisor="retrieved"),
+    trec_eval("relative_P", "_10", rel=1, divisor="relevant"),
+    trec_eval("set_relative_P", rel=1, divisor="attainable"),
     ranx("precision", "@10 [-l2]", "rel", rel=1),
     ranx("precision", "[-l2]", "rel", rel=1, divisor="retrieved"),
   ),
@@ -51,7 +74,7 @@ def precision(
   where: ArrayLike | None = None,
   k: Cutoff = None,
   rel: ArrayLike | None = None,
-  divisor: Literal["k", "retrieved"] = "k",
+  divisor: Literal["k", "retrieved", "relevant", "attainable"] = "k",
   weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
@@ -67,7 +90,8 @@ def precision(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    divisor: `"k"`, or `"retrieved"` to divide by `min(k, items retrieved)`.
+    divisor: `"k"`; `"retrieved"`, `min(k, items retrieved)`; `"relevant"`, `min(k, R)` for `R`
+      relevant items; or `"attainable"`, the least of the three.
     weights: `[..., n]`, the weights of relevant items; None is 1. `k` still divides.
 
   Returns:
@@ -131,18 +155,43 @@ def recall(
   return apply(_recall, scores, labels, where=where, ranking=ranking, k=k, rel=rel, weights=weights)
 
 
-def _f_measure(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, beta: ArrayLike) -> Array:
-  b = ranked.relevant(rel)
+def _f_measure(
+  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, beta: ArrayLike, divisor: str
+) -> Array:
+  b, cutoff = ranked.relevant(rel), ranked.cutoff(k)
+  if divisor == "retrieved":
+    cutoff = jnp.minimum(cutoff, ranked.count(ranked.retrieved))
   square = jnp.square(jnp.asarray(beta).astype(ranked.dtype))
   hits = _hits(ranked, b, k, None)
-  return safe_divide((1 + square) * hits, ranked.cutoff(k) + square * ranked.count(b))
+  return safe_divide((1 + square) * hits, cutoff + square * ranked.count(b))
+
+
+def _root(name: str, value: Any) -> float:
+  """The `beta` of a weight of recall that is not squared."""
+  return math.sqrt(NONNEGATIVE.check(name, value))
+
+
+_UNSQUARED = Kind(NONNEGATIVE.meaning, _root)
 
 
 @describe(
   _f_measure,
   rel=THRESHOLD,
   beta=NONNEGATIVE,
-  names=(ranx("f1", "@10 [-l2]", "rel", rel=1),),
+  divisor=one_of("k", "retrieved"),
+  names=(
+    ir_measures(
+      "SetF",
+      "",
+      "rel",
+      reads={"beta": Argument("beta", _UNSQUARED)},
+      rel=1,
+      divisor="retrieved",
+    ),
+    trec_eval("set_F", rel=1, divisor="retrieved"),
+    ranx("f1", "@10 [-l2]", "rel", rel=1),
+    ranx("f1", "[-l2]", "rel", rel=1, divisor="retrieved"),
+  ),
 )
 def f_measure(
   scores: ArrayLike,
@@ -152,6 +201,7 @@ def f_measure(
   k: Cutoff = None,
   rel: ArrayLike | None = None,
   beta: ArrayLike = 1.0,
+  divisor: Literal["k", "retrieved"] = "k",
   ranking: Ranking = Exact(),
 ) -> Array:
   """F measure: the weighted harmonic mean of precision and recall at `k`.
@@ -165,7 +215,9 @@ def f_measure(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    beta: The weight of recall relative to precision, at least 0.
+    beta: The weight of recall relative to precision, at least 0. (The `beta` of ir_measures and
+      the parameter of trec_eval are its square.)
+    divisor: That of precision, `"k"` or `"retrieved"` for `min(k, items retrieved)`.
 
   Returns:
     `[...]`, in [0, 1].
@@ -173,21 +225,33 @@ def f_measure(
   References:
     van Rijsbergen, `Information Retrieval <http://www.dcs.gla.ac.uk/Keith/Preface.html>`_, 1979.
   """
-  return apply(_f_measure, scores, labels, where=where, ranking=ranking, k=k, rel=rel, beta=beta)
+  return apply(
+    _f_measure,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    rel=rel,
+    beta=beta,
+    divisor=divisor,
+  )
 
 
-def _r_precision(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
+def _r_precision(ranked: Ranked, *, rel: ArrayLike | None, multiple: Level) -> Array:
   b = ranked.relevant(rel)
-  count = ranked.count(b)
-  return safe_divide(_hits(ranked, b, count, None), count)
+  cutoff = share_of(multiple, ranked.count(b), ranked.n)
+  return safe_divide(_hits(ranked, b, cutoff, None), cutoff)
 
 
 @describe(
   _r_precision,
   rel=THRESHOLD,
+  multiple=MULTIPLE,
   names=(
     ir_measures("Rprec", "", "rel", rel=1),
     trec_eval("Rprec", rel=1),
+    trec_eval("Rprec_mult", "_0.10", reads={"x": Argument("multiple", DECIMAL)}, rel=1),
     ranx("r-precision", "[-l2]", "rel", rel=1),
   ),
 )
@@ -197,16 +261,22 @@ def r_precision(
   *,
   where: ArrayLike | None = None,
   rel: ArrayLike | None = None,
+  multiple: Level = 1,
   ranking: Ranking = Exact(),
 ) -> Array:
-  """R-precision: precision at the number `R` of relevant items.
+  """R-precision: precision at the number `R` of relevant items, or at a multiple of it.
 
-  `RP = hits@R / R`, with `hits@R` relevant items among the first `R`; 0 if `R` is 0.
+  `RP = hits@c / c`, with `hits@c` relevant items among the first `c`, and `c = ceil(m R)` for the
+  multiple `m`, by default 1; 0 if `c` is 0.
 
   >>> print(f"{r_precision(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   0.50000
 
   See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    multiple: The multiple of `R`, at least 0, which may be traced. For a `decimal.Decimal` the
+      cut-off is that of trec_eval, `floor(m R + 0.9)`.
 
   Returns:
     `[...]`, in [0, 1].
@@ -215,7 +285,9 @@ def r_precision(
     Buckley and Voorhees, `Evaluating evaluation measure stability
     <https://doi.org/10.1145/345508.345543>`_, 2000.
   """
-  return apply(_r_precision, scores, labels, where=where, ranking=ranking, rel=rel)
+  return apply(
+    _r_precision, scores, labels, where=where, ranking=ranking, rel=rel, multiple=multiple
+  )
 
 
 def _fall_out(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
@@ -246,35 +318,3 @@ def fall_out(
     `[...]`, in [0, 1].
   """
   return apply(_fall_out, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
-
-
-def _judged(ranked: Ranked, *, k: Cutoff) -> Array:
-  found = jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))
-  return safe_divide(_hits(ranked, ranked.judged, k, None), found)
-
-
-@describe(_judged, seeks="any items", names=(ir_measures("Judged", "@10"),))
-def judged(
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  k: Cutoff = None,
-  ranking: Ranking = Exact(),
-) -> Array:
-  """The fraction of the first `k` items that are judged: those with a label that is not negative.
-
-  `judged@k = judged items at r <= k / min(k, items retrieved)`; 0 if nothing is retrieved.
-
-  >>> print(f"{judged(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, -1, 0]), k=2):.5f}")
-  0.50000
-
-  See `jaxrank.metrics` for the arguments that metrics share.
-
-  Args:
-    k: Cut-off; None is the whole list. If fewer items are retrieved, their number divides.
-
-  Returns:
-    `[...]`, in [0, 1].
-  """
-  return apply(_judged, scores, labels, where=where, ranking=ranking, k=k)

@@ -1,8 +1,9 @@
 """Precision and recall at every cut-off, and metrics that are read off this curve."""
 
+import decimal
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +15,14 @@ from jaxrank._core import arithmetic, checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import describe
-from jaxrank._core.parameters import SHARE, THRESHOLD
+from jaxrank._core.dialects import Argument, ir_measures, trec_eval
+from jaxrank._core.parameters import DECIMAL, LEVEL, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.shares import Level, share_of
 from jaxrank.aggregation import Reduction
 from jaxrank.rankings.exact import Exact
 
-_LEVELS = tuple(i / 10 for i in range(11))
+_LEVELS = tuple(f"{i / 10}" for i in range(11))
 
 # A tolerance for rounding: a recall of 3 / 10 may be less than a level of 0.3, and a mean of
 # precisions less than a precision to keep.
@@ -94,22 +97,35 @@ def precision_recall_curve(
   )
 
 
-def _interpolated_precision(ranked: Ranked, *, level: ArrayLike, rel: ArrayLike | None) -> Array:
+def _interpolated_precision(ranked: Ranked, *, level: Level, rel: ArrayLike | None) -> Array:
   b = ranked.relevant(rel)
-  hits = ranked.cumulative(b)
+  hits, count = ranked.cumulative(b), ranked.count(b)
   precision = hits / jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
-  level = jnp.asarray(level).astype(ranked.dtype)
-  reached = safe_divide(hits, ranked.count(b)) + _SLACK >= level
+  if isinstance(level, decimal.Decimal):
+    reached = hits + _SLACK >= share_of(level, count, ranked.n)
+  else:
+    reached = safe_divide(hits, count) + _SLACK >= jnp.asarray(level).astype(ranked.dtype)
   return jnp.max(jnp.where(reached, precision, 0))
 
 
-@describe(_interpolated_precision, level=SHARE, rel=THRESHOLD)
+_AT = {"x": Argument("level", DECIMAL)}
+
+
+@describe(
+  _interpolated_precision,
+  level=LEVEL,
+  rel=THRESHOLD,
+  names=(
+    ir_measures("IPrec", "@0.1", "rel", reads=_AT, rel=1),
+    trec_eval("iprec_at_recall", "_0.10", reads=_AT, rel=1),
+  ),
+)
 def interpolated_precision(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  level: ArrayLike = 0.0,
+  level: Level = 0.0,
   rel: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
@@ -127,7 +143,8 @@ def interpolated_precision(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    level: The recall to reach, a scalar in [0, 1], which may be traced.
+    level: The recall to reach, a scalar in [0, 1], which may be traced. A `decimal.Decimal` stands
+      for the number of relevant items that trec_eval wants, `floor(level R + 0.9)` of `R`.
 
   Returns:
     `[...]`, in [0, 1].
@@ -142,18 +159,25 @@ def interpolated_precision(
   )
 
 
-def _eleven_point_average(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
+def _eleven_point_average(ranked: Ranked, *, rel: ArrayLike | None, rounding: str) -> Array:
   at = functools.partial(_interpolated_precision, ranked, rel=rel)
-  return jnp.mean(jnp.stack([at(level=level) for level in _LEVELS]))
+  read = decimal.Decimal if rounding == "trec_eval" else float
+  return jnp.mean(jnp.stack([at(level=read(level)) for level in _LEVELS]))
 
 
-@describe(_eleven_point_average, rel=THRESHOLD)
+@describe(
+  _eleven_point_average,
+  rel=THRESHOLD,
+  rounding=one_of("up", "trec_eval"),
+  names=(trec_eval("11pt_avg", rel=1, rounding="trec_eval"),),
+)
 def eleven_point_average(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
   rel: ArrayLike | None = None,
+  rounding: Literal["up", "trec_eval"] = "up",
   ranking: Ranking = Exact(),
 ) -> Array:
   """The mean of the interpolated precision at the recall levels 0, 0.1, ..., 1.
@@ -168,6 +192,10 @@ def eleven_point_average(
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
+  Args:
+    rounding: How many of the `R` relevant items a recall of `l` takes: `"up"`, `ceil(l R)`; or
+      `"trec_eval"`, `floor(l R + 0.9)` in its arithmetic.
+
   Returns:
     `[...]`, in [0, 1].
 
@@ -176,7 +204,15 @@ def eleven_point_average(
     <https://nlp.stanford.edu/IR-book/html/htmledition/evaluation-of-ranked-retrieval-results-1.html>`_,
     2008.
   """
-  return apply(_eleven_point_average, scores, labels, where=where, ranking=ranking, rel=rel)
+  return apply(
+    _eleven_point_average,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    rel=rel,
+    rounding=rounding,
+  )
 
 
 def aggregate_curve(

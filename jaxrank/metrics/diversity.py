@@ -265,6 +265,74 @@ def nrbp(
   )
 
 
+def _nnrbp(
+  ranked: Ranked,
+  *,
+  rel: ArrayLike | None,
+  alpha: ArrayLike,
+  beta: ArrayLike,
+  subtopic_weights: Array | None,
+) -> Array:
+  cascades = _novelty(ranked, rel, alpha, subtopic_weights)
+  discount = discounts.geometric(jnp.asarray(beta).astype(ranked.dtype))
+  ideal = greedy(ranked, cascades, discount, None)
+  return safe_divide(expected(ranked, cascades, discount, None), ideal)
+
+
+@describe(
+  _nnrbp,
+  rel=THRESHOLD,
+  alpha=SHARE,
+  beta=SHARE,
+  subtopic_weights=SUBTOPIC_WEIGHTS,
+  subtopics=True,
+  names=(ir_measures("nNRBP", "", "alpha beta rel", rel=1), ndeval("nNRBP", "", rel=1)),
+)
+def nnrbp(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  rel: ArrayLike | None = None,
+  alpha: ArrayLike = 0.5,
+  beta: ArrayLike = 0.5,
+  subtopic_weights: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  r"""Normalised `nrbp`: NRBP divided by that of a greedy order, as in `alpha_ndcg`.
+
+  `nNRBP = NRBP / greedy NRBP`; 0 if that is 0.
+
+  >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
+  >>> print(f"{nnrbp(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
+  0.92308
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    alpha: As for `nrbp`.
+    beta: As for `nrbp`.
+
+  Returns:
+    `[...]`, at least 0, and rarely more than 1.
+
+  References:
+    Clarke, Kolla and Vechtomova, `An effectiveness measure for ambiguous and underspecified queries
+    <https://doi.org/10.1007/978-3-642-04417-5_17>`_, 2009.
+  """
+  return apply(
+    _nnrbp,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    rel=rel,
+    alpha=alpha,
+    beta=beta,
+    subtopic_weights=subtopic_weights,
+  )
+
+
 def _novelty(
   ranked: Ranked, rel: ArrayLike | None, alpha: ArrayLike, subtopic_weights: Array | None
 ) -> Cascades:

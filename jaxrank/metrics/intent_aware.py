@@ -15,7 +15,7 @@ from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import Cascades, even, expected, greedy, perfect
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import ir_measures, ndeval
-from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS, one_of
+from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff
 from jaxrank.rankings.exact import Exact
@@ -157,14 +157,179 @@ def nerr_ia(
   )
 
 
+def _precision_ia(
+  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, subtopic_weights: Array | None
+) -> Array:
+  b = ranked.relevant(rel)
+  worth = jnp.sum(ranked.weighted(b) * _weights(ranked, subtopic_weights, rel)[None], axis=1)
+  return safe_divide(ranked.expect(worth, discounts.constant, k=k), ranked.cutoff(k))
+
+
+@describe(
+  _precision_ia,
+  rel=THRESHOLD,
+  subtopic_weights=SUBTOPIC_WEIGHTS,
+  subtopics=True,
+  names=(ir_measures("P_IA", "@10", "rel", rel=1), ndeval("P-IA", rel=1)),
+)
+def precision_ia(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  subtopic_weights: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  r"""Intent-aware precision: the mean of precision over the subtopics.
+
+  `P-IA@k = sum_s P(s) sum_{r_i <= k} b_is / k`, with the probability `P(s)` of subtopic `s`, and
+  `b_is` 1 if item `i` is relevant to it and 0 otherwise.
+
+  >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
+  >>> print(f"{precision_ia(jnp.array([3.0, 2.0, 1.0]), labels, k=2):.5f}")
+  0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Returns:
+    `[...]`, in [0, 1] if the weights of the subtopics add up to at most 1.
+
+  References:
+    Agrawal et al., `Diversifying search results <https://doi.org/10.1145/1498759.1498766>`_, 2009.
+  """
+  return apply(
+    _precision_ia,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    rel=rel,
+    subtopic_weights=subtopic_weights,
+  )
+
+
+def _average_precision_ia(
+  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, subtopic_weights: Array | None
+) -> Array:
+  b = ranked.relevant(rel)
+  found = jnp.stack([ranked.precision(b[:, s], k=k) for s in range(b.shape[1])])
+  weights = _weights(ranked, subtopic_weights, rel)
+  return jnp.sum(weights * safe_divide(found, ranked.count(b)))
+
+
+@describe(
+  _average_precision_ia,
+  rel=THRESHOLD,
+  subtopic_weights=SUBTOPIC_WEIGHTS,
+  subtopics=True,
+  names=(ir_measures("AP_IA MAP_IA", "", "rel", rel=1), ndeval("MAP-IA", "", rel=1)),
+)
+def average_precision_ia(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  subtopic_weights: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  r"""Intent-aware average precision: the mean of `average_precision` over the subtopics.
+
+  `AP-IA@k = sum_s P(s) AP_s@k`, with the probability `P(s)` of subtopic `s`, and the average
+  precision `AP_s@k` of the items that are relevant to it.
+
+  >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
+  >>> print(f"{average_precision_ia(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
+  0.66667
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Returns:
+    `[...]`, in [0, 1] if the weights of the subtopics add up to at most 1.
+
+  References:
+    Agrawal et al., `Diversifying search results <https://doi.org/10.1145/1498759.1498766>`_, 2009.
+  """
+  return apply(
+    _average_precision_ia,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    rel=rel,
+    subtopic_weights=subtopic_weights,
+  )
+
+
+def _subtopic_recall(
+  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, subtopic_weights: Array | None
+) -> Array:
+  b = ranked.relevant(rel)
+  # A user who stops at the first item of a subtopic; `first` would break ties for each alone.
+  covered = ranked.cascade(ranked.weighted(b), discounts.constant, k=k)
+  return jnp.sum(_weights(ranked, subtopic_weights, rel) * covered)
+
+
+@describe(
+  _subtopic_recall,
+  rel=THRESHOLD,
+  subtopic_weights=SUBTOPIC_WEIGHTS,
+  subtopics=True,
+  names=(ir_measures("StRecall", "@10", "rel", rel=1), ndeval("strec", rel=1)),
+)
+def subtopic_recall(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  subtopic_weights: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  r"""Subtopic recall: the fraction of the subtopics that the first `k` items cover.
+
+  `S-recall@k = sum_s P(s) max_{r_i <= k} b_is`, with the probability `P(s)` of subtopic `s`, and
+  `b_is` 1 if item `i` is relevant to it and 0 otherwise.
+
+  >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
+  >>> print(f"{subtopic_recall(jnp.array([3.0, 2.0, 1.0]), labels, k=2):.5f}")
+  0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Returns:
+    `[...]`, in [0, 1] if the weights of the subtopics add up to at most 1.
+
+  References:
+    Zhai, Cohen and Lafferty, `Beyond independent relevance: methods and evaluation metrics for
+    subtopic retrieval <https://doi.org/10.1145/860435.860440>`_, 2003.
+  """
+  return apply(
+    _subtopic_recall,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    rel=rel,
+    subtopic_weights=subtopic_weights,
+  )
+
+
 def _intended(ranked: Ranked, max_label: ArrayLike, subtopic_weights: Array | None) -> Cascades:
   """An item is worth its stop probability to the users who seek the subtopic."""
   stop = ranked.stop_probability(max_label)
   return stop * _weights(ranked, subtopic_weights)[None], stop
 
 
-def _weights(ranked: Ranked, subtopic_weights: Array | None) -> Array:
+def _weights(ranked: Ranked, subtopic_weights: Array | None, rel: ArrayLike | None = None) -> Array:
   """The weights given, or equal ones for the subtopics that some item covers."""
   if subtopic_weights is None:
-    return even(ranked, ranked.relevant())
+    return even(ranked, ranked.relevant(rel))
   return subtopic_weights.astype(ranked.dtype)

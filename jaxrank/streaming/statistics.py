@@ -97,11 +97,7 @@ class Statistics:
       ValueError: if `confidence` is not between 0 and 1.
     """
     with checks.named("Evaluator.interval"):
-      if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
-      found = self._summary(state)
-      margin = summary.normal_quantile((1 + confidence) / 2) * found.error
-      ends = (summary.aggregates(self._measures, found, x) for x in (-margin, margin))
+      ends = summary.interval(self._measures, self._summary(state), confidence)
       low, high = (self._named(state, end) for end in ends)
     return {name: (low[name], high[name]) for name in low}
 

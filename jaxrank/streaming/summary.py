@@ -143,21 +143,35 @@ def aggregates(
   measures: tuple[Measure, ...], found: Summary, deviation: np.ndarray | float = 0.0
 ) -> np.ndarray:
   """The aggregate of each measure if its mean were larger by `deviation`; 0 without queries."""
+  how = _aggregations(measures)
   mean = found.mean + deviation
-  exponential = np.where(found.weight > 0, np.exp(mean), 0)
-  return _of_each(measures, mean=mean, sum=found.weight * mean, exp_mean=exponential)
+  power = np.exp(mean, where=how == "exp_mean", out=np.ones_like(mean))
+  exponential = np.where(found.weight > 0, power, 0)
+  chosen = [how == "sum", how == "exp_mean"]
+  values: np.ndarray = np.select(chosen, [found.weight * mean, exponential], mean)
+  return values
 
 
 def errors(measures: tuple[Measure, ...], found: Summary) -> np.ndarray:
   """The standard error of the aggregate of each measure; that of "exp_mean" is of first order."""
-  error, exponential = found.error, np.exp(found.mean) * found.error
-  return _of_each(measures, mean=error, sum=found.weight * error, exp_mean=exponential)
+  how = _aggregations(measures)
+  slope = np.exp(found.mean, where=how == "exp_mean", out=np.ones_like(found.mean))
+  scale: np.ndarray = np.where(how == "sum", found.weight, slope)
+  return np.asarray(scale * found.error)
 
 
-def _of_each(measures: tuple[Measure, ...], **by: np.ndarray) -> np.ndarray:
-  """For each measure, the number that its aggregation names."""
-  columns = [by[x.description.aggregation][..., i] for i, x in enumerate(measures)]
-  return np.stack(columns, axis=-1)
+def _aggregations(measures: tuple[Measure, ...]) -> np.ndarray:
+  return np.array([measure.description.aggregation for measure in measures])
+
+
+def interval(
+  measures: tuple[Measure, ...], found: Summary, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
+  """The ends of a confidence interval of the aggregate of each measure."""
+  if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
+    raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
+  margin = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * found.error
+  return aggregates(measures, found, -margin), aggregates(measures, found, margin)
 
 
 def quantiles(state: State, q: float) -> np.ndarray:
@@ -271,11 +285,6 @@ def warn_of_invalid(state: State) -> None:
       "makes the mean NaN.",
       stacklevel=3,
     )
-
-
-def normal_quantile(p: float) -> float:
-  """The quantile of the standard normal distribution."""
-  return statistics.NormalDist().inv_cdf(p)
 
 
 def host(x: Array) -> np.ndarray:

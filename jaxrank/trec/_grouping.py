@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrank.trec import _text
-from jaxrank.trec._strings import arrow, keys, repeated
+from jaxrank.trec._strings import integers, keys, repeated
 from jaxrank.trec._text import Layout, Rows
 
 
@@ -38,9 +38,9 @@ def group(rows: Rows, layout: Layout, path: str | os.PathLike[str] | None = None
   if (codes[1:] < codes[:-1]).any():
     order = np.argsort(codes, kind="stable")
     codes, values = codes[order], values[order]
-    documents = documents.take(order)
+    documents = documents.take(integers(order))
   pair_keys = keys(documents, codes)
-  twice = repeated(pair_keys, documents)
+  twice = repeated(pair_keys, codes, documents)
   if twice:
     query, document = rows.queries[codes[twice[0]]], documents[twice[0]].as_py()
     where, by = f"query {query!r}", ""

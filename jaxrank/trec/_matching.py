@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank.trec._strings import arrow, keys, matches
+from jaxrank.trec._strings import arrow, integers, keys, matches, numbers
 from jaxrank.trec.tables import Qrels, Run
 
 # Labels of documents without one: not in the qrels, and in the qrels with a negative label.
@@ -45,8 +45,8 @@ def select(qrels: Qrels, run: Run, queries: str) -> Selection:
   only_in_run = tuple(sorted(ranked.keys() - judged.keys()))
   if len(only_in_run) == len(run):
     raise ValueError(
-      f"run {run.name!r} has no query of the qrels {qrels.name!r}: it has {_some(run.queries)}, they "
-      f"have {_some(qrels.queries)}; check that both are of one collection."
+      f"run {run.name!r} has no query of the qrels {qrels.name!r}: it has {_some(run.queries)}, "
+      f"they have {_some(qrels.queries)}; check that both are of one collection."
     )
   if queries == "error" and only_in_qrels + only_in_run:
     raise ValueError(
@@ -100,12 +100,10 @@ def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Jud
   to_run[selection.in_qrels] = selection.in_run
   codes = to_run[qrels.codes]
   rows = np.flatnonzero(codes >= 0)
-  documents = qrels.documents.take(rows)
+  documents = qrels.documents.take(integers(rows))
   retrieved, row = matches(run.pair_keys, run.documents, keys(documents, codes[rows]), documents)
-  given = np.maximum(qrels.labels, NEGATIVE)
-  given[given == ABSENT] = NEGATIVE
   labels = np.full(run.starts[-1], ABSENT, np.int32)
-  labels[retrieved] = given[rows[row]]
+  labels[retrieved] = judged_labels(qrels.labels[rows[row]])
   found = np.zeros(qrels.starts[-1], bool)
   found[rows[row]] = True
   missed_before = np.append(0, np.cumsum(~found))
@@ -116,33 +114,39 @@ def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Jud
   return Judged(order, labels, np.flatnonzero(~found), missed_before[qrels.starts])
 
 
+def judged_labels(labels: np.ndarray) -> np.ndarray:
+  """The labels of documents in the qrels: all negative ones become -2."""
+  return np.where(labels < 0, np.int32(NEGATIVE), labels)
+
+
 def document_order(run: Run) -> np.ndarray:
   """The rows of each query in trec_eval's order: scores as float32 and then ids, descending.
 
   Ids are compared by their bytes.
   """
-  scores, codes = rounded(run.scores), run.codes
-  # Scores as integers in the same order, those of negative numbers with their bits flipped.
-  bits = scores.view(np.int32)
-  ascending = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
-  key = (codes.astype(np.int64) << 32) - ascending
-  order = np.arange(key.size)
-  if (key[1:] < key[:-1]).any():
-    order = np.argsort(key)
-    key = key[order]
-  same = key[1:] == key[:-1]
+  scores, order = rounded(run.scores), np.arange(run.starts[-1])
+  begins = np.zeros(order.size, bool)
+  begins[run.starts[:-1][run.sizes > 0]] = True
+  if ((scores[1:] > scores[:-1]) & ~begins[1:]).any():
+    # Scores as integers in the same order: the bits of negative ones run the other way.
+    bits = scores.view(np.int32)
+    ascending = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    order = np.argsort((run.codes.astype(np.int64) << 32) - ascending)
+    scores = scores[order]
+  same = np.append(False, (scores[1:] == scores[:-1]) & ~begins[1:])
   if same.any():
-    tied = np.append(False, same) | np.append(same, False)
-    places = np.flatnonzero(tied)
-    documents = run.documents.take(order[places])
-    table = arrow().table({"tie": key[places], "document": documents})
-    keys_ = [("tie", "ascending"), ("document", "descending")]
-    by_id = arrow("pyarrow.compute").sort_indices(table, sort_keys=keys_)
-    order[places] = order[places][np.asarray(by_id)]
+    places = np.flatnonzero(same | np.append(same[1:], False))
+    documents = run.documents.take(integers(order[places]))
+    tie = integers(np.cumsum(~same[places]))
+    table = arrow().Table.from_arrays([tie, documents], ["tie", "document"])
+    by = [("tie", "ascending"), ("document", "descending")]
+    first = numbers(arrow("pyarrow.compute").sort_indices(table, sort_keys=by))
+    order[places] = order[places][first]
   return order
 
 
 def rounded(scores: np.ndarray) -> np.ndarray:
   """Scores as float32, finite, because -inf would mean that a document is not retrieved."""
   # The sum makes 0.0 of -0.0.
-  return np.clip(scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
+  single: np.ndarray = np.clip(scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
+  return single

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxrank.trec._matching import NEGATIVE, Judged, Selection, judge, rounded
+from jaxrank.trec._matching import Selection, judge, judged_labels, rounded
 from jaxrank.trec.tables import Qrels, Run
 
 
@@ -55,14 +55,14 @@ class Queries:
     missed = self._judged.missed[_ranges(self._missed_start[chosen], self._missed[chosen])]
     labels = np.zeros(where.shape, np.int32)
     labels[is_retrieved] = self._judged.labels[rows]
-    labels[where & ~is_retrieved] = np.maximum(self._qrels.labels[missed], NEGATIVE)
+    labels[where & ~is_retrieved] = judged_labels(self._qrels.labels[missed])
     rows = self._judged.order[rows]
     if self._ties == "document":
-      scores = np.where(is_retrieved, -np.float32(1) - column.astype(np.float32), -np.inf)
+      scores = np.where(is_retrieved, -1 - column.astype(np.float32), np.float32(-np.inf))
     else:
       scores = np.full(where.shape, -np.inf, np.float32)
       scores[is_retrieved] = rounded(self._run.scores[rows])
-    return Padded(scores.astype(np.float32), labels, where, rows, missed)
+    return Padded(scores, labels, where, rows, missed)
 
 
 def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:

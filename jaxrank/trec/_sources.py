@@ -1,5 +1,6 @@
 """Reads rows from what is in memory, and from JSON: dictionaries, frames, and lists of rows."""
 
+import collections
 import itertools
 import json
 import os
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxrank.trec import _text
-from jaxrank.trec._strings import arrow, lengths, strings
+from jaxrank.trec._strings import arrow, lengths, numbers, strings
 from jaxrank.trec._text import Layout, Rows
 
 # The names of columns of frames: those of ir_measures, ranx and PyTerrier.
@@ -27,7 +28,8 @@ def read(source: Any, layout: Layout) -> Rows:
     TypeError: if the source is of no known type.
   """
   if isinstance(source, str | os.PathLike):
-    return _from_json(source, layout) if _is_json(source) else _text.read(source, layout)
+    is_json = _text.head(source).removeprefix(_text.BOM).lstrip().startswith(b"{")
+    return _from_json(source, layout) if is_json else _text.read(source, layout)
   if isinstance(source, Mapping):
     rows = _from_mapping(source, layout)
   elif hasattr(source, "__arrow_c_stream__"):
@@ -43,16 +45,9 @@ def read(source: Any, layout: Layout) -> Rows:
   return rows
 
 
-def _is_json(path: str | os.PathLike[str]) -> bool:
-  for _, block in _text.blocks(path):
-    if block.strip():
-      return block.lstrip().startswith(b"{")
-  return False
-
-
 def _from_json(path: str | os.PathLike[str], layout: Layout) -> Rows:
   try:
-    text = b"".join(block for _, block in _text.blocks(path)).decode()
+    text = b"".join(bytes(block) for _, block in _text.blocks(path)).decode()
     found = json.loads(text, object_pairs_hook=_without_repetition)
   except UnicodeDecodeError:
     raise ValueError(
@@ -75,8 +70,7 @@ def _from_json(path: str | os.PathLike[str], layout: Layout) -> Rows:
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
   found = dict(pairs)
   if len(found) < len(pairs):
-    seen: set[str] = set()
-    name = next(name for name, _ in pairs if name in seen or seen.add(name))
+    name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
     raise ValueError(f"{name!r} comes twice in one object of JSON; drop one.")
   return found
 
@@ -87,8 +81,8 @@ def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
       raise TypeError(f"ids must be strings, got the query {query!r}.")
     if not isinstance(documents, Mapping):
       raise TypeError(
-        f"a dictionary must be {{query: {{document: {layout.value}}}}}, got {documents!r} for query "
-        f"{query!r}."
+        f"a dictionary must be {{query: {{document: {layout.value}}}}}, got {documents!r} for "
+        f"query {query!r}."
       )
   queries = [*source]
   codes = np.repeat(np.arange(len(queries), dtype=np.int32), [len(x) for x in source.values()])
@@ -135,13 +129,13 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
       raise TypeError(f"column {name!r} must hold the {what}s, got {column.type}.") from None
   query, document, value = (column.combine_chunks() for column in columns)
   queries, codes = _coded(query)
-  return Rows(queries, codes, document, value.to_numpy(zero_copy_only=False))
+  return Rows(queries, codes, document, numbers(value))
 
 
 def _coded(query: Any) -> tuple[list[str], np.ndarray]:
   """The names of queries in the order in which they appear, and the number of each row's query."""
   coded = query.dictionary_encode()
-  return coded.dictionary.to_pylist(), coded.indices.to_numpy()
+  return coded.dictionary.to_pylist(), numbers(coded.indices)
 
 
 def _numbers(values: Iterable[Any], layout: Layout) -> np.ndarray:

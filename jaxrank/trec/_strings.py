@@ -47,10 +47,23 @@ def strings(values: Any) -> Any:
 
 
 def joined(arrays: list[Any]) -> Any:
-  """One array of several, which may be chunked."""
+  """One array of several."""
   pa = arrow()
-  chunks = [chunk for x in arrays for chunk in getattr(x, "chunks", [x])]
-  return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
+  return pa.concat_arrays(arrays) if arrays else pa.array([], pa.large_string())
+
+
+def numbers(column: Any) -> np.ndarray:
+  """An Arrow array of numbers without nulls; `to_numpy` would import pandas."""
+  whole = column.combine_chunks() if hasattr(column, "chunks") else column
+  dtype = np.dtype(str(whole.type).replace("double", "float64"))
+  return np.frombuffer(whole.buffers()[1] or b"", dtype)[whole.offset :][: len(whole)]
+
+
+def integers(values: np.ndarray) -> Any:
+  """Integers as an Arrow array; `pyarrow.array` would import pandas."""
+  pa, whole = arrow(), np.ascontiguousarray(values)
+  kind = getattr(pa, str(whole.dtype))()
+  return pa.Array.from_buffers(kind, whole.size, [None, pa.py_buffer(whole)])
 
 
 def lengths(documents: Any) -> np.ndarray:
@@ -67,10 +80,9 @@ def keys(documents: Any, codes: np.ndarray) -> np.ndarray:
     part = offsets[start : start + _CHUNK + 1]
     # A word may be read past the end of the last string.
     padded = np.append(text[part[0] : part[-1]], np.zeros(8, np.uint8))
-    found[start : start + _CHUNK] = _hashes(padded, part - part[0])
-  found += codes.astype(np.uint64) * _STEP
-  found ^= found >> np.uint64(29)
-  found *= _MIX
+    pairs = _hashes(padded, part - part[0])
+    pairs += codes[start : start + _CHUNK].astype(np.uint64) * _STEP
+    found[start : start + _CHUNK] = (pairs ^ (pairs >> np.uint64(29))) * _MIX
   return found
 
 
@@ -89,13 +101,12 @@ def _hashes(text: np.ndarray, offsets: np.ndarray) -> np.ndarray:
   A step can be undone, so that strings of one length that differ in one word only never collide.
   """
   words = np.lib.stride_tricks.as_strided(
-    np.frombuffer(text.data, np.uint64, 1), (text.size - 7,), (1,), writeable=False
+    np.frombuffer(text.data, "<u8", 1), (text.size - 7,), (1,), writeable=False
   )
   place, left = offsets[:-1], np.diff(offsets)
   found = left.astype(np.uint64) * _STEP
   rows = np.flatnonzero(left)
   while rows.size:
-    place, left = place[: left.size], left
     word = words[place[rows]]
     empty = 8 * np.maximum(8 - left[rows], 0)
     word &= np.uint64(0xFFFFFFFFFFFFFFFF) >> empty.astype(np.uint64)
@@ -125,21 +136,22 @@ def matches(
   same = ordered[at] == keys[i] if ordered.size else np.zeros(i.size, bool)
   i, j = i[same], order[at[same]]
   # The hash of two documents may be the same.
-  equal = arrow("pyarrow.compute").equal(documents.take(i), others.take(j))
-  same = np.asarray(equal)
-  return i[same], j[same]
+  ours, theirs = documents.take(integers(i)), others.take(integers(j))
+  equal = arrow("pyarrow.compute").equal(ours, theirs)
+  kept = integers(np.arange(i.size)).filter(equal)
+  return i[numbers(kept)], j[numbers(kept)]
 
 
-def repeated(keys: np.ndarray, documents: Any) -> tuple[int, int] | None:
-  """Two rows with one key and one document, or None."""
+def repeated(keys: np.ndarray, codes: np.ndarray, documents: Any) -> tuple[int, int] | None:
+  """Two rows with one query and one document, or None."""
   ordered = np.sort(keys)
-  twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-  if not twice.size:
+  same = ordered[1:] == ordered[:-1]
+  if not same.any():
     return None
-  rows = np.flatnonzero(np.isin(keys, twice))
+  rows = np.flatnonzero(np.isin(keys, ordered[1:][same]))
   seen: dict[tuple[int, str], int] = {}
-  for row, document in zip(rows.tolist(), documents.take(rows).to_pylist(), strict=True):
-    first = seen.setdefault((int(keys[row]), document), row)
+  for row, document in zip(rows.tolist(), documents.take(integers(rows)).to_pylist(), strict=True):
+    first = seen.setdefault((int(codes[row]), document), row)
     if first != row:
       return first, row
   return None

@@ -5,6 +5,7 @@ lines of that block are read one by one, to name the line.
 """
 
 import gzip
+import io
 import math
 import os
 import re
@@ -14,13 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrank.trec._strings import arrow, joined, lengths
+from jaxrank.trec._strings import arrow, joined, lengths, numbers
 
 _GZIP = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 # The number of bytes of a block.
-_BLOCK = 1 << 24
+_BLOCK = 1 << 20
+
+# The number of bytes in which a header ends, if the file has one.
+_HEAD = 1 << 12
+
+_BROKEN = (EOFError, zlib.error, gzip.BadGzipFile)
 
 # Blanks other than the space; a line ends with "\n", before which "\r" is a blank.
 _BLANKS = bytes.maketrans(b"\t\r\v\f", b"    ")
@@ -45,7 +51,7 @@ class Layout(NamedTuple):
 
 
 QRELS = Layout("qrels", ("query", "iteration", "document", "label"), "label", True)
-BEIR = Layout("BEIR's qrels", ("query", "document", "label"), "label", True, "\t")
+BEIR = Layout("qrels", ("query", "document", "label"), "label", True, "\t")
 RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", False)
 
 
@@ -67,31 +73,51 @@ class Rows(NamedTuple):
   tag: str | None = None
 
 
-def blocks(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
-  """The number of lines before each block of whole lines of a file, plain or gzipped, and the block.
+def blocks(path: str | os.PathLike[str], size: int = _BLOCK) -> Iterator[tuple[int, memoryview]]:
+  """The number of lines before each block of whole lines of a file, and the block.
+
+  The file may be gzipped. All blocks share one buffer, so that a block is lost with the next one.
 
   Raises:
     ValueError: if gzipped data are broken, or the file is not text.
   """
-  number, rest = 0, b""
+  number, held, buffer = 0, 0, bytearray(size)
   with open(path, "rb") as file:
-    text = gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
+    text = _unzipped(file)
     while True:
       try:
-        read = text.read(_BLOCK)
-      except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        count = text.readinto(memoryview(buffer)[held:])
+      except _BROKEN as error:
         raise ValueError(
           f"{path}: broken gzip data after line {number}: {error}; copy or download it again."
         ) from error
-      if b"\0" in read:
+      end = held + count
+      if buffer.find(b"\0", held, end) >= 0:
         raise ValueError(f"{path} is a binary file: pass a text file, plain or compressed by gzip.")
-      lines, newline, last = (rest + read).rpartition(b"\n")
-      block, rest = (lines + newline, last) if read else (rest, b"")
-      if block:
-        yield number, block if number else block.removeprefix(_BOM)
-        number += block.count(b"\n")
-      if not read:
+      cut = buffer.rfind(b"\n", 0, end) + 1 if count else end
+      if cut:
+        has_mark = not number and buffer.startswith(BOM)
+        yield number, memoryview(buffer)[len(BOM) if has_mark else 0 : cut]
+        number += buffer.count(b"\n", 0, cut)
+      if not count:
         return
+      rest, held = buffer[cut:end], end - cut
+      if held == len(buffer):
+        buffer = bytearray(2 * held)
+      buffer[:held] = rest
+
+
+def head(path: str | os.PathLike[str]) -> bytes:
+  """The first bytes of a file; none if it is broken."""
+  with open(path, "rb") as file:
+    try:
+      return _unzipped(file).read(_HEAD)
+    except _BROKEN:
+      return b""
+
+
+def _unzipped(file: io.BufferedReader) -> io.BufferedIOBase:
+  return gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
 
 
 def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
@@ -108,44 +134,64 @@ def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
     if not number and layout is QRELS:
       layout, block, number = _qrels_layout(block)
     text = block if layout.separator else _with_single_spaces(block)
-    if not text.strip():
+    if not len(text) or not (np.frombuffer(text, np.uint8) > ord(" ")).any():
       continue
     try:
-      table = _parsed(text, layout)
-      value = table[layout.value].to_numpy()
-      document = joined([table["document"]])
-      fine = np.isfinite(value).all() and (lengths(document) > 0).all()
-      fine = fine and not (layout.whole and (np.mod(value, 1).any() or abs(value).max() >= 2**31))
-      fault = None if fine else "a value is not allowed"
-    except arrow().ArrowInvalid as error:
-      fault = str(error)
-    if fault:
-      raise ValueError(_first_fault(path, number, block, layout, fault))
-    query = table["query"].unify_dictionaries().combine_chunks()
-    to_code = [names.setdefault(name, len(names)) for name in query.dictionary.to_pylist()]
-    codes.append(np.array(to_code, np.int32)[query.indices.to_numpy()])
-    documents.append(document)
-    values.append(value)
-    if tag is None and "tag" in layout.columns:
-      tag = table["tag"][0].as_py()
+      found = _columns(text, layout)
+    except ValueError as error:
+      fault = _first_fault(path, number, bytes(block), layout, str(error))
+      raise ValueError(fault) from None
+    to_code = [names.setdefault(name, len(names)) for name in found.queries]
+    codes.append(np.array(to_code, np.int32)[found.codes])
+    documents += found.documents
+    values.append(found.values)
+    tag = tag or found.tag
   if not values:
     raise ValueError(f"{path} holds no rows: it should have lines of {', '.join(layout.columns)}.")
   whole = joined(documents)
+  # The parser would keep what it no longer needs.
+  del found
+  documents.clear()
+  arrow().default_memory_pool().release_unused()
   return Rows(list(names), np.concatenate(codes), whole, np.concatenate(values), tag)
 
 
-def _qrels_layout(block: bytes) -> tuple[Layout, bytes, int]:
+def _columns(text: bytes | memoryview, layout: Layout) -> Rows:
+  """The rows of a block; its documents are a list of arrays.
+
+  Raises:
+    ValueError: if a line does not have the format, or a value is not allowed.
+  """
+  table = _parsed(text, layout)
+  query = table["query"].unify_dictionaries().combine_chunks()
+  queries, documents = query.dictionary.to_pylist(), table["document"].chunks
+  values = numbers(table[layout.value])
+  empty = "" in queries or any((lengths(x) == 0).any() for x in documents)
+  if empty or not np.isfinite(values).all():
+    raise ValueError("an id is empty, or a value is not finite")
+  if layout.whole and (np.mod(values, 1).any() or abs(values).max() >= 2**31):
+    raise ValueError("a label is not whole")
+  tag = table["tag"][0].as_py() if "tag" in layout.columns else None
+  return Rows(queries, numbers(query.indices), documents, values, tag)
+
+
+def _qrels_layout(block: memoryview) -> tuple[Layout, memoryview, int]:
   """TREC's four columns or BEIR's three, by the first line, which is a header in BEIR's."""
-  first, _, rest = block.partition(b"\n")
+  first = bytes(block[:_HEAD]).partition(b"\n")[0]
   fields = first.strip().split(b"\t")
   if len(fields) == 3 and not _is_number(fields[2]):
-    return BEIR, rest.replace(b"\r\n", b"\n"), 1
+    return BEIR, block[len(first) + 1 :], 1
   return QRELS, block, 0
 
 
-def _with_single_spaces(text: bytes) -> bytes:
+def _with_single_spaces(block: memoryview) -> memoryview | bytes:
   """The lines with one space between columns, and none before or after them."""
-  text = text.translate(_BLANKS)
+  characters = np.frombuffer(block, np.uint8)
+  blanks = characters <= ord(" ")
+  plain = np.count_nonzero(characters == ord(" ")) + np.count_nonzero(characters == ord("\n"))
+  if plain == np.count_nonzero(blanks) and not blanks[0] and not (blanks[1:] & blanks[:-1]).any():
+    return block
+  text = bytes(block).translate(_BLANKS)
   while b"  " in text:
     text = text.replace(b"  ", b" ")
   for blank in (b" \n", b"\n "):
@@ -154,7 +200,7 @@ def _with_single_spaces(text: bytes) -> bytes:
   return text.strip(b" ")
 
 
-def _parsed(text: bytes, layout: Layout) -> Any:
+def _parsed(text: bytes | memoryview, layout: Layout) -> Any:
   pa, csv = arrow(), arrow("pyarrow.csv")
   named = pa.dictionary(pa.int32(), pa.string())
   types = {"query": named, "document": pa.large_string(), layout.value: pa.float64(), "tag": named}
@@ -232,7 +278,7 @@ def lines_of(path: str | os.PathLike[str], query: str, document: str, layout: La
   for number, block in blocks(path):
     if not number and layout is QRELS:
       layout, block, number = _qrels_layout(block)
-    for at, line in enumerate(block.split(b"\n"), number + 1):
+    for at, line in enumerate(bytes(block).split(b"\n"), number + 1):
       tokens = split(line, layout)
       if tokens and (tokens[0], tokens[layout.columns.index("document")]) == wanted:
         found.append(at)

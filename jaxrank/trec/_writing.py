@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank.trec._strings import arrow, strings
+from jaxrank.trec._strings import arrow, integers, strings
 
 # The number of rows that are written at a time.
 _ROWS = 1 << 18
@@ -35,13 +35,12 @@ def to_frame(library: str, columns: dict[str, Any]) -> Any:
 
 def texts(numbers: np.ndarray) -> Any:
   """The shortest text of each number that reads as the same number."""
-  pa = arrow()
-  return arrow("pyarrow.compute").cast(pa.array(numbers), pa.large_string())
+  return arrow("pyarrow.compute").cast(arrow().array(numbers), arrow().large_string())
 
 
 def taken(column: Any, rows: np.ndarray) -> Any:
   """The rows of an Arrow array."""
-  return column.take(rows)
+  return column.take(integers(rows))
 
 
 def write(
@@ -69,7 +68,7 @@ def constant(text: str) -> Any:
 
 def check_ids(what: str, ids: Any) -> None:
   """Raises `ValueError` if an id is empty or has blanks, which separate columns."""
-  bad = arrow("pyarrow.compute").match_substring_regex(ids, r"^$|[\s\v]")
+  bad = arrow("pyarrow.compute").match_substring_regex(ids, r"^$|[\s\v\x00]")
   at = arrow("pyarrow.compute").index(bad, True).as_py()
   if at >= 0:
     raise ValueError(

@@ -9,13 +9,14 @@ import numpy as np
 from jaxrank._core import checks
 from jaxrank.trec import _padding
 from jaxrank.trec._matching import select
+from jaxrank.trec._strings import integers
 from jaxrank.trec.reading import read_qrels, read_run
 
 Ties = Literal["document", "average"]
 Queries = Literal["both", "judged", "error"]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Arrays:
   """A run and its judgements as padded arrays, as `to_arrays` returns them.
 
@@ -38,8 +39,11 @@ class Arrays:
   queries: tuple[str, ...]
   only_in_qrels: tuple[str, ...]
   only_in_run: tuple[str, ...]
-  rows: tuple[np.ndarray, np.ndarray] = dataclasses.field(repr=False)
-  tables: tuple[Any, Any] = dataclasses.field(repr=False)
+  rows: tuple[np.ndarray, np.ndarray]
+  tables: tuple[Any, Any]
+
+  def __repr__(self) -> str:
+    return f"<Arrays: {len(self.queries)} queries of up to {self.where.shape[1]} documents>"
 
   @functools.cached_property
   def documents(self) -> np.ndarray:
@@ -49,7 +53,7 @@ class Arrays:
     for cells, rows, table in zip(
       (retrieved, self.where & ~retrieved), self.rows, self.tables, strict=True
     ):
-      names[cells] = table.take(rows).to_pylist()
+      names[cells] = table.take(integers(rows)).to_pylist()
     return names
 
 

@@ -10,9 +10,12 @@ import jax
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank.measures import Measure, evaluate as evaluate_arrays
+from jaxrank._core.types import Aggregation
+from jaxrank.measures import Measure
+from jaxrank.measures import evaluate as evaluate_arrays
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
+from jaxrank.metrics import query_count
 from jaxrank.trec import _padding
 from jaxrank.trec._matching import select
 from jaxrank.trec.arrays import Queries, Ties
@@ -20,6 +23,13 @@ from jaxrank.trec.reading import read_qrels, read_run
 
 # A program more costs as much time as about so many cells of padding.
 _PROGRAM = 1 << 22
+
+# In float64, because float32 does not count more than 2 ** 24 documents.
+_AGGREGATIONS: dict[Aggregation, Callable[[np.ndarray], Any]] = {
+  "mean": np.mean,
+  "sum": np.sum,
+  "exp_mean": lambda values: np.exp(np.mean(values)),
+}
 
 # The number of batches that are on their way to the device while the next one is prepared.
 _AHEAD = 2
@@ -36,6 +46,7 @@ class Evaluation:
     only_in_qrels: The names of queries of the qrels that the run does not have: left out, or of
       value 0 under `queries="judged"`.
     only_in_run: The names of queries of the run that the qrels do not have; they are left out.
+    aggregations: How the values of the queries become one, by the names of the measures.
   """
 
   run: str
@@ -43,10 +54,18 @@ class Evaluation:
   values: dict[str, np.ndarray]
   only_in_qrels: tuple[str, ...]
   only_in_run: tuple[str, ...]
+  aggregations: dict[str, Aggregation]
 
   def mean(self) -> dict[str, float]:
-    """The mean over the queries, by the names of the measures."""
-    return {name: float(np.mean(x, dtype=np.float64)) for name, x in self.values.items()}
+    """The mean over the queries, by the names of the measures.
+
+    It is the sum for measures that count, such as `num_rel_ret`, and the geometric mean for those
+    whose values are logarithms, such as `gm_map`, as trec_eval has them.
+    """
+    return {
+      name: float(_AGGREGATIONS[self.aggregations[name]](values.astype(np.float64)))
+      for name, values in self.values.items()
+    }
 
 
 def evaluate(
@@ -77,8 +96,9 @@ def evaluate(
     run: A `Run`, or what `read_run` takes.
     ties: "document" for the order of trec_eval, or "average"; see `to_arrays`.
     queries: "both" evaluates the queries that are in the qrels and in the run, as trec_eval does;
-      "judged" all of the qrels, with the value 0 for those that the run does not have, as trec_eval
-      does with `-c`; "error" raises an error if a query is in one of them only.
+      "judged" all of the qrels, with the value 0 for those that the run does not have (if values
+      are logarithms, with that of an average precision of 0), as trec_eval does with `-c`; "error"
+      raises an error if a query is in one of them only.
     cells: The largest number of documents of a batch, padding included, at least 1; a batch has at
       least one query.
     progress: Function called as `progress(done, queries)` after each batch, with the number of
@@ -121,10 +141,14 @@ def evaluate(
       collect()
   while waiting:
     collect()
-  values[:, selection.in_run < 0] = 0
-  by_name = {measure.name: x for measure, x in zip(found, values, strict=True)}
+  how = {measure.name: measure.description.aggregation for measure in found}
+  by_name = {name: x for name, x in zip(how, values, strict=True)}
+  for measure in found:
+    # The logarithm 0 would be that of a perfect ranking, and a query that is missing is a query.
+    if how[measure.name] != "exp_mean" and measure.metric is not query_count:
+      by_name[measure.name][selection.in_run < 0] = 0
   left_out = selection.only_in_qrels, selection.only_in_run
-  return Evaluation(run.name, selection.names, by_name, *left_out)
+  return Evaluation(run.name, selection.names, by_name, *left_out, how)
 
 
 def _check_measures(measures: tuple[Measure, ...]) -> None:

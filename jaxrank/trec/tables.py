@@ -131,8 +131,8 @@ class Run(_Table):
       A `Run`.
 
     Raises:
-      ValueError: if shapes differ, a score is NaN or +inf, an id is empty, or a query has a
-        document twice.
+      ValueError: if shapes differ, a score is NaN or +inf, an id is empty, a query comes twice,
+        or has a document twice.
       TypeError: if an id is not a string, or `where` is not boolean.
     """
     with checks.named("Run.from_arrays"):
@@ -153,6 +153,9 @@ class Run(_Table):
       codes = np.repeat(np.arange(len(names), dtype=np.int32), kept.sum(axis=1))
       retrieved = strings(np.broadcast_to(texts, values.shape)[kept].tolist())
       queries = strings(names.tolist()).to_pylist()
+      if len({*queries}) < len(queries):
+        twice = next(query for query in queries if queries.count(query) > 1)
+        raise ValueError(f"query {twice!r} comes twice; give each query one row.")
       rows = _text.Rows(queries, codes, retrieved, values[kept])
       _sources.check(rows, _text.RUN)
       return run(group(rows, _text.RUN), name)
@@ -193,8 +196,8 @@ class Run(_Table):
 
 def qrels(rows: Grouped, name: str) -> Qrels:
   """`Qrels` of grouped rows."""
-  *columns, labels = rows
-  return Qrels(name, *columns, labels.astype(np.int32))
+  queries, starts, documents, pair_keys, labels = rows
+  return Qrels(name, queries, starts, documents, pair_keys, labels.astype(np.int32))
 
 
 def run(rows: Grouped, name: str) -> Run:

@@ -16,7 +16,7 @@ NONE = "-"
 
 PACKAGES = (
   "jax", "jaxlib", "numpy", "rax", "torchmetrics", "torch", "ranx", "numba", "pytrec_eval-terrier",
-  "scikit-learn", "scipy", "lightgbm", "softjax",
+  "scikit-learn", "scipy", "lightgbm", "softjax", "pyarrow",
 )  # fmt: skip
 
 

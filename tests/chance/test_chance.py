@@ -41,6 +41,7 @@ ORACLES = {
   "dcg": functools.partial(oracles.dcg, gains="linear"),
   **{name: scored(getattr(oracles, name)) for name in ("auc", "kendall_tau", "spearman")},
   "ordered_pair_accuracy": scored(oracles.ordered_pair_accuracy),
+  "ndcg_at_levels": lambda order, items, **own: oracles.ndcg_at_levels(items, [(1, order)], **own),
 }
 ASKED = (
   ("ndcg", {"k": 3}),
@@ -70,10 +71,31 @@ ASKED = (
   ("gap", {"max_label": 1}),
   ("gap", {"max_label": 3}),
   ("gap", {"max_label": 2, "k": 3}),
+  ("utility", {"k": 3, "miss": -0.5}),
+  ("item_count", {"k": 3}),
+  ("item_count", {"of": "judged_others_retrieved", "k": 2}),
+  ("rbp_residual", {}),
+  ("binary_normalized_gain", {}),
+  ("insq", {"max_label": 3}),
+  ("sdcg", {"max_label": 3, "k": 4}),
+  ("query_count", {}),
+  ("ndcg_at_levels", {}),
 )
-# They ask the ranking several questions.
-MEAN_ONLY = {("gap", 3), ("gap", 2)}
-SAMPLED_ONLY = {"spearman", "interpolated_precision", "eleven_point_average"}
+# They ask the ranking several questions, or one whose variance is not known.
+MEAN_ONLY = {("gap", 3), ("gap", 2), ("ndcg_at_levels", None)}
+SAMPLED_ONLY = {
+  "spearman",
+  "interpolated_precision",
+  "eleven_point_average",
+  "set_average_precision",
+  "log_average_precision",
+  "log_bpref",
+  "inferred_average_precision",
+  "normalized_gain",
+  "ndcg_at_relevant",
+  "inst",
+  "bpm",
+}
 
 
 def measure(metric, parameters):
@@ -315,6 +337,10 @@ DIVERSITY = [
   ("err_ia", {"max_label": 2}),
   ("nerr_ia", {"max_label": 2, "k": 2}),
   ("nrbp", {"beta": 0.9}),
+  ("nnrbp", {}),
+  ("precision_ia", {"k": 2}),
+  ("average_precision_ia", {}),
+  ("subtopic_recall", {"k": 2}),
 ]
 
 

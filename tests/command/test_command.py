@@ -1,6 +1,8 @@
 """The command: its forms, what it says of queries and errors, and its comparisons."""
 
 import json
+import math
+import os
 import subprocess
 import sys
 
@@ -10,6 +12,7 @@ import pytest
 
 import jaxrank as jr
 from jaxrank.command import main
+from jaxrank.measures import trec_families
 
 # Two documents are tied in b, and b lacks q3.
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\nq2 0 d4 1\nq3 0 d1 1\n"
@@ -239,12 +242,58 @@ finally:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("complete", [False, True], ids=["both", "-c"])
+def test_every_line_of_trec_eval(files, run, complete):
+  """All measures, with the lines of the queries, in trec_eval's order and format."""
+  pytrec_eval = pytest.importorskip("pytrec_eval")
+  rng = np.random.default_rng(5)
+  qrels, found = {}, {}
+  for q in range(40):
+    judged = rng.permutation(60)[:25]
+    qrels[f"q{q}"] = {f"d{d}": int(rng.integers(-1, 3)) for d in judged} | {"d99": 1}
+    found[f"q{q}"] = {f"d{d}": round(float(rng.normal()), 1) for d in rng.permutation(60)[:30]}
+  missing = [f"q{q}" for q in (3, 17)]
+  found = {query: scores for query, scores in found.items() if query not in missing}
+  jr.trec.read_qrels(qrels).write("all.txt")
+  jr.trec.read_run(found).write("all.run")
+  values = pytrec_eval.RelevanceEvaluator(qrels, pytrec_eval.supported_measures).evaluate(found)
+  names = [*trec_families("all_trec")]
+  expected = []
+  for query in sorted(values):
+    for name in names:
+      if name not in ("num_q", "gm_map", "gm_bpref"):
+        expected.append((name, query, values[query][name]))
+  for name in names:
+    column = [values[query][name] for query in values]
+    total = pytrec_eval.compute_aggregated_measure(name, column)
+    if complete and not name.startswith("num_"):
+      column += [math.log(1e-5) if name.startswith("gm_") else 0.0] * len(missing)
+      total = pytrec_eval.compute_aggregated_measure(name, column)
+    expected.append((name, "all", len(qrels) if complete and name == "num_q" else total))
+  lines = [
+    f"{name:<22}\t{query}\t{value:.0f}"
+    if name.startswith("num_")
+    else f"{name:<22}\t{query}\t{value:6.4f}"
+    for name, query, value in expected
+  ]
+  words = "--trec -q all.txt all.run all_trec" + (" -c" if complete else "")
+  got = run(words)[0].splitlines()
+  different = [(a, b) for a, b in zip(lines, got, strict=True) if a != b]
+  # A value halfway between two decimals may be rounded to the other one in float32.
+  for a, b in different:
+    (*head, x), (*same, y) = a.split("\t"), b.split("\t")
+    assert head == same
+    assert abs(float(x) - float(y)) <= 1.01e-4
+  assert len(different) <= len(lines) / 500
+
+
+@pytest.mark.thorough
 def test_a_second_run_finds_its_programs(files):
   """It compiles nothing: the programs are those of the first run, and `--no-cache` keeps none."""
 
   def programs(*words):
     command = [sys.executable, "-m", "jaxrank", "qrels.txt", "a.run", "AP", *words]
-    environment = {"XDG_CACHE_HOME": str(files), "HOME": str(files), "PATH": ""}
+    environment = {**os.environ, "XDG_CACHE_HOME": str(files), "HOME": str(files)}
     subprocess.run(command, check=True, capture_output=True, env=environment)
     return {path: path.stat().st_mtime_ns for path in files.rglob("*-cache")}
 

@@ -10,6 +10,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from itertools import combinations, groupby, permutations, product
 from typing import NamedTuple
 
@@ -130,10 +131,16 @@ def ratio(numerator: float, denominator: float) -> float:
 
 
 def precision(order, items, k=None, rel=None, divisor="k"):
-  """The weight of the hits in the top k, divided by k or by the items retrieved in the top k."""
+  """The weight of the hits in the top k, divided by k or by as many as there can be."""
   k = cutoff(items, k)
-  hits = relevant_weight(order[:k], rel)
-  return ratio(hits, {"k": k, "retrieved": min(k, len(order))}[divisor])
+  hits, retrieved, relevant = (
+    relevant_weight(order[:k], rel),
+    len(order),
+    relevant_count(items, rel),
+  )
+  limits = {"k": k, "retrieved": retrieved, "relevant": relevant}
+  limits["attainable"] = min(retrieved, relevant)
+  return ratio(hits, min(k, limits[divisor]))
 
 
 def recall(order, items, k=None, rel=None):
@@ -142,9 +149,9 @@ def recall(order, items, k=None, rel=None):
   return ratio(relevant_weight(order[:k], rel), relevant_weight(items, rel))
 
 
-def f_measure(order, items, k=None, rel=None, beta=1.0):
+def f_measure(order, items, k=None, rel=None, beta=1.0, divisor="k"):
   """The weighted harmonic mean of precision and recall (van Rijsbergen 1979)."""
-  p, r = precision(order, items, k, rel), recall(order, items, k, rel)
+  p, r = precision(order, items, k, rel, divisor), recall(order, items, k, rel)
   return ratio((1 + beta**2) * p * r, beta**2 * p + r)
 
 
@@ -196,9 +203,16 @@ def average_precision(items, ties="average", k=None, rel=None, normalizer="relev
   return ratio(total, count)
 
 
-def r_precision(order, items, rel=None):
-  """Precision at R."""
-  count = relevant_count(items, rel)
+def share_of(level, count):
+  """The share of a count rounded up, or as trec_eval rounds for a `Decimal`."""
+  if isinstance(level, Decimal):
+    return int(float(level) * count + 0.9)
+  return math.ceil(level * count - 1e-9)
+
+
+def r_precision(order, items, rel=None, multiple=1):
+  """Precision at R, or at a multiple of it."""
+  count = share_of(multiple, relevant_count(items, rel))
   return precision(order, items, count, rel) if count else 0.0
 
 
@@ -209,10 +223,12 @@ def fall_out(order, items, k=None, rel=None):
   return ratio(misses, sum(not is_relevant(item, rel) for item in items))
 
 
-def judged(order, items, k=None):
+def judged(order, items, k=None, of="judged"):
   """Judged items in the top k, divided by the number of items retrieved in the top k."""
   top = order[: cutoff(items, k)]
-  return ratio(sum(is_judged(item) for item in top), len(top))
+  return ratio(
+    sum(is_judged(item) or (of == "pooled" and item.label < -1) for item in top), len(top)
+  )
 
 
 def bpref(order, items, rel=None):
@@ -336,16 +352,217 @@ def interpolated_precision(items, ties="average", level=0.0, rel=None):
     return math.nan
   ranked = orders(items, ties) if isinstance(ties, str) else ties
   best = 0.0
+  count = relevant_count(items, rel)
   for k in range(1, len(items) + 1):
     hits = expectation(hit_count, items, ranked, k=k, rel=rel)
-    if ratio(hits, relevant_count(items, rel)) >= level - 1e-9:
+    wanted = share_of(level, count) if isinstance(level, Decimal) else level * count
+    if count and hits >= wanted - 1e-9:
       best = max(best, hits / k)
   return best
 
 
-def eleven_point_average(items, ties="average", rel=None):
+def eleven_point_average(items, ties="average", rel=None, rounding="up"):
   """The mean of the interpolated precision at the levels 0, 0.1, ..., 1."""
-  return sum(interpolated_precision(items, ties, i / 10, rel) for i in range(11)) / 11
+  levels = [Decimal(i) / 10 if rounding == "trec_eval" else i / 10 for i in range(11)]
+  return sum(interpolated_precision(items, ties, level, rel) for level in levels) / 11
+
+
+def set_average_precision(items, ties="average", k=None, rel=None):
+  """Precision among the retrieved items times recall, of the expected number of hits."""
+  if poisoned(items):
+    return math.nan
+  ranked = orders(items, ties) if isinstance(ties, str) else ties
+  hits = expectation(hit_count, items, ranked, k=k, rel=rel)
+  found = min(cutoff(items, k), len(retrieved(items)))
+  return ratio(hits, found) * ratio(hits, relevant_count(items, rel))
+
+
+def utility(order, items, k=None, rel=None, hit=1.0, other=-1.0, miss=0.0):
+  """The utilities of the items in the top k, and of the relevant items that are not there."""
+  top = order[: cutoff(items, k)]
+  hits = relevant_count(top, rel)
+  return hit * hits + other * (len(top) - hits) + miss * (relevant_count(items, rel) - hits)
+
+
+def item_count(order, items, k=None, rel=None, of="relevant_retrieved"):
+  """The items of a kind in the top k."""
+  top = order[: cutoff(items, k)]
+  if of == "retrieved":
+    return len(top)
+  if of == "judged_others_retrieved":
+    return sum(is_judged(item) and not is_relevant(item, rel) for item in top)
+  return relevant_count(items if of == "relevant" else top, rel)
+
+
+def query_count(order, items):
+  """One for a query with items."""
+  return float(len(items) > 0)
+
+
+def logarithm(items, value, floor):
+  """The logarithm of a value that is not less than the floor, of a query with items."""
+  return math.log(max(value, floor)) if items and not math.isnan(value) else value
+
+
+def log_average_precision(items, ties="average", k=None, rel=None, floor=1e-5):
+  """The logarithm of average precision."""
+  return logarithm(items, average_precision(items, ties, k, rel), floor)
+
+
+def log_bpref(items, ties="average", rel=None, floor=1e-5):
+  """The logarithm of bpref."""
+  return logarithm(items, expectation(bpref, items, ties, rel=rel), floor)
+
+
+def rbp_residual(order, items, k=None, persistence=0.8):
+  """The RBP of a list that goes on for ever, of which each unjudged item is relevant."""
+  top = order[: cutoff(items, k)]
+  unknown = [rank for rank, item in enumerate(top, start=1) if not is_judged(item)]
+  found = (1 - persistence) * sum(persistence ** (rank - 1) for rank in unknown)
+  return found + persistence ** len(top) if items else 0.0
+
+
+def binary_normalized_gain(order, items, rel=None):
+  """binG of trec_eval, in one pass down the ranking."""
+  total, others = 0.0, 0
+  for item in order:
+    if is_relevant(item, rel):
+      total += 1 / math.log2(2 + others)
+    others += not is_relevant(item, rel)
+  return ratio(total, relevant_count(items, rel))
+
+
+def grade(label, max_label, min_label=0):
+  """The gain of a label between the two grades, from 0 to 1."""
+  return min(max(label - min_label, 0), max_label - min_label) / (max_label - min_label)
+
+
+@functools.lru_cache(maxsize=16)
+def insq_weights(patience, target):
+  """The weights of the ranks to the last one of a user, or far down, and the sum of all."""
+  last = patience or 300
+  weights = [(2 * target / (2 * target + rank - 1)) ** 2 for rank in range(1, last + 1)]
+  # The rest of the sum by the formula of Euler and Maclaurin.
+  return weights, sum(weights) + (0 if patience else (2 * target) ** 2 / (2 * target + last - 0.5))
+
+
+def insq(order, items, patience=None, target=1.0, max_label=None, min_label=0):
+  """INSQ of cwl_eval, to the last rank of a user, of a list that goes on; far down if none."""
+  weights, total = insq_weights(patience, target)
+  found = [grade(item.label, max_label, min_label) for item in order]
+  return sum(g * w for g, w in zip(found, weights, strict=False)) / total
+
+
+def sdcg(order, items, k=None, max_label=None, min_label=0, discounts="logarithmic"):
+  """DCG over that of k items of the best grade."""
+  shares = [discount(rank, discounts) for rank in range(1, cutoff(items, k) + 1)]
+  found = [grade(item.label, max_label, min_label) for item in order]
+  return ratio(sum(g * d for g, d in zip(found, shares, strict=False)), sum(shares))
+
+
+def at_each_rank(items, ties, worth):
+  """The expected worth of the item at each rank, 0 where there is none."""
+  ranked = orders(items, ties) if isinstance(ties, str) else ties
+  return [
+    sum(p * worth(order[rank]) for p, order in ranked if rank < len(order))
+    for rank in range(len(items))
+  ]
+
+
+def inferred_average_precision(items, ties="average", rel=None):
+  """infAP of trec_eval, in one pass down the expected numbers at the ranks."""
+  if poisoned(items):
+    return math.nan
+  hits = at_each_rank(items, ties, lambda item: is_relevant(item, rel))
+  misses = at_each_rank(items, ties, lambda item: is_judged(item) and not is_relevant(item, rel))
+  waiting = at_each_rank(items, ties, lambda item: item.label < -1)
+  total = h = m = p = 0.0
+  for rank, (hit, miss, wait) in enumerate(zip(hits, misses, waiting, strict=True), start=1):
+    m, p = m + miss, p + wait
+    precision = (h + 1e-5) / (h + m + 2e-5)
+    total += hit * (1 / rank + (h + m + p) / rank * precision)
+    h += hit
+  return ratio(total, relevant_count(items, rel))
+
+
+def best_gains(items, gains="linear"):
+  """The gains of the items that have one, largest first."""
+  return sorted((g for item in items if (g := gain(item.label, gains)) > 0), reverse=True)
+
+
+def normalized_gain(items, ties="average", gains="linear"):
+  """G of trec_eval, in one pass down the expected gains at the ranks."""
+  if poisoned(items):
+    return math.nan
+  best, total, behind = best_gains(items, gains), 0.0, 0.0
+  for rank, found in enumerate(at_each_rank(items, ties, lambda item: gain(item.label, gains))):
+    behind += (best[rank] if rank < len(best) else 1) - found
+    total += found / math.log2(2 + behind)
+  return ratio(total, sum(best))
+
+
+def ndcg_curve(items, ties, gains, discounts):
+  """nDCG at each rank."""
+  best, values, dcg, ideal = best_gains(items, gains), [], 0.0, 0.0
+  for rank, found in enumerate(at_each_rank(items, ties, lambda item: gain(item.label, gains))):
+    share = discount(rank + 1, discounts)
+    dcg, ideal = dcg + found * share, ideal + (best[rank] * share if rank < len(best) else 0)
+    values.append(ratio(dcg, ideal))
+  return values
+
+
+def ndcg_at_relevant(items, ties="average", gains="linear", discounts="logarithmic"):
+  """ndcg_rel of trec_eval: the mean over the items with a gain, the last value if not retrieved."""
+  if poisoned(items):
+    return math.nan
+  hits = at_each_rank(items, ties, lambda item: gain(item.label, gains) > 0)
+  values, count = ndcg_curve(items, ties, gains, discounts), len(best_gains(items, gains))
+  found = sum(hit * value for hit, value in zip(hits, values, strict=True))
+  return ratio(found + (count - sum(hits)) * values[-1], count) if items else 0.0
+
+
+def ndcg_at_levels(items, ties="average", gains="linear", discounts="logarithmic"):
+  """Rndcg of trec_eval: the mean over the ranks of the last item of each gain, and of the list."""
+  if poisoned(items):
+    return math.nan
+  best, values = best_gains(items, gains), ndcg_curve(items, ties, gains, discounts)
+  found = [values[sum(g >= level for g in best) - 1] for level in set(best)]
+  if len(retrieved(items)) > len(best) + 1:
+    found.append(values[-1])
+  return ratio(sum(found), len(found)) if best else 0.0
+
+
+def expected_gains(items, ties, max_label, min_label):
+  """The expected gains at the ranks for models of users."""
+  return at_each_rank(items, ties, lambda item: grade(item.label, max_label, min_label))
+
+
+def inst(items, ties="average", patience=None, target=1.0, max_label=None, min_label=0):
+  """INST of cwl_eval, to the last rank of a user, of a list that goes on; far down if none."""
+  if poisoned(items):
+    return math.nan
+  gains = expected_gains(items, ties, max_label, min_label)
+  reach, total, value, length = 1.0, 0.0, 0.0, 0.0
+  for rank in range(1, (patience or 300) + 1):
+    found = gains[rank - 1] if rank <= len(gains) else 0.0
+    value, length, total = value + reach * found, length + reach, total + found
+    wanted = rank + 2 * target - total
+    reach *= ((wanted - 1) / wanted) ** 2
+  # The rest of the sum by the formula of Euler and Maclaurin.
+  return value / (length + (0 if patience else reach * (wanted + 0.5)))
+
+
+def bpm(items, ties="average", k=None, target=1.0, max_label=None, min_label=0):
+  """The static BPM of cwl_eval: down to the rank at which the target or the cut-off is reached."""
+  if poisoned(items):
+    return math.nan
+  total = 0.0
+  gains = expected_gains(items, ties, max_label, min_label)
+  for rank in range(1, cutoff(items, k) + 1):
+    total += gains[rank - 1] if rank <= len(gains) else 0.0
+    if total >= target - 1e-9 or rank == cutoff(items, k):
+      return total / rank
+  return 0.0
 
 
 def auc(items, rel=None):
@@ -531,6 +748,38 @@ def alpha_dcg(rows, k, alpha, rel, weights, discounts="logarithmic"):
 def nrbp(rows, k, alpha, rel, weights, beta=0.5):
   """Novelty- and rank-biased precision (Clarke, Kolla and Vechtomova 2009)."""
   return (1 - (1 - alpha) * beta) * novelty(rows, k, alpha, rel, weights, beta)
+
+
+def nnrbp(rows, alpha, rel, weights, beta, everything):
+  """NRBP divided by that of the greedy order of all rows of the query, a tuple of tuples."""
+  best = novel_first(everything, alpha, rel, weights)
+  return ratio(
+    nrbp(rows, None, alpha, rel, weights, beta), nrbp(best, None, alpha, rel, weights, beta)
+  )
+
+
+def precision_ia(rows, k, rel, weights):
+  """The mean over the subtopics of precision."""
+  hits = [sum(row[s] >= max(rel, 0) for row in rows[:k]) for s in range(len(weights))]
+  return sum(w * h for w, h in zip(weights, hits, strict=True)) / k
+
+
+def average_precision_ia(rows, k, rel, weights, everything):
+  """The mean over the subtopics of average precision."""
+  total = 0.0
+  for s, weight in enumerate(weights):
+    hits, found = 0, 0.0
+    for rank, row in enumerate(rows[:k], start=1):
+      if row[s] >= max(rel, 0):
+        hits += 1
+        found += hits / rank
+    total += weight * ratio(found, sum(row[s] >= max(rel, 0) for row in everything))
+  return total
+
+
+def subtopic_recall(rows, k, rel, weights):
+  """The weights of the subtopics of the first k rows."""
+  return sum(w for s, w in enumerate(weights) if any(row[s] >= max(rel, 0) for row in rows[:k]))
 
 
 def err_ia(rows, k, max_label, weights, discounts="reciprocal"):

@@ -6,6 +6,7 @@ whether the ideal is that of a greedy order.
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,11 +20,38 @@ from jaxrank.metrics import described
 # Metrics of pairs: no rule breaks their ties.
 CONCORDANCE = ("auc", "kendall_tau", "ordered_pair_accuracy", "spearman")
 # Metrics over the value of a greedy order, which another order now and then beats.
-GREEDY = ("alpha_ndcg", "nerr_ia")
+GREEDY = ("alpha_ndcg", "nerr_ia", "nnrbp")
+# Measures of the set of retrieved items, and counts: without a cut-off, ties do not matter.
+OF_SETS = ("item_count", "query_count", "set_average_precision", "utility")
+# Metrics of the mean curve of tied orders, which are not bounded by those of single orders.
+OF_MEAN_CURVES = ("bpm", "inferred_average_precision", "ndcg_at_relevant", "normalized_gain")
 # Metrics that are not the same number for a perfect ranking of every query.
-BY_QUERY = ("dcg", "err", "f_measure", "fall_out", "precision", "rbp")
+BY_QUERY = (
+  "dcg",
+  "err",
+  "f_measure",
+  "fall_out",
+  "insq",
+  "inst",
+  "item_count",
+  "precision",
+  "rbp",
+  "rbp_residual",
+  "sdcg",
+  "set_average_precision",
+  "utility",
+)
+# Logarithms with a floor.
+LOGARITHMS = ("log_average_precision", "log_bpref")
+LEAST_LOGARITHM = math.log(1e-5)
+# The values of a query of which nothing is retrieved, if not 0.
+UNRETRIEVED = {
+  "query_count": 1.0,
+  "rbp_residual": 1.0,
+  **dict.fromkeys(LOGARITHMS, LEAST_LOGARITHM),
+}
 # Metrics that a cut-off divides, however long the list.
-DIVIDED = ("f_measure", "precision")
+DIVIDED = ("bpm", "f_measure", "precision", "precision_ia", "sdcg")
 
 
 class Row(NamedTuple):
@@ -81,9 +109,10 @@ def rows() -> dict[str, Row]:
   table = {}
   for metric, about in described():
     by_query = about.subtopics or about.name in BY_QUERY
+    perfect = 0.0 if about.name in LOGARITHMS else 1.0
     own = {"max_label": 4} if "max_label" in about.signature.parameters else {}
     table[about.name] = row(
-      metric, perfect=None if by_query else 1.0, saturates=about.name not in DIVIDED, **own
+      metric, perfect=None if by_query else perfect, saturates=about.name not in DIVIDED, **own
     )
   return table
 

@@ -20,7 +20,20 @@ from jaxrank._core.dialects import Name
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
 DIALECTS = ("ir_measures", "trec_eval", "ndeval", "ranx")
-MODULES = ("counts", "binary", "graded", "diversity", "intent_aware", "concordance", "curves")
+MODULES = (
+  "counts",
+  "sets",
+  "binary",
+  "logarithms",
+  "estimates",
+  "graded",
+  "gain_curves",
+  "user_models",
+  "diversity",
+  "intent_aware",
+  "concordance",
+  "curves",
+)
 
 # Values for the parameters that have no default.
 REQUIRED = {"max_label": 2}
@@ -82,6 +95,7 @@ def row(metric: Callable, about: metrics.Description) -> list[str]:
     f"`{about.name}`",
     f"`{formula(metric).replace('|', chr(92) + '|')}`",
     f"{low} to {high}",
+    about.aggregation.replace("exp_mean", "exp of mean"),
     better(about),
     seeks,
     ", ".join(f"`{kind}`" for kind in questions(about)),
@@ -122,7 +136,17 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def sections() -> dict[str, str]:
   """The tables, by the names of their markers in the page."""
-  head = ["metric", "formula", "range", "better", "seeks", "asks", "LambdaRank", "by chance"]
+  head = [
+    "metric",
+    "formula",
+    "range",
+    "over queries",
+    "better",
+    "seeks",
+    "asks",
+    "LambdaRank",
+    "by chance",
+  ]
   pairs = described()
   return {
     "metrics": table(head, [row(*pair) for pair in pairs]),

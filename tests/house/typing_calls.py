@@ -157,6 +157,16 @@ assert_type(jr.pad_buckets([1, 1], [0.1, 0.2], [0, 1]), list[jr.Batch])
 jr.ndcg(batch.scores, batch.labels, where=batch.where)
 jr.pad([1], [0.1], [0], length="long")  # wrong
 
+# Run files.
+run = jr.trec.read_run({"q": {"d": 0.5}}, name="bm25")
+assert_type(run, jr.trec.Run)
+assert_type(jr.trec.to_arrays("qrels.txt", run, ties="average").documents, NDArray[Any])
+assert_type(jr.trec.evaluate("map P_5", {"q": {"d": 1}}, run).mean(), dict[str, float])
+jr.trec.evaluate("map", {"q": {"d": 1}}, run, ties="stable")  # wrong
+jr.trec.evaluate("map", run)  # wrong
+jr.trec.to_arrays("qrels.txt", run, queries="all")  # wrong
+jr.trec.read_run("run.txt", "bm25")  # wrong
+
 # The adapter of torchmetrics.
 retriever = tm.RetrievalPrecision("skip", top_k=3, adaptive_k=True)
 assert_type(retriever([0.2, 0.3], [1, 0], [0, 0]), np.float32)

@@ -1,6 +1,7 @@
 """Every spelling of every dialect, what it means, and how a bad one is refused."""
 
 import inspect
+from decimal import Decimal
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import jaxrank as jr
 from jaxrank import gains
 from jaxrank._core.parameters import GAIN
+from jaxrank.measures import trec_families
 from tests.helpers.suites import quick
 
 # Spelling, the name of its values, metric, parameters.
@@ -56,7 +58,43 @@ IR_MEASURES = [
   ("SetR(rel=2)", "SetR(rel=2)", "recall", {"rel": 2}),
   ("Bpref", "Bpref", "bpref", {"rel": 1}),
   ("BPref(rel=2)", "Bpref(rel=2)", "bpref", {"rel": 2}),
-  ("Judged@10", "Judged@10", "judged", {"k": 10}),
+  ("Judged", "Judged", "judged", {"of": "pooled"}),
+  ("Judged@10", "Judged@10", "judged", {"of": "pooled", "k": 10}),
+  ("SetP(relative=True)", "SetP(relative=True)", "precision", {"divisor": "attainable", "rel": 1}),
+  ("SetF", "SetF", "f_measure", {"divisor": "retrieved", "rel": 1}),
+  (
+    "SetF(beta=4,rel=2)",
+    "SetF(rel=2,beta=4)",
+    "f_measure",
+    {"divisor": "retrieved", "rel": 2, "beta": 2.0},
+  ),
+  ("SetAP(rel=2)", "SetAP(rel=2)", "set_average_precision", {"rel": 2}),
+  ("NumQ", "NumQ", "query_count", {}),
+  ("NumRet", "NumRet", "item_count", {"of": "retrieved"}),
+  ("NumRet(rel=2)", "NumRelRet(rel=2)", "item_count", {"of": "relevant_retrieved", "rel": 2}),
+  ("NumRelRet", "NumRelRet", "item_count", {"of": "relevant_retrieved", "rel": 1}),
+  ("NumRel(rel=2)", "NumRel(rel=2)", "item_count", {"of": "relevant", "rel": 2}),
+  ("infAP", "infAP", "inferred_average_precision", {"rel": 1}),
+  ("IPrec@0.1", "IPrec@0.1", "interpolated_precision", {"level": Decimal("0.1"), "rel": 1}),
+  (
+    "IPrec(rel=2)@0.25",
+    "IPrec(rel=2)@0.25",
+    "interpolated_precision",
+    {"level": Decimal("0.25"), "rel": 2},
+  ),
+  ("INST(max_rel=3)", "INST(max_rel=3)", "inst", {"max_label": 3, "patience": 1000}),
+  (
+    "INSQ(max_rel=3,min_rel=1,T=2)",
+    "INSQ(T=2,min_rel=1,max_rel=3)",
+    "insq",
+    {"max_label": 3, "min_label": 1, "target": 2, "patience": 1000},
+  ),
+  ("BPM(max_rel=3)@10", "BPM(max_rel=3)@10", "bpm", {"max_label": 3, "k": 10}),
+  ("SDCG(max_rel=3)@10", "SDCG(max_rel=3)@10", "sdcg", {"max_label": 3, "k": 10}),
+  ("P_IA@5", "P_IA@5", "precision_ia", {"rel": 1, "k": 5}),
+  ("AP_IA", "AP_IA", "average_precision_ia", {"rel": 1}),
+  ("StRecall@5", "StRecall@5", "subtopic_recall", {"rel": 1, "k": 5}),
+  ("nNRBP(beta=0.7)", "nNRBP(beta=0.7)", "nnrbp", {"rel": 1, "beta": 0.7}),
   ("alpha_nDCG@20", "alpha_nDCG@20", "alpha_ndcg", {"rel": 1, "k": 20}),
   (
     "alpha_nDCG(alpha=0.3,rel=2)@20",
@@ -89,12 +127,37 @@ TREC_EVAL = [
   ("success_5", "hit_rate", {"rel": 1, "k": 5}),
   ("set_P", "precision", {"divisor": "retrieved", "rel": 1}),
   ("set_recall", "recall", {"rel": 1}),
+  ("set_F", "f_measure", {"divisor": "retrieved", "rel": 1}),
+  ("set_map", "set_average_precision", {"rel": 1}),
+  ("set_relative_P", "precision", {"divisor": "attainable", "rel": 1}),
+  ("relative_P_5", "precision", {"divisor": "relevant", "rel": 1, "k": 5}),
+  ("Rprec_mult_0.20", "r_precision", {"rel": 1, "multiple": Decimal("0.20")}),
+  ("iprec_at_recall_0.10", "interpolated_precision", {"rel": 1, "level": Decimal("0.10")}),
+  ("iprec_at_recall.0.10", "interpolated_precision", {"rel": 1, "level": Decimal("0.10")}),
+  ("11pt_avg", "eleven_point_average", {"rel": 1, "rounding": "trec_eval"}),
+  ("gm_map", "log_average_precision", {"rel": 1}),
+  ("gm_bpref", "log_bpref", {"rel": 1}),
+  ("infAP", "inferred_average_precision", {"rel": 1}),
+  ("G", "normalized_gain", {}),
+  ("binG", "binary_normalized_gain", {"rel": 1}),
+  ("ndcg_rel", "ndcg_at_relevant", {}),
+  ("Rndcg", "ndcg_at_levels", {}),
+  ("num_q", "query_count", {}),
+  ("num_ret", "item_count", {"of": "retrieved"}),
+  ("num_rel", "item_count", {"of": "relevant", "rel": 1}),
+  ("num_rel_ret", "item_count", {"of": "relevant_retrieved", "rel": 1}),
+  ("num_nonrel_judged_ret", "item_count", {"of": "judged_others_retrieved", "rel": 1}),
 ]
 NDEVAL = [
   ("ERR-IA@20", "err_ia", {"max_label": 1, "k": 20, "normalizer": "perfect"}),
   ("nERR-IA@20", "nerr_ia", {"max_label": 1, "k": 20}),
   ("alpha-DCG@10", "alpha_dcg", {"rel": 1, "k": 10, "normalizer": "perfect"}),
   ("alpha-nDCG@10", "alpha_ndcg", {"rel": 1, "k": 10}),
+  ("NRBP", "nrbp", {"rel": 1}),
+  ("nNRBP", "nnrbp", {"rel": 1}),
+  ("P-IA@5", "precision_ia", {"rel": 1, "k": 5}),
+  ("MAP-IA", "average_precision_ia", {"rel": 1}),
+  ("strec@5", "subtopic_recall", {"rel": 1, "k": 5}),
 ]
 RANX = [
   ("ndcg@10", "ndcg", {"k": 10}),
@@ -116,6 +179,7 @@ RANX = [
   ("precision@5", "precision", {"rel": 1, "k": 5}),
   ("recall", "recall", {"rel": 1}),
   ("recall@10", "recall", {"rel": 1, "k": 10}),
+  ("f1", "f_measure", {"rel": 1, "divisor": "retrieved"}),
   ("f1@5", "f_measure", {"rel": 1, "k": 5}),
   ("f1@5-l2", "f_measure", {"rel": 2, "k": 5}),
   ("hit_rate", "hit_rate", {"rel": 1}),
@@ -291,6 +355,15 @@ def test_dialects_agree(written, like):
   assert meaning(one(written)) == meaning(one(like))
 
 
+def test_families_of_trec_eval():
+  names = trec_families("P success.1,2 map")
+  assert names[:2] == ("P_5", "P_10")
+  assert names[-2:] == ("success.1,2", "map")
+  every = trec_families(["all_trec", "set", "official"])
+  assert len(every) == 93
+  assert len(jr.parse(every, dialect="trec_eval")) == 93
+
+
 @pytest.mark.parametrize(
   ("written", "names"),
   [
@@ -298,6 +371,8 @@ def test_dialects_agree(written, like):
     ("AP,RR@10", ["AP", "RR@10"]),
     (" AP , RR@10,\n\tP@5 ", ["AP", "RR@10", "P@5"]),
     ("P.5,10", ["P.5", "P.10"]),
+    ("P.5,10,20", ["P.5", "P.10", "P.20"]),
+    ("iprec_at_recall.0.1,0.5", ["iprec_at_recall.0.1", "iprec_at_recall.0.5"]),
     ("ndcg_cut.5,10,map", ["ndcg_cut.5", "ndcg_cut.10", "map"]),
     ("P_5,10 AP", ["P_5", "P_10", "AP"]),
     ("P(rel=2)@5,10", ["P(rel=2)@5", "P(rel=2)@10"]),
@@ -395,9 +470,7 @@ def test_names_of_diversity_have_a_best_grade_of_1():
     ("xyz", r"there is no similar name\. Names look like ndcg, "),
     ("10", "'10' is no name of a measure"),
     ("nDGC", r"AP\(rel=2\)@100 \(ir_measures\), map or ndcg_cut\.5,10 \(trec_eval\)"),
-    ("SetF(beta=1.0)", "f_measure divides by k, not by the number retrieved"),
-    ("set_F", "give a cutoff, as in f1@10"),
-    ("f1", "give a cutoff, as in f1@10"),
+    ("Rprec_mult", r"write Rprec_mult_0.10 \(trec_eval\)"),
     ("P", r"write P\[\(\.\.\.\)\]@10 \(ir_measures\) or P_10 \(trec_eval\)"),
     ("map_cut", r"write map_cut_10 \(trec_eval\)"),
     ("auc@10", r"write auc\[\(\.\.\.\)\] \(jaxrank\)"),
@@ -457,7 +530,10 @@ def test_every_dialect_refuses_a_bad_cutoff(name):
     ("RBP(p=1.5)", "p must be a number from 0 to 1, got 1.5"),
     ("f_measure(beta=-1)@5", "beta must be a number from 0, got -1"),
     ("err(max_label='4')", "max_label must be a number from 0, got '4'"),
-    ("precision(divisor='n')@5", "divisor must be 'k' or 'retrieved', got 'n'"),
+    (
+      "precision(divisor='n')@5",
+      "must be 'k' or 'retrieved' or 'relevant' or 'attainable', got",
+    ),
     (
       "average_precision(normalizer='R')",
       "normalizer must be 'relevant' or 'cutoff' or 'retrieved', got 'R'",

@@ -5,6 +5,7 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import jax
@@ -41,6 +42,14 @@ GRADED = (
 )
 # The best label of the queries is 4: a best grade below it, that grade, and one above.
 GRADES = ({"max_label": 4}, {"max_label": 2.0}, {"max_label": 6})
+# Models of users with a target, and gains for metrics of curves.
+MODELS = (
+  {"max_label": 4},
+  {"max_label": 2, "target": 2.5},
+  {"max_label": 4, "min_label": 1, "target": 0.75},
+)
+PATIENCES = ({"max_label": 4, "patience": 3}, {"max_label": 4, "patience": 50})
+CURVED = ({}, {"gains": "binary"}, {"gains": GAIN_TABLE})
 CHANCES = (0.5, 0.125, 0.0, 0.375)
 
 
@@ -65,6 +74,8 @@ METRICS = {
         {},
         {"rel": 2},
         {"divisor": "retrieved"},
+        {"divisor": "relevant", "rel": 2},
+        {"divisor": "attainable"},
         {"rel": -1},
         {"weighted": True},
         {"weighted": True, "rel": 2, "divisor": "retrieved"},
@@ -73,18 +84,46 @@ METRICS = {
     Metric(
       jr.recall, oracles.recall, ({}, {"rel": 2}, {"rel": 0.5}, {"weighted": True}, WEIGHED_FROM_2)
     ),
-    Metric(jr.judged, oracles.judged),
+    Metric(jr.judged, oracles.judged, ({}, {"of": "pooled"})),
     Metric(jr.bpref, oracles.bpref, ({}, {"rel": 2}, {"rel": 0}, {"rel": 0.5})),
-    Metric(jr.f_measure, oracles.f_measure, ({}, {"beta": 2.0}, {"beta": 0.5, "rel": 2})),
+    Metric(
+      jr.f_measure,
+      oracles.f_measure,
+      ({}, {"beta": 2.0}, {"beta": 0.5, "rel": 2}, {"divisor": "retrieved"}),
+    ),
     Metric(jr.hit_rate, oracles.hit_rate, ({}, {"rel": 2}, {"rel": 0})),
     Metric(jr.reciprocal_rank, oracles.reciprocal_rank, ({}, {"rel": 2}, {"rel": 0})),
     Metric(jr.fall_out, oracles.fall_out, ({}, {"rel": 2})),
-    Metric(jr.r_precision, oracles.r_precision, ({}, {"rel": 2}, {"rel": 0})),
+    Metric(
+      jr.r_precision,
+      oracles.r_precision,
+      ({}, {"rel": 2}, {"rel": 0}, {"multiple": 0.6}, {"multiple": Decimal("1.55")}),
+    ),
     Metric(
       jr.rbp,
       oracles.rbp,
       ({}, {"persistence": 0.5}, {"persistence": 0.95, "rel": 2}, {"weighted": True}),
     ),
+    Metric(jr.set_average_precision, oracles.set_average_precision, ({}, {"rel": 2})),
+    Metric(jr.utility, oracles.utility, ({}, {"rel": 2}, {"hit": 0.5, "other": 0.1, "miss": -2})),
+    Metric(
+      jr.item_count,
+      oracles.item_count,
+      (
+        {},
+        {"rel": 2},
+        {"of": "retrieved"},
+        {"of": "relevant", "rel": 2},
+        {"of": "judged_others_retrieved"},
+      ),
+    ),
+    Metric(jr.query_count, oracles.query_count),
+    Metric(jr.log_average_precision, oracles.log_average_precision, ({}, {"rel": 2, "floor": 0.1})),
+    Metric(jr.log_bpref, oracles.log_bpref, ({}, {"rel": 2, "floor": 0.1})),
+    Metric(jr.rbp_residual, oracles.rbp_residual, ({}, {"persistence": 0.5})),
+    Metric(jr.binary_normalized_gain, oracles.binary_normalized_gain, ({}, {"rel": 2}, {"rel": 0})),
+    Metric(jr.insq, oracles.insq, (*MODELS, *PATIENCES)),
+    Metric(jr.sdcg, oracles.sdcg, ({"max_label": 4}, {"max_label": 2, "discounts": "reciprocal"})),
     Metric(jr.err, oracles.err, GRADES),
     Metric(jr.nerr, oracles.nerr, GRADES),
     Metric(
@@ -117,9 +156,29 @@ OF_CURVES = {
     Metric(
       jr.interpolated_precision,
       oracles.interpolated_precision,
-      ({}, {"level": 0.3}, {"level": 1.0}, {"level": 0.5, "rel": 2}),
+      (
+        {},
+        {"level": 0.3},
+        {"level": 1.0},
+        {"level": 0.5, "rel": 2},
+        {"level": Decimal("0.27"), "rel": 1},
+      ),
     ),
-    Metric(jr.eleven_point_average, oracles.eleven_point_average, ({}, {"rel": 2})),
+    Metric(
+      jr.eleven_point_average,
+      oracles.eleven_point_average,
+      ({}, {"rel": 2}, {"rounding": "trec_eval"}),
+    ),
+    Metric(
+      jr.inferred_average_precision,
+      oracles.inferred_average_precision,
+      ({}, {"rel": 2}, {"rel": 0}),
+    ),
+    Metric(jr.normalized_gain, oracles.normalized_gain, CURVED),
+    Metric(jr.ndcg_at_relevant, oracles.ndcg_at_relevant, CURVED),
+    Metric(jr.ndcg_at_levels, oracles.ndcg_at_levels, CURVED),
+    Metric(jr.inst, oracles.inst, (*MODELS, *PATIENCES)),
+    Metric(jr.bpm, oracles.bpm, (*MODELS, {"max_label": 4, "k": 3}, {"max_label": 4, "k": 11})),
   )
 }
 # A cut-off that is an array: every query has its own, and they are traced.
@@ -294,14 +353,16 @@ def test_concordance_agrees_with_its_definition(name, ties, share):
       assert_agree(value, expected, drawn, f"{name}, ties={ties}, {own}")
 
 
-@pytest.mark.parametrize("ties", oracles.TIES)
+@shares
+@quick("ties", oracles.TIES, ["average"])
 @pytest.mark.parametrize("name", OF_CURVES)
-def test_of_curves_agrees_with_its_definition(name, ties):
+def test_of_curves_agrees_with_its_definition(name, ties, share):
   metric = OF_CURVES[name]
-  drawn = cases.draw(3, 600, spoiled=0.002)
+  drawn = cases.draw(3, int(share * 1000), spoiled=0.002)
   queries = drawn.queries()
   for own in metric.choices:
-    call = functools.partial(metric.public, ranking=jr.Exact(ties=ties), **own)
+    given = {"gain": GAINS[own["gains"]]} if "gains" in own else own
+    call = functools.partial(metric.public, ranking=jr.Exact(ties=ties), **given)
     value = jax.jit(call)(drawn.scores, drawn.labels, where=drawn.where)
     expected = [metric.oracle(items, ties, **own) for items in queries]
     assert_agree(value, expected, drawn, f"{name}, ties={ties}, {own}")

@@ -23,8 +23,18 @@ ALPHAS = (0.0, 0.5, 1.0)
 SHARES = np.float32([0.5, 0.25, 0.25])
 BETA = 0.75
 # What the laws below ask of each metric. The greedy order of the ideal may be beaten.
-METRICS = ("alpha_dcg", "alpha_ndcg", "err_ia", "nerr_ia", "nrbp")
-GREEDY = ("alpha_ndcg", "nerr_ia")
+METRICS = (
+  "alpha_dcg",
+  "alpha_ndcg",
+  "err_ia",
+  "nerr_ia",
+  "nrbp",
+  "nnrbp",
+  "precision_ia",
+  "average_precision_ia",
+  "subtopic_recall",
+)
+GREEDY = ("alpha_ndcg", "nerr_ia", "nnrbp")
 PLAIN = [name not in GREEDY for name in METRICS]
 
 
@@ -58,6 +68,19 @@ def compiled(ties="average"):
         jr.err_ia(scores, labels, max_label=1.0, **given),
         jr.nerr_ia(scores, labels, max_label=2.0, subtopic_weights=each, **given),
         jr.nrbp(scores, labels, beta=BETA, **novel),
+        jr.nnrbp(
+          scores,
+          labels,
+          where=where,
+          ranking=ranking,
+          rel=rel,
+          alpha=alpha,
+          beta=BETA,
+          subtopic_weights=SHARES,
+        ),
+        jr.precision_ia(scores, labels, rel=rel, **given),
+        jr.average_precision_ia(scores, labels, rel=rel, subtopic_weights=SHARES, **given),
+        jr.subtopic_recall(scores, labels, rel=rel, **given),
       ]
     )
 
@@ -90,6 +113,10 @@ def expected(scores, labels, where, ties="average", k=99, alpha=0.5, rel=1.0, be
     lambda order: oracles.err_ia(order, k, 1, even(rows, 1e-9)),
     lambda order: oracles.nerr_ia(order, k, 2, shares, rows),
     lambda order: oracles.nrbp(order, k, alpha, rel, even(rows, rel), beta),
+    lambda order: oracles.nnrbp(order, alpha, rel, shares, beta, rows),
+    lambda order: oracles.precision_ia(order, k, rel, even(rows, rel)),
+    lambda order: oracles.average_precision_ia(order, k, rel, shares, rows),
+    lambda order: oracles.subtopic_recall(order, k, rel, even(rows, rel)),
   )
   ordered = [(p, [rows[int(item.weight)] for item in order]) for p, order in orders]
   return [sum(p * metric(order) for p, order in ordered) for metric in metrics]

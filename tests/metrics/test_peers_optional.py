@@ -48,12 +48,20 @@ JUDGED = ["Judged@1", "Judged@5", "Judged@100"]
 # Of the cut-offs that ndeval itself prints, and others; see `test_ndeval_does_not_divide_at_1`.
 NDEVAL = [
   "NRBP",
-  *(f"{name}@{k}" for name in ("ERR-IA", "nERR-IA", "alpha-DCG", "alpha-nDCG")
+  "nNRBP",
+  "MAP-IA",
+  *(f"{name}@{k}" for name in ("ERR-IA", "nERR-IA", "alpha-DCG", "alpha-nDCG", "P-IA", "strec")
     for k in (2, 5, 10, 20)),
 ]  # fmt: skip
-NDEVAL_OPTIONS = ["NRBP(alpha=0.2,beta=0.7)", "alpha_DCG(alpha=0.2)@10", "alpha_nDCG(alpha=0.2)@10"]
+NDEVAL_NOVEL = ["nNRBP", "NRBP", "alpha-DCG@10", "alpha-nDCG@10"]
+NDEVAL_OPTIONS = [
+  "nNRBP(alpha=0.2,beta=0.7)",
+  "NRBP(alpha=0.2,beta=0.7)",
+  "alpha_DCG(alpha=0.2)@10",
+  "alpha_nDCG(alpha=0.2)@10",
+]
 RANX = [
-  "map", "mrr", "r-precision", "ndcg", "ndcg_burges",
+  "f1", "map", "mrr", "r-precision", "ndcg", "ndcg_burges",
   *(f"{name}@{k}" for k in (5, 100)
     for name in ("precision", "recall", "f1", "hit_rate", "map", "mrr", "ndcg", "ndcg_burges")),
   *(f"{name}-l2" for name in ("map", "mrr", "precision@5", "recall@5", "r-precision")),
@@ -160,7 +168,14 @@ def _ndeval(names: list[str], queries: Queries, **options: float) -> Values:
       ]
       run += [(str(query), document, float(score))] if score > -np.inf else []
   found = pyndeval.ndeval(qrels, run, names, **options)
-  return {name: [found[str(query)][name] for query in range(len(found))] for name in names}
+  # nNRBP is 0 / 0 for a query with nothing relevant.
+  rows = [found[str(query)] for query in range(len(found))]
+  return {name: np.nan_to_num([row[name] for row in rows]) for name in names}
+
+
+def _as_ir_measures(name: str) -> str:
+  """The name of a measure of ndeval in ir_measures."""
+  return name.replace("MAP-IA", "AP_IA").replace("strec", "StRecall").replace("-", "_")
 
 
 def _golden_queries(query: golden.Golden) -> Queries:
@@ -250,13 +265,13 @@ PEERS: dict[str, dict[str, Peer]] = {
     "ndeval": Peer(NDEVAL, lambda: _named(NDEVAL, DIVERSE), lambda: _ndeval(NDEVAL, DIVERSE)),
     "ndeval, as ir_measures writes it": Peer(
       NDEVAL,
-      lambda: _named(NDEVAL, DIVERSE, [name.replace("-", "_") for name in NDEVAL]),
+      lambda: _named(NDEVAL, DIVERSE, [_as_ir_measures(name) for name in NDEVAL]),
       lambda: _ndeval(NDEVAL, DIVERSE),
     ),
     "ndeval, alpha and beta": Peer(
-      ["NRBP", "alpha-DCG@10", "alpha-nDCG@10"],
-      lambda: _named(["NRBP", "alpha-DCG@10", "alpha-nDCG@10"], DIVERSE, NDEVAL_OPTIONS),
-      lambda: _ndeval(["NRBP", "alpha-DCG@10", "alpha-nDCG@10"], DIVERSE, alpha=0.2, beta=0.7),
+      NDEVAL_NOVEL,
+      lambda: _named(NDEVAL_NOVEL, DIVERSE, NDEVAL_OPTIONS),
+      lambda: _ndeval(NDEVAL_NOVEL, DIVERSE, alpha=0.2, beta=0.7),
     ),
   },
   "rax": {

@@ -130,6 +130,14 @@ class RetrievalMetric(Base, Generic[Result]):
       return np.zeros(values.shape[1:], np.float32)[()]
     return aggregate(values, self.aggregation, self._values)
 
+  if TYPE_CHECKING:
+
+    def forward(self, preds: ArrayLike, target: ArrayLike, indexes: ArrayLike) -> Result:
+      """Adds rows, and returns the value of these rows alone."""
+
+    def __call__(self, preds: ArrayLike, target: ArrayLike, indexes: ArrayLike) -> Result:
+      """The same as `forward`."""
+
   def plot(self, val: Any = None, ax: Any = None) -> tuple[Any, Any]:
     """Plots a value as a point, or a list of values as a line over steps.
 

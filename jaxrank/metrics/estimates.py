@@ -1,0 +1,172 @@
+"""Measures for incomplete judgements: judged items, inferred AP, and the residual of RBP."""
+
+from typing import Literal
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank import discounts
+from jaxrank._core.apply import apply
+from jaxrank._core.arithmetic import added, safe_divide
+from jaxrank._core.description import describe
+from jaxrank._core.dialects import ir_measures, trec_eval
+from jaxrank._core.parameters import SHARE, THRESHOLD, one_of
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.types import Cutoff
+from jaxrank.rankings.exact import Exact
+
+# What keeps the estimate of the precision ahead of an item defined if nothing there is judged.
+_EPSILON = 1e-5
+
+
+def _waiting(ranked: Ranked) -> Array:
+  """Items of the pool that a sample of judgements left out."""
+  return ranked.where & (ranked.labels < -1)
+
+
+def _judged(ranked: Ranked, *, k: Cutoff, of: str) -> Array:
+  found = jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))
+  chosen = ranked.judged if of == "judged" else ranked.judged | _waiting(ranked)
+  return safe_divide(ranked.expect(chosen, discounts.constant, k=k), found)
+
+
+@describe(
+  _judged,
+  of=one_of("judged", "pooled"),
+  seeks="any items",
+  names=(ir_measures("Judged", of="pooled"),),
+)
+def judged(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  of: Literal["judged", "pooled"] = "judged",
+  ranking: Ranking = Exact(),
+) -> Array:
+  """The fraction of the first `k` items that are judged: those with a label that is not negative.
+
+  `judged@k = judged items at r <= k / min(k, items retrieved)`; 0 if nothing is retrieved.
+
+  >>> print(f"{judged(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, -1, 0]), k=2):.5f}")
+  0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    k: Cut-off; None is the whole list. If fewer items are retrieved, their number divides.
+    of: `"judged"`; or `"pooled"` to count labels below -1 too, which stand for items that are in
+      the judgements without one.
+
+  Returns:
+    `[...]`, in [0, 1].
+  """
+  return apply(_judged, scores, labels, where=where, ranking=ranking, k=k, of=of)
+
+
+def _inferred_average_precision(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
+  b = ranked.relevant(rel)
+  others = ranked.judged & ~b
+  # Numbers down to each rank, and from them those ahead of it.
+  hits, misses = ranked.cumulative(b), ranked.cumulative(others)
+  waiting = ranked.cumulative(_waiting(ranked))
+  here = added(hits)
+  ahead = hits - here
+  pooled = ahead + misses + waiting
+  precision = (ahead + _EPSILON) / (ahead + misses + 2 * _EPSILON)
+  rank = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
+  return safe_divide(jnp.sum(here * (1 + pooled * precision) / rank), ranked.count(b))
+
+
+@describe(
+  _inferred_average_precision,
+  rel=THRESHOLD,
+  names=(ir_measures("infAP", "", "rel", rel=1), trec_eval("infAP", rel=1)),
+)
+def inferred_average_precision(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  rel: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """Inferred average precision: average precision estimated from a random sample of judgements.
+
+  `infAP = (1 / R) sum_i b_i (1 + p_i (h_i + e) / (h_i + m_i + 2 e)) / r_i`, with `b_i` 1 if item
+  `i` is relevant and 0 otherwise, and, ahead of item `i`, `h_i` relevant items, `m_i` items judged
+  not relevant, and `p_i` items of the pool; `e = 0.00001` and `R` relevant items.
+
+  The pool consists of the judged items and of those that a sample left out: a label of -2, or
+  any below -1, says that an item is in the judgements without one. A label of -1 says that it is
+  not in the pool, and counts as not relevant.
+
+  Numbers at a rank are averaged over the orders of tied items before they are multiplied.
+
+  >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, -2, 1])
+  >>> print(f"{inferred_average_precision(scores, labels):.5f}")
+  1.00000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Returns:
+    `[...]`, in [0, 1].
+
+  References:
+    Yilmaz and Aslam, `Estimating average precision with incomplete and imperfect judgments
+    <https://doi.org/10.1145/1183614.1183633>`_, 2006.
+  """
+  return apply(_inferred_average_precision, scores, labels, where=where, ranking=ranking, rel=rel)
+
+
+def _rbp_residual(ranked: Ranked, *, k: Cutoff, persistence: ArrayLike) -> Array:
+  q = jnp.asarray(persistence).astype(ranked.dtype)
+  known = (1 - q) * ranked.expect(ranked.judged, discounts.geometric(q), k=k)
+  return jnp.where(ranked.count(ranked.where) > 0, 1 - known, 0)
+
+
+@describe(_rbp_residual, persistence=SHARE, seeks="any items", higher_is_better=False)
+def rbp_residual(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  persistence: ArrayLike = 0.8,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """The residual of `rbp`: how much more it could be with judgements for all ranks.
+
+  `residual@k = 1 - (1 - q) sum_{r_i <= k} j_i q^(r_i - 1)`, with persistence `q`, and `j_i` 1 if
+  item `i` is judged and 0 otherwise.
+
+  Ranks beyond `k` or the end of the list are unknown as those of unjudged items are, which have a
+  negative label. The value of RBP is between `rbp` and `rbp + rbp_residual`.
+
+  >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, -1, 0])
+  >>> print(f"{rbp_residual(scores, labels, persistence=0.5):.5f}")
+  0.37500
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    persistence: As for `rbp`.
+
+  Returns:
+    `[...]`, in [0, 1]; 1 if nothing is retrieved.
+
+  References:
+    Moffat and Zobel, `Rank-biased precision for measurement of retrieval effectiveness
+    <https://doi.org/10.1145/1416950.1416952>`_, 2008.
+  """
+  return apply(
+    _rbp_residual,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    persistence=persistence,
+  )

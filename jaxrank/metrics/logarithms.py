@@ -1,0 +1,133 @@
+"""Logarithms of average precision and bpref, whose means are exponentiated to geometric means."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxrank._core.apply import apply
+from jaxrank._core.description import Kernel, describe, of_metric
+from jaxrank._core.dialects import trec_eval
+from jaxrank._core.parameters import POSITIVE, THRESHOLD
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.types import Cutoff
+from jaxrank.metrics import binary
+from jaxrank.rankings.exact import Exact
+
+
+def _kernel_of(metric: Any) -> Kernel:
+  about = of_metric(metric)
+  assert about is not None
+  return about.kernel
+
+
+_AVERAGE_PRECISION, _BPREF = map(_kernel_of, (binary.average_precision, binary.bpref))
+
+
+def _logarithm(ranked: Ranked, value: Any, floor: ArrayLike) -> Array:
+  """The logarithm of a value, at least that of the floor; 0 for a query without items."""
+  some = ranked.count(ranked.where) > 0
+  floor = jnp.asarray(floor).astype(ranked.dtype)
+  return jnp.where(some, jnp.log(jnp.maximum(value, floor)), 0)
+
+
+def _log_average_precision(
+  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, floor: ArrayLike
+) -> Array:
+  value = _AVERAGE_PRECISION(ranked, k=k, rel=rel, normalizer="relevant")
+  return _logarithm(ranked, value, floor)
+
+
+@describe(
+  _log_average_precision,
+  rel=THRESHOLD,
+  floor=POSITIVE,
+  range=(-float("inf"), 0.0),
+  aggregation="exp_mean",
+  names=(trec_eval("gm_map", rel=1),),
+)
+def log_average_precision(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  floor: ArrayLike = 1e-5,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """The logarithm of average precision; `Evaluator` makes the geometric mean GMAP of it.
+
+  `log AP@k = log max(AP@k, floor)`, with `average_precision` `AP@k` of which ties are averaged
+  first. A query without relevant items has the logarithm of the floor.
+
+  >>> print(f"{log_average_precision(jnp.array([2.0, 1.0]), jnp.array([0, 1])):.5f}")
+  -0.69315
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    floor: The least average precision, positive, so that a query with 0 does not decide the mean.
+
+  Returns:
+    `[...]`, at most 0; `jaxrank.aggregate(values, how="exp_mean")` is GMAP.
+
+  References:
+    Robertson, `On GMAP: and other transformations <https://doi.org/10.1145/1183614.1183630>`_,
+    2006.
+  """
+  return apply(
+    _log_average_precision,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    rel=rel,
+    floor=floor,
+  )
+
+
+def _log_bpref(ranked: Ranked, *, rel: ArrayLike | None, floor: ArrayLike) -> Array:
+  return _logarithm(ranked, _BPREF(ranked, rel=rel), floor)
+
+
+@describe(
+  _log_bpref,
+  rel=THRESHOLD,
+  floor=POSITIVE,
+  range=(-float("inf"), 0.0),
+  aggregation="exp_mean",
+  names=(trec_eval("gm_bpref", rel=1),),
+)
+def log_bpref(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  rel: ArrayLike | None = None,
+  floor: ArrayLike = 1e-5,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """The logarithm of binary preference; `Evaluator` makes a geometric mean of it.
+
+  `log bpref = log max(bpref, floor)`, with `bpref` of which ties are averaged first. A query
+  without relevant items has the logarithm of the floor.
+
+  >>> print(f"{log_bpref(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
+  -0.69315
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    floor: The least value of bpref, positive.
+
+  Returns:
+    `[...]`, at most 0; `jaxrank.aggregate(values, how="exp_mean")` is the geometric mean.
+
+  References:
+    Robertson, `On GMAP: and other transformations <https://doi.org/10.1145/1183614.1183630>`_,
+    2006.
+  """
+  return apply(_log_bpref, scores, labels, where=where, ranking=ranking, rel=rel, floor=floor)

@@ -1,0 +1,222 @@
+"""Padded arrays and values of runs, against one query at a time in plain Python and trec_eval."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from jaxrank.trec import _strings
+from tests.helpers.suites import thorough
+from tests.trec import oracle
+
+trec = jr.trec
+QRELS = {"q1": {"a": 1, "b": 0, "c": -3, "d": -1}, "q2": {"a": 2}, "q3": {"z": 1}}
+RUN = {"q1": {"x": 2.0, "c": 1.0, "b": 1.0}, "q2": {"a": 0.5}, "q9": {"a": 1.0}}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_documents_stand_in_the_order_of_trec_eval(seed):
+  qrels, run = oracle.draw(seed)
+  arrays = trec.to_arrays(qrels, run)
+  assert arrays.queries == tuple(sorted(qrels.keys() & run.keys()))
+  for row, query in enumerate(arrays.queries):
+    documents = arrays.documents[row]
+    size = int(arrays.where[row].sum())
+    expected = oracle.order(run[query])
+    assert documents[: len(expected)].tolist() == expected
+    assert sorted(documents[len(expected) : size]) == sorted(qrels[query].keys() - set(expected))
+    assert arrays.where[row].tolist() == [True] * size + [False] * (documents.size - size)
+    assert not documents[size:].any()
+    scores = [*range(-1, -1 - len(expected), -1)] + [-np.inf] * (
+      arrays.where.shape[1] - len(expected)
+    )
+    assert arrays.scores[row].tolist() == scores
+    labels = [
+      max(qrels[query].get(x, -1), -2) if qrels[query].get(x) != -1 else -2 for x in documents
+    ]
+    assert arrays.labels[row, :size].tolist() == labels[:size]
+
+
+def test_values_are_those_of_the_definition():
+  qrels, run = oracle.draw(7)
+  found = trec.evaluate("map", qrels, run)
+  expected = [oracle.average_precision(qrels[x], run[x]) for x in found.queries]
+  np.testing.assert_allclose(found.values["map"], expected, atol=1e-6)
+  assert found.mean()["map"] == pytest.approx(np.mean(expected))
+
+
+def test_arrays_give_the_values_of_evaluate():
+  qrels, run = oracle.draw(8)
+  for ties in ("document", "average"):
+    arrays = trec.to_arrays(qrels, run, ties=ties, length=128)
+    assert arrays.where.shape[1] == 128
+    values = jr.evaluate("map ndcg bpref", arrays.scores, arrays.labels, where=arrays.where)
+    found = trec.evaluate("map ndcg bpref", qrels, run, ties=ties)
+    for name, value in values.items():
+      np.testing.assert_allclose(found.values[name], value, atol=1e-6)
+
+
+def test_ties_are_averaged_on_request():
+  found = trec.evaluate("recip_rank", {"q": {"b": 1}}, {"q": {"a": 1.0, "b": 1.0}}, ties="average")
+  assert found.values["recip_rank"].tolist() == [0.75]
+  found = trec.evaluate("recip_rank", {"q": {"b": 1}}, {"q": {"a": 1.0, "b": 1.0}})
+  assert found.values["recip_rank"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("ties", ["document", "average"])
+def test_scores_beyond_float32_are_retrieved(ties):
+  """Rounded to float32 they are infinite, and -inf means that a document is not retrieved."""
+  run = {"q": {"a": -1e300, "b": 1e300, "c": -1e-300, "d": 0.0}}
+  found = trec.evaluate("recall_4 P_1", {"q": dict.fromkeys("abcd", 1)}, run, ties=ties)
+  assert found.mean() == {"recall_4": 1.0, "P_1": 1.0}
+  assert trec.evaluate("P_1", {"q": {"b": 1}}, run, ties=ties).mean() == {"P_1": 1.0}
+
+
+def test_labels_tell_what_is_not_in_the_qrels_from_negative_labels():
+  arrays = trec.to_arrays(QRELS, RUN)
+  assert arrays.documents.tolist() == [["x", "c", "b", "a", "d"], ["a", "", "", "", ""]]
+  assert arrays.labels.tolist() == [[-1, -2, 0, 1, -2], [2, 0, 0, 0, 0]]
+  assert arrays.where.sum() == 6
+
+
+def test_queries_on_one_side_are_named():
+  for found in (trec.to_arrays(QRELS, RUN), trec.evaluate("map", QRELS, RUN)):
+    assert found.queries == ("q1", "q2")
+    assert (found.only_in_qrels, found.only_in_run) == (("q3",), ("q9",))
+
+
+def test_queries_of_the_qrels_without_a_ranking_count_as_0():
+  found = trec.evaluate("map", QRELS, RUN, queries="judged")
+  assert found.queries == ("q1", "q2", "q3")
+  assert found.values["map"].tolist() == [0.0, 1.0, 0.0]
+  arrays = trec.to_arrays(QRELS, RUN, queries="judged")
+  assert arrays.scores[2].tolist() == [-np.inf] * 5
+  assert arrays.documents[2].tolist() == ["z", "", "", "", ""]
+  assert (found.only_in_qrels, found.only_in_run) == (("q3",), ("q9",))
+
+
+def test_queries_without_a_ranking_count_as_0_for_all_measures():
+  """Also for one that would have another value, as trec_eval does."""
+  count = jr.Measure(jr.metric(lambda ranked: ranked.count(ranked.judged)), name="judged")
+  found = trec.evaluate(count, QRELS, RUN, queries="judged")
+  assert found.values["judged"].tolist() == [2.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("how", ["mean", "sum", "exp_mean"])
+def test_values_are_aggregated_as_the_description_says(how):
+  kernel = jr.metric(lambda ranked: -ranked.count(ranked.judged), aggregation=how)
+  found = trec.evaluate(jr.Measure(kernel, name="x"), QRELS, RUN)
+  assert found.values["x"].tolist() == [-2.0, -1.0]
+  np.testing.assert_allclose(found.mean()["x"], jr.aggregate(found.values["x"], how=how), rtol=1e-6)
+  # The value 0 would be the logarithm of 1.
+  kept = trec.evaluate(jr.Measure(kernel, name="x"), QRELS, RUN, queries="judged").values["x"]
+  assert kept.tolist() == [-2.0, -1.0, -1.0 if how == "exp_mean" else 0.0]
+
+
+def test_queries_on_one_side_raise_on_request():
+  with pytest.raises(
+    ValueError, match=r"lacks 1 query \('q3'\) .* lack 1 query \('q9'\) .*'judged'"
+  ):
+    trec.evaluate("map", QRELS, RUN, queries="error")
+  both = {name: RUN[name] for name in ("q1", "q2")}
+  judged = {name: QRELS[name] for name in ("q1", "q2")}
+  assert len(trec.evaluate("map", judged, both, queries="error").queries) == 2
+
+
+def test_a_run_without_a_query_of_the_qrels():
+  for queries in ("both", "judged", "error"):
+    with pytest.raises(
+      ValueError, match="run 'run' has no query of the qrels 'qrels': it has 'q9'"
+    ):
+      trec.to_arrays(QRELS, {"q9": {"a": 1.0}}, queries=queries)
+
+
+def test_a_query_that_retrieved_nothing():
+  found = trec.evaluate("map", {"q": {"a": 1}, "p": {"a": 1}}, {"q": {}, "p": {"a": 1}})
+  assert found.queries == ("p", "q")
+  assert found.values["map"].tolist() == [1.0, 0.0]
+
+
+def test_batches_do_not_change_values():
+  rng = np.random.default_rng(0)
+  qrels, run = oracle.draw(3, queries=60)
+  # One query is far longer than the others.
+  run["q5"] = {f"long{i}": x for i, x in enumerate(rng.normal(size=3000).tolist())}
+  qrels["q5"] = {f"long{i}": int(i % 50 == 0) for i in range(0, 3000, 2)}
+  whole = trec.evaluate("map P_10", qrels, run)
+  seen = []
+  parts = trec.evaluate("map P_10", qrels, run, cells=500, progress=lambda *x: seen.append(x))
+  for name, value in whole.values.items():
+    np.testing.assert_allclose(parts.values[name], value, atol=1e-6)
+  total = len(whole.queries)
+  assert seen == sorted(seen)
+  assert seen[-1] == (total, total)
+  assert len(seen) > 3
+
+
+def test_hashes_that_collide_do_not_match(monkeypatch):
+  qrels, run = oracle.draw(4, queries=20)
+  expected = trec.evaluate("map", qrels, run)
+  exact = _strings.keys
+  # One bit for each query and document.
+  monkeypatch.setattr("jaxrank.trec._grouping.keys", lambda *x: exact(*x) >> np.uint64(63))
+  tables = trec.read_qrels(qrels), trec.read_run(run)
+  assert np.unique(tables[1].pair_keys).tolist() == [0, 1]
+  assert tables[1].to_dict() == run
+  assert expected.values["map"].any()
+
+
+def test_numbers_of_a_run_are_written_back():
+  qrels, run = oracle.draw(5, queries=12)
+  arrays = trec.to_arrays(qrels, run, ties="average")
+  back = trec.Run.from_arrays(arrays.queries, arrays.documents, arrays.scores, where=arrays.where)
+  kept = {query: dict(run[query]) for query in arrays.queries}
+  assert {x: set(y) for x, y in back.to_dict().items()} == {x: set(y) for x, y in kept.items()}
+  model = jnp.asarray(arrays.labels, jnp.bfloat16)
+  again = trec.Run.from_arrays(arrays.queries, arrays.documents, model, where=arrays.where)
+  found = trec.evaluate("ndcg", qrels, again).values["ndcg"]
+  np.testing.assert_allclose(found, (arrays.labels > 0).any(axis=1), atol=1e-6)
+
+
+MEASURES = (
+  "map ndcg ndcg_cut_5 ndcg_cut_10 P_5 P_10 P_100 recall_5 recall_100 recip_rank Rprec bpref "
+  "success_1 success_5 map_cut_10"
+)
+
+
+@thorough
+@pytest.mark.parametrize("seed", range(3))
+def test_values_are_those_of_trec_eval(seed):
+  pytrec_eval = pytest.importorskip("pytrec_eval")
+  qrels, run = oracle.draw(seed)
+  found = trec.evaluate(MEASURES, qrels, run)
+  names = {name.replace("_cut_", "_cut.").replace("P_", "P.") for name in MEASURES.split()}
+  names = {name.replace("recall_", "recall.").replace("success_", "success.") for name in names}
+  theirs = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
+  assert found.queries == tuple(sorted(theirs))
+  for name in MEASURES.split():
+    expected = [theirs[query][name] for query in found.queries]
+    np.testing.assert_allclose(found.values[name], expected, atol=5e-5, err_msg=name)
+
+
+@thorough
+@pytest.mark.parametrize(
+  "ids", [lambda i: i, lambda i: f"http://example.org/{i}/page"], ids=["int", "url"]
+)
+def test_long_runs_have_the_values_of_trec_eval(ids):
+  pytrec_eval = pytest.importorskip("pytrec_eval")
+  rng = np.random.default_rng(1)
+  run, qrels = {}, {}
+  for query in range(30):
+    documents = [str(ids(int(x))) for x in rng.choice(10**6, 1500, replace=False)]
+    run[str(query)] = dict(
+      zip(documents[:1000], rng.normal(size=1000).round(2).tolist(), strict=True)
+    )
+    qrels[str(query)] = {x: int(rng.integers(-1, 3)) for x in documents[::9]}
+  found = trec.evaluate("map ndcg bpref recip_rank", qrels, run)
+  theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map", "ndcg", "bpref", "recip_rank"}).evaluate(
+    run
+  )
+  for name, values in found.values.items():
+    expected = [theirs[query][name] for query in found.queries]
+    np.testing.assert_allclose(values, expected, atol=5e-5, err_msg=name)

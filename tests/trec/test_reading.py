@@ -1,0 +1,403 @@
+"""Readers and writers of qrels and runs: every format, and every input that is refused."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxrank as jr
+from jaxrank.trec import _text
+from tests.helpers.suites import thorough
+from tests.trec import oracle
+
+trec = jr.trec
+QRELS = {"q2": {"d1": 2, "d2": 0, "d3": -1}, "q1": {"é": 1}}
+RUN = {"q2": {"d1": 0.25, "d9": -3.0}, "q1": {"é": 1e-05, "d1": 12.0}}
+QRELS_TEXT = "q2 0 d1 2\nq2 0 d2 0\nq2 0 d3 -1\nq1 0 é 1\n"
+RUN_TEXT = "q2 Q0 d1 1 0.25 bm25\nq2 Q0 d9 2 -3 bm25\nq1 Q0 é 7 1e-5 bm25\nq1 Q0 d1 7 12.0 bm25\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+  """Writes a file into an empty folder and gives its path."""
+
+  def write(name, text):
+    data = text if isinstance(text, bytes) else text.encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+  return write
+
+
+def respaced(text):
+  """Lines with tabs and several blanks between columns, and blanks and blank lines around them."""
+  lines = [f" {line.replace(' ', chr(9) + ' ')}  \r" for line in text.splitlines()]
+  return "\n\n".join(lines)
+
+
+VARIANTS = {
+  "plain": lambda text: text,
+  "tabs": lambda text: text.replace(" ", "\t"),
+  "windows": lambda text: text.replace("\n", "\r\n"),
+  "bom": lambda text: "\ufeff" + text,
+  "no last newline": lambda text: text.rstrip(),
+  "any blanks": respaced,
+  "one line with blanks": lambda text: text.replace("d1 ", "d1  ", 1),
+  "blank lines": lambda text: f"\n \n{text}\n\n",
+  "vertical": lambda text: text.replace(" ", "\v", 2).replace(" ", "\f", 1),
+}
+
+
+@pytest.mark.parametrize("end", ["txt", "txt.gz"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_files_of_trec(write, variant, end):
+  qrels = trec.read_qrels(write(f"judged.{end}", VARIANTS[variant](QRELS_TEXT)))
+  run = trec.read_run(str(write(f"run.{end}", VARIANTS[variant](RUN_TEXT))))
+  assert (qrels.name, run.name) == ("judged", "bm25")
+  assert qrels.to_dict() == QRELS
+  assert run.to_dict() == RUN
+  assert (qrels.queries, qrels.starts.tolist(), len(qrels)) == (("q2", "q1"), [0, 3, 4], 2)
+  assert (qrels.labels.dtype, run.scores.dtype) == (np.int32, np.float64)
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_files_of_beir(write, ending):
+  lines = [f"{q}\t{d}\t{label}" for q, documents in QRELS.items() for d, label in documents.items()]
+  text = ending.join(["query-id\tcorpus-id\tscore", *lines, ""])
+  assert trec.read_qrels(write("test.tsv", text)).to_dict() == QRELS
+
+
+def test_ids_of_beir_may_have_blanks(write):
+  path = write("test.tsv", "query-id\tcorpus-id\tscore\na b\tc d \t1\n")
+  assert trec.read_qrels(path).to_dict() == {"a b": {"c d ": 1}}
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.json.gz"])
+def test_files_of_json(write, name):
+  assert trec.read_qrels(write(name, json.dumps(QRELS, indent=1))).to_dict() == QRELS
+  run = trec.read_run(write(name, json.dumps(RUN, ensure_ascii=False)), name="ours")
+  assert (run.name, run.to_dict()) == ("ours", RUN)
+
+
+def test_rows_of_a_query_need_not_follow_each_other(write):
+  lines = RUN_TEXT.splitlines()
+  run = trec.read_run(write("run", "\n".join([lines[0], lines[2], lines[3], lines[1]])))
+  assert run.to_dict() == RUN
+  assert [*run.to_dict()["q2"]] == ["d1", "d9"]
+
+
+def test_files_of_several_blocks(write, monkeypatch):
+  _, run = oracle.draw(0, queries=40)
+  text = "".join(f"{q} Q0 {d} 1 {x!r} t\n" for q, y in run.items() for d, x in y.items())
+  monkeypatch.setattr(_text, "_BLOCK", 1000)
+  path = write("run", text)
+  monkeypatch.setattr(_text.blocks, "__defaults__", (1000,))
+  assert sum(1 for _ in _text.blocks(path)) > 20
+  assert trec.read_run(path).to_dict() == {q: y for q, y in run.items() if y}
+  bad = write("bad", text + "q Q0 d 1 high t\n")
+  with pytest.raises(
+    ValueError, match=f"line {text.count(chr(10)) + 1}: the score must be a number"
+  ):
+    trec.read_run(bad)
+
+
+def test_frames_of_pandas():
+  pandas = pytest.importorskip("pandas")
+  qrels = trec.read_qrels(QRELS)
+  frame = qrels.to_frame()
+  assert frame.columns.tolist() == ["query_id", "doc_id", "relevance"]
+  assert trec.read_qrels(frame).to_dict() == QRELS
+  assert trec.read_run(trec.read_run(RUN).to_frame()).to_dict() == RUN
+  ranx = frame.set_axis(["q_id", "doc_id", "score"], axis=1)
+  assert trec.read_qrels(ranx).to_dict() == QRELS
+  terrier = pandas.DataFrame({"qid": [7, 7], "docno": ["a", "b"], "label": [1.0, 0.0], "x": 0})
+  assert trec.read_qrels(terrier).to_dict() == {"7": {"a": 1, "b": 0}}
+
+
+def test_frames_of_polars():
+  pytest.importorskip("polars")
+  frame = trec.read_run(RUN).to_frame("polars")
+  assert frame.columns == ["query_id", "doc_id", "score"]
+  assert trec.read_run(frame).to_dict() == RUN
+  assert trec.read_qrels(trec.read_qrels(QRELS).to_frame("polars")).to_dict() == QRELS
+
+
+def test_frames_of_arrow():
+  import pyarrow
+
+  frame = pyarrow.table({"query_id": ["a"], "doc_id": ["b"], "score": [1]})
+  assert trec.read_run(frame).to_dict() == {"a": {"b": 1.0}}
+
+
+def test_rows_as_ir_measures_has_them():
+  rows = [("q2", "d1", 2, "0"), ("q2", "d2", 0, "0"), ("q2", "d3", -1, "0"), ("q1", "é", 1, "0")]
+  assert trec.read_qrels(iter(rows)).to_dict() == QRELS
+
+
+@thorough
+def test_ir_measures_takes_what_is_converted_and_the_other_way_round():
+  ir_measures = pytest.importorskip("ir_measures")
+  pytest.importorskip("pytrec_eval")
+  qrels, run = (
+    reader(x) for reader, x in zip((trec.read_qrels, trec.read_run), oracle.draw(2), strict=True)
+  )
+  theirs = ir_measures.calc_aggregate([ir_measures.AP], qrels.to_frame(), run.to_frame())
+  ours = trec.evaluate("AP", qrels, run, queries="judged").mean()["AP"]
+  assert theirs[ir_measures.AP] == pytest.approx(ours, abs=5e-5)
+  rows = [ir_measures.ScoredDoc(q, d, x) for q, y in run.to_dict().items() for d, x in y.items()]
+  assert trec.read_run(rows).to_dict() == run.to_dict()
+
+
+def test_tables_are_returned_as_they_are():
+  qrels, run = trec.read_qrels(QRELS), trec.read_run(RUN)
+  assert trec.read_qrels(qrels) is qrels
+  assert trec.read_run(run) is run
+  assert repr(run) == "<Run 'run': 2 queries, 4 documents>"
+
+
+@pytest.mark.parametrize("end", ["txt", "gz"])
+def test_what_is_written_is_read_again(tmp_path, end):
+  qrels, run = (dict(x) for x in oracle.draw(1, queries=30))
+  trec.read_qrels(qrels).write(tmp_path / f"qrels.{end}")
+  trec.read_run(run, name="ours").write(tmp_path / f"run.{end}")
+  assert trec.read_qrels(tmp_path / f"qrels.{end}").to_dict() == qrels
+  again = trec.read_run(tmp_path / f"run.{end}")
+  assert again.to_dict() == run
+  assert again.name == "ours"
+  first = (tmp_path / f"run.{end}").read_bytes()
+  assert first.startswith(b"\x1f\x8b") == (end == "gz")
+
+
+def test_runs_are_written_best_first(tmp_path):
+  trec.read_run(RUN, name="ours").write(tmp_path / "run")
+  assert (tmp_path / "run").read_text() == (
+    "q2 Q0 d1 1 0.25 ours\nq2 Q0 d9 2 -3 ours\nq1 Q0 d1 1 12 ours\nq1 Q0 é 2 0.00001 ours\n"
+  )
+
+
+def test_ids_with_blanks_are_not_written(tmp_path):
+  with pytest.raises(ValueError, match=r"Run.write: the id of a document .* 'd\\u20031'|'d 1'"):
+    trec.read_run({"q": {"d 1": 1.0}}).write(tmp_path / "run")
+  with pytest.raises(ValueError, match="Qrels.write: the id of a query must have no blanks"):
+    trec.read_qrels({"q\t1": {"d": 1}}).write(tmp_path / "qrels")
+  with pytest.raises(ValueError, match="the name of the run must have no blanks"):
+    trec.read_run(RUN, name="our run").write(tmp_path / "run")
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+  st.dictionaries(
+    st.text("abcdé𝄞", min_size=1, max_size=20),
+    st.dictionaries(
+      st.text("xyé𝄞\x00", min_size=1, max_size=20),
+      st.floats(allow_nan=False, allow_infinity=False),
+      max_size=4,
+    ),
+    min_size=1,
+    max_size=4,
+  )
+)
+def test_any_dictionary_is_kept(run):
+  assert trec.read_run(run).to_dict() == run
+
+
+BAD_RUNS = {
+  "a column too few": (
+    "q Q0 d 1 0.5\n",
+    r"line 1: a line of a run file has 6 columns .*, got 5: 'q Q0 d 1 0.5'",
+  ),
+  "a column too many": ("q Q0 d 1 0.5 t\nq Q0 e 2 0.4 t u\n", "line 2: .* has 6 columns .*, got 7"),
+  "a tab too few": (
+    "q\tQ0\td\t1\t0.5\tt\n\nq\tQ0\te\t20.4\tt\n",
+    "line 3: .* has 6 columns .*, got 5",
+  ),
+  "two blanks for a column": ("q Q0 d 1 1 t\nq Q0 e  0.5 t\n", "line 2: .*, got 5"),
+  "no number": (
+    "q Q0 d 1 0.5 t\nq Q0 e 2 best t\n",
+    "line 2: the score must be a number, got 'best'",
+  ),
+  "a decimal comma": ("q Q0 d 1 0,5 t\n", "line 1: the score must be a number, got '0,5'"),
+  "NaN": ("q Q0 d 1 0.5 t\nq Q0 e 2 nan t\n", "line 2: the score must be finite, got 'nan'"),
+  "infinite": ("q Q0 d 1 -Infinity t\n", "line 1: the score must be finite, got '-Infinity'"),
+  "overflow": ("q Q0 d 1 1e999 t\n", "line 1: the score must be finite, got '1e999'"),
+  "twice": (
+    "q Q0 d 1 3 t\np Q0 d 1 2 t\n\nq Q0 d 3 1 t\n",
+    "line 4: query 'q' has document 'd' twice, first in line 1",
+  ),
+  "not UTF-8": (b"q Q0 d 1 0.5 t\nq Q0 \xe9 2 0.4 t\n", "line 2: the text is not UTF-8"),
+  "binary": (b"\x7fELF\x00\x01", "is a binary file: pass a text file"),
+  "empty": ("", "holds no rows: it should have lines of query, Q0, document, rank, score, tag"),
+  "blank": ("\n \n\t\n", "holds no rows"),
+  "a qrels file": ("q 0 d 1\n", "line 1: a line of a run file has 6 columns .*, got 4"),
+}
+BAD_QRELS = {
+  "a column too few": ("q 0 d\n", "line 1: a line of a qrels file has 4 columns .*, got 3"),
+  "a fraction": (
+    "q 0 d 1\nq 0 e 0.5\n",
+    "line 2: the label must be a whole number of 32 bits, got '0.5'",
+  ),
+  "too large": ("q 0 d 3e9\n", "line 1: the label must be a whole number of 32 bits, got '3e9'"),
+  "no number": ("q 0 d good\n", "line 1: the label must be a number, got 'good'"),
+  "twice": (
+    "q 0 d 1\nq 0 d 1\n",
+    "line 2: query 'q' has document 'd' twice, first in line 1; drop one",
+  ),
+  "a tab too few": (
+    "query-id\tcorpus-id\tscore\nq\td 1\n",
+    "line 2: a line of a qrels file has 3 columns separated by tabs .*, got 2",
+  ),
+  "an empty column": ("query-id\tcorpus-id\tscore\nq\t\t1\n", "line 2: a column is empty"),
+  "an empty query": ("query-id\tcorpus-id\tscore\n\td\t1\n", "line 2: a column is empty"),
+  "twice, BEIR": (
+    "query-id\tcorpus-id\tscore\nq\td\t1\nq\td\t0\n",
+    "line 3: query 'q' has document 'd' twice, first in line 2",
+  ),
+  "a header only": ("query-id\tcorpus-id\tscore\n", "holds no rows"),
+  "broken JSON": ('{"q":\n {"d": 1,}}', "line 2: broken JSON"),
+  "JSON, twice": ('{"q": {"d": 1, "d": 2}}', "'d' comes twice in one object of JSON"),
+  "JSON, fraction": (
+    '{"q": {"d": 0.5}}',
+    "query 'q', document 'd': the label must be a whole number",
+  ),
+  "JSON, NaN": ('{"q": {"d": NaN}}', "query 'q', document 'd': the label must be finite, got nan"),
+  "JSON, list": (
+    '{"q": ["d"]}',
+    r"must be \{query: \{document: label\}\}, got \['d'\] for query 'q'",
+  ),
+  "JSON, text": ('{"q": {"d": "1"}}', "a label must be a number, got '1'"),
+  "JSON, empty": ("{}", "holds no rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_RUNS)
+@pytest.mark.parametrize("end", ["txt", "gz"])
+def test_runs_that_are_refused(write, case, end):
+  text, message = BAD_RUNS[case]
+  path = write(f"run.{end}", text)
+  with pytest.raises(ValueError, match=message) as caught:
+    trec.read_run(path)
+  assert str(caught.value).startswith(f"trec.read_run: {path}")
+
+
+@pytest.mark.parametrize("case", BAD_QRELS)
+def test_qrels_that_are_refused(write, case):
+  text, message = BAD_QRELS[case]
+  path = write("qrels", text)
+  with pytest.raises(ValueError, match=message) as caught:
+    trec.read_qrels(path)
+  assert str(caught.value).startswith(f"trec.read_qrels: {path}")
+
+
+@pytest.mark.parametrize("keep", [5, 40, -4])
+def test_a_truncated_gzip_is_refused(tmp_path, keep):
+  path = tmp_path / "run.gz"
+  path.write_bytes(gzip.compress((RUN_TEXT * 20).encode())[:keep])
+  with pytest.raises(ValueError, match=f"trec.read_run: {path}: broken gzip data"):
+    trec.read_run(path)
+
+
+def test_no_such_file(tmp_path):
+  with pytest.raises(FileNotFoundError, match="nowhere"):
+    trec.read_run(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+  ("source", "error", "message"),
+  [
+    ({}, ValueError, "holds no rows"),
+    ({1: {"d": 1.0}}, TypeError, "ids must be strings, got the query 1"),
+    ({"q": {1: 1.0}}, TypeError, "ids must be strings, got 1"),
+    ({"q": {"d": None}}, TypeError, "a score must be a number, got None"),
+    ({"q": {"d": "0.5"}}, TypeError, "a score must be a number, got '0.5'"),
+    (
+      {"q": {"d": np.nan}},
+      ValueError,
+      "query 'q', document 'd': the score must be finite, got nan",
+    ),
+    ({"q": {"": 1.0}}, ValueError, "query 'q': a document has an empty id"),
+    ({"": {"d": 1.0}}, ValueError, "a query has an empty id"),
+    ([("q", "d", 1.0), ("q", "d", 2.0)], ValueError, "query 'q' has document 'd' twice; drop one"),
+    ([("q", "d")], TypeError, r"a row must be \(query, document, score\), got \('q', 'd'\)"),
+    (["q Q0 d 1 1 t"], TypeError, "a row must be"),
+    ([], ValueError, "holds no rows"),
+    (7, TypeError, "is read from a path, a dictionary of dictionaries, a pandas or polars frame"),
+    (b"q", TypeError, "is read from a path"),
+  ],
+)
+def test_sources_in_memory_that_are_refused(source, error, message):
+  with pytest.raises(error, match=f"trec.read_run: .*{message}"):
+    trec.read_run(source)
+
+
+@pytest.mark.parametrize(
+  ("columns", "error", "message"),
+  [
+    ({"query_id": ["q"], "score": [1.0]}, ValueError, "a frame must have a column of the document"),
+    ({"query_id": ["q"], "doc_id": ["d"], "score": ["x"]}, TypeError, "'score' must hold"),
+    ({"query_id": [1.0], "doc_id": ["d"], "score": [1.0]}, TypeError, "'query_id' must hold ids"),
+    ({"query_id": ["q"], "doc_id": [None], "score": [1.0]}, ValueError, "'doc_id' has 1 missing"),
+  ],
+)
+def test_frames_that_are_refused(columns, error, message):
+  import pyarrow
+
+  with pytest.raises(error, match=message):
+    trec.read_run(pyarrow.table(columns))
+
+
+@pytest.mark.parametrize(
+  ("change", "error", "message"),
+  [
+    ({"where": [[1, 1]]}, TypeError, "where must be boolean"),
+    ({"where": [[True]]}, ValueError, "where .* got shapes"),
+    ({"documents": [["a", "b", "c"]]}, ValueError, r"documents must be \[q, n\] or \[n\]"),
+    ({"documents": [["a", "a"]]}, ValueError, "query 'q' has document 'a' twice"),
+    ({"documents": [["a", 2]]}, TypeError, "ids must be strings, got 2"),
+    ({"queries": [5]}, TypeError, "ids must be strings, got 5"),
+    ({"queries": ["q", "p"]}, ValueError, r"queries must be \[q\]"),
+    (
+      {"queries": ["q", "q"], "documents": ["a", "b"], "scores": [[1.0, 2.0]] * 2},
+      ValueError,
+      "query 'q' comes twice",
+    ),
+    ({"scores": [[np.nan, 1.0]]}, ValueError, "the score must be finite, got nan"),
+    ({"scores": [[np.inf, 1.0]]}, ValueError, "the score must be finite, got inf"),
+  ],
+)
+def test_arrays_that_are_refused(change, error, message):
+  given = {"queries": ["q"], "documents": [["a", "b"]], "scores": [[1.0, 2.0]]} | change
+  with pytest.raises(error, match=f"Run.from_arrays: .*{message}"):
+    trec.Run.from_arrays(**given)
+
+
+def test_arrays_with_shared_documents():
+  where = np.array([[True, True], [False, True]])
+  run = trec.Run.from_arrays(
+    ["p", "q"], ["a", "b"], np.array([[1.0, 2.0], [np.nan, 3.0]]), where=where
+  )
+  assert run.to_dict() == {"p": {"a": 1.0, "b": 2.0}, "q": {"b": 3.0}}
+
+
+def test_the_parser_is_named_where_it_is_missing(monkeypatch):
+  monkeypatch.setitem(sys.modules, "pyarrow", None)
+  with pytest.raises(ModuleNotFoundError, match=r"needs pyarrow: .* 'jaxrank\[trec\]'"):
+    trec.read_run(RUN)
+
+
+def test_reading_does_not_import_pandas(tmp_path):
+  """Its import takes longer than reading a million lines."""
+  (tmp_path / "run").write_text(RUN_TEXT)
+  (tmp_path / "qrels").write_text(QRELS_TEXT)
+  code = "import sys, jaxrank as jr; jr.trec.evaluate('map', *sys.argv[1:]); print(*sys.modules)"
+  files = [str(tmp_path / "qrels"), str(tmp_path / "run")]
+  done = subprocess.run(
+    [sys.executable, "-c", code, *files], capture_output=True, text=True, check=True
+  )
+  assert "pyarrow" in done.stdout.split()
+  assert "pandas" not in done.stdout.split()
