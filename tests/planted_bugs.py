@@ -179,6 +179,7 @@ BUGS = (
   Bug("aggregation.py", "jnp.sum(jnp.where(kept, weights, 0)))\n",
       "jnp.sum(kept, dtype=values.dtype))\n", "measures"),
   # Merges of states, and their statistics.
+  Bug("losses/listwise.py", "largest = lax.pmax(largest, axis_name)", "largest = largest", "devices"),
   Bug("streaming/summary.py", "weight.sum(-2), square.sum(-2)", "weight.sum(0), square.sum(0)",
       "streaming"),
   Bug("streaming/summary.py", 'np.where(how == "sum", found.weight, slope)',

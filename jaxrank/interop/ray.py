@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jaxrank._core import checks
+from jaxrank.interop import _arrow_lists
 from jaxrank.measures.evaluation import evaluate as evaluate_arrays
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
@@ -25,9 +26,6 @@ from jaxrank.streaming import Evaluator, State
 __all__ = ["PerQuery", "evaluate"]
 
 BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
-
-# The cells of a call of a compiled program, padding included.
-_CELLS = 1 << 17
 
 
 def evaluate(
@@ -77,7 +75,10 @@ def evaluate(
   """
   with checks.named("interop.ray.evaluate"):
     task = _States(
-      read_measures(measures), _Columns(scores, labels, query_weights, by), _sorted(buckets), empty
+      read_measures(measures),
+      _arrow_lists.Columns(scores, labels, query_weights, by),
+      _sorted(buckets),
+      empty,
     )
     evaluator = task.evaluator(None)
     batch_size = checks.count("batch_size", batch_size)
@@ -122,7 +123,7 @@ class PerQuery:
     """
     with checks.named("interop.ray.PerQuery"):
       self._measures = read_measures(measures)
-      self._columns = _Columns(scores, labels, None, None)
+      self._columns = _arrow_lists.Columns(scores, labels, None, None)
       self._buckets = _sorted(buckets)
 
   def __call__(self, table: pa.Table) -> pa.Table:
@@ -138,9 +139,9 @@ class PerQuery:
           f"a batch must be a table of Arrow, got {type(table).__name__}; pass "
           'batch_format="pyarrow" to map_batches.'
         )
-      lists = _read(table, self._columns)
+      lists = _arrow_lists.read(table, self._columns)
       values = np.zeros((len(self._measures), table.num_rows), np.float32)
-      for piece in _pieces(lists, self._buckets):
+      for piece in _arrow_lists.pieces(lists, self._buckets):
         found = _values(self._measures)(piece.scores, piece.labels, piece.where)
         values[:, piece.rows] = np.stack(jax.device_get(found))[:, : piece.rows.size]
     for measure, column in zip(self._measures, values, strict=True):
@@ -148,36 +149,11 @@ class PerQuery:
     return table
 
 
-class _Columns(NamedTuple):
-  scores: str
-  labels: str
-  weights: str | None
-  by: str | None
-
-
-class _Lists(NamedTuple):
-  """The rows of a table: flat scores and labels, and for each row its size and its weight."""
-
-  scores: np.ndarray
-  labels: np.ndarray
-  sizes: np.ndarray
-  weights: np.ndarray
-
-
-class _Piece(NamedTuple):
-  """Rows of a table as padded arrays of a static shape, with empty queries at the end."""
-
-  rows: np.ndarray
-  scores: np.ndarray
-  labels: np.ndarray
-  where: np.ndarray
-
-
 class _States(NamedTuple):
   """The function of a task: states of the rows of a table, one for each value of `by`."""
 
   measures: tuple[Measure, ...]
-  columns: _Columns
+  columns: _arrow_lists.Columns
   buckets: tuple[int, ...]
   empty: Any
 
@@ -193,7 +169,7 @@ class _States(NamedTuple):
     return pa.table({"state": pairs, "error": [None] * len(pairs)}, schema=_SCHEMA)
 
   def _pairs(self, table: pa.Table) -> Iterator[tuple[State, Any]]:
-    lists = _read(table, self.columns)
+    lists = _arrow_lists.read(table, self.columns)
     values, group = [None], np.zeros(table.num_rows, np.int32)
     if self.columns.by is not None:
       column = pc.dictionary_encode(table[self.columns.by].combine_chunks())
@@ -201,16 +177,18 @@ class _States(NamedTuple):
       values, group = column.dictionary.to_pylist(), column.indices.to_numpy(zero_copy_only=False)
       if column.indices.null_count:
         at = int(pc.index(pc.is_null(column.indices), True).as_py())
-        raise ValueError(f"{_row(table, at)}: {self.columns.by} is null; give every row a value.")
+        raise ValueError(
+          f"{_arrow_lists.row(table, at)}: {self.columns.by} is null; give every row a value."
+        )
     # A power of two, so that tables with other numbers of values share programs.
     groups = 1 << (len(values) - 1).bit_length() if values else 1
     evaluator, update = _update(self.measures, self.empty, groups)
     state = evaluator.init()
-    for piece in _pieces(lists, self.buckets):
+    for piece in _arrow_lists.pieces(lists, self.buckets):
       empty = np.zeros(len(piece.where) - piece.rows.size, np.int32)
       weights = np.append(lists.weights[piece.rows], np.float32(empty))
       groups_of = np.append(group[piece.rows].astype(np.int32), empty)
-      state = update(state, piece._replace(rows=None), weights, groups_of)
+      state = update(state, *piece[1:], weights, groups_of)
     for g, value in enumerate(values):
       yield jax.device_get(evaluator.group(state, g)), value
 
@@ -225,9 +203,11 @@ def _update(
   """An evaluator and its compiled update, which all tables that a worker sees share."""
   evaluator = Evaluator(measures, empty=empty, groups=groups)
 
-  def update(state: State, piece: _Piece, weights: Any, groups: Any) -> State:
-    lists, where = (piece.scores, piece.labels), piece.where
-    return evaluator.update(state, *lists, where=where, query_weights=weights, groups=groups)
+  def update(
+    state: State, scores: Any, labels: Any, where: Any, weights: Any, groups: Any
+  ) -> State:
+    options = {"where": where, "query_weights": weights, "groups": groups}
+    return evaluator.update(state, scores, labels, **options)
 
   return evaluator, jax.jit(update)
 
@@ -247,7 +227,7 @@ def _sorted(buckets: Sequence[int]) -> tuple[int, ...]:
   return lengths
 
 
-def _check_columns(dataset: Any, columns: _Columns) -> None:
+def _check_columns(dataset: Any, columns: _arrow_lists.Columns) -> None:
   schema = dataset.schema()
   if schema is None:
     raise ValueError("the dataset has no rows, and no columns.")
@@ -255,89 +235,6 @@ def _check_columns(dataset: Any, columns: _Columns) -> None:
   for name in columns:
     if name is not None and name not in types:
       raise ValueError(f"there is no column {name!r}; the dataset has {sorted(types)}.")
-
-
-def _read(table: pa.Table, columns: _Columns) -> _Lists:
-  scores, sizes = _flat(table, columns.scores)
-  labels, others = _flat(table, columns.labels)
-  different = np.flatnonzero(sizes != others)
-  if different.size:
-    at = int(different[0])
-    raise ValueError(
-      f"{_row(table, at)}: {columns.scores} has {sizes[at]} items and {columns.labels} "
-      f"{others[at]}; both need one for each candidate."
-    )
-  if scores.dtype.kind == "f" and np.isnan(scores).any():
-    at = int(np.searchsorted(np.cumsum(sizes), np.flatnonzero(np.isnan(scores))[0], "right"))
-    raise ValueError(
-      f"{_row(table, at)}: {columns.scores} has a NaN; mend the model that gave it, or leave the "
-      "candidate out."
-    )
-  weights = np.ones(table.num_rows, np.float32)
-  if columns.weights is not None:
-    column = table[columns.weights].combine_chunks()
-    if column.null_count:
-      at = int(pc.index(pc.is_null(column), True).as_py())
-      raise ValueError(f"{_row(table, at)}: {columns.weights} is null; give every row a weight.")
-    weights = column.to_numpy(zero_copy_only=False).astype(np.float32)
-  return _Lists(scores, labels, sizes, weights)
-
-
-def _flat(table: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:
-  """The items of a column of lists, and the number of items of each row."""
-  column = table[name].combine_chunks()
-  kind = column.type
-  is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-  if not is_list and not pa.types.is_fixed_size_list(kind):
-    raise ValueError(f"column {name!r} must have a list in each row, got {kind}.")
-  if column.null_count:
-    at = int(pc.index(pc.is_null(column), True).as_py())
-    raise ValueError(f"{_row(table, at)}: {name} is null; give it an empty list, or drop the row.")
-  sizes = pc.list_value_length(column).to_numpy(zero_copy_only=False)
-  items = column.flatten()
-  if items.null_count:
-    index = int(pc.index(pc.is_null(items), True).as_py())
-    at = int(np.searchsorted(np.cumsum(sizes), index, "right"))
-    raise ValueError(f"{_row(table, at)}: {name} has a null; leave the candidate out.")
-  values = items.to_numpy(zero_copy_only=False)
-  if values.dtype.kind not in "biuf":
-    raise ValueError(f"column {name!r} must have lists of numbers, got {kind}.")
-  return values, sizes
-
-
-def _row(table: pa.Table, at: int) -> str:
-  """A row, with the file if the dataset was read with `include_paths=True`."""
-  what = f"row {at} of a batch of {table.num_rows}"
-  return f"{what} of {table['path'][at].as_py()}" if "path" in table.column_names else what
-
-
-def _pieces(lists: _Lists, buckets: tuple[int, ...]) -> Iterator[_Piece]:
-  """The rows as padded arrays, a few static shapes for each bucket."""
-  longest = int(lists.sizes.max(initial=0))
-  if longest > buckets[-1]:
-    raise ValueError(
-      f"a list has {longest} items, and the last of the buckets is {buckets[-1]}; add a longer one."
-    )
-  bucket = np.searchsorted(buckets, lists.sizes)
-  start = np.cumsum(lists.sizes) - lists.sizes
-  for index in np.unique(bucket):
-    length, rows = buckets[index], np.flatnonzero(bucket == index)
-    count = max(_CELLS // length, 1)
-    for first in range(0, rows.size, count):
-      chosen = rows[first : first + count]
-      # A last, short call takes the next power of two, which few programs serve.
-      queries = min(count, 1 << (chosen.size - 1).bit_length())
-      place = np.arange(length)
-      where = np.zeros((queries, length), bool)
-      where[: chosen.size] = place < lists.sizes[chosen, None]
-      cells = np.minimum(start[chosen, None] + place, max(lists.scores.size - 1, 0))
-      padded = []
-      for values in (lists.scores, lists.labels):
-        filled = np.zeros((queries, length), values.dtype)
-        if values.size:
-          filled[: chosen.size] = values[cells]
-        padded.append(filled)
-      yield _Piece(chosen, *padded, where)
 
 
 def _frame(
