@@ -1,8 +1,9 @@
-"""The examples in the docstrings of modules that need an engine which the quick tests do not have."""
+"""The examples in docstrings of modules whose engines the quick tests do not have."""
 
 import doctest
 import importlib
 
+import jax
 import pytest
 
 from tests.helpers.suites import thorough
@@ -12,6 +13,9 @@ from tests.helpers.suites import thorough
 @pytest.mark.parametrize(("name", "engine"), [("clu", "clu"), ("grain", "grain"), ("nnx", "flax")])
 def test_examples_are_true(name, engine):
   pytest.importorskip(engine)
-  failed, attempted = doctest.testmod(importlib.import_module(f"jaxrank.interop.{name}"))
+  module = importlib.import_module(f"jaxrank.interop.{name}")
+  # The other metrics of the engines need promotion.
+  with jax.numpy_dtype_promotion("standard"):
+    failed, attempted = doctest.testmod(module)
   assert attempted
   assert not failed
