@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 # The cells of a call of a compiled program, padding included.
-_CELLS = 1 << 17
+_CELLS = 1 << 16
 
 
 class Columns(NamedTuple):
@@ -98,29 +98,27 @@ def row(table: pa.Table, at: int) -> str:
 
 
 def pieces(lists: Lists, buckets: tuple[int, ...]) -> Iterator[Piece]:
-  """The rows as padded arrays, a few static shapes for each bucket."""
+  """The rows as padded arrays, of one static shape for each bucket."""
   longest = int(lists.sizes.max(initial=0))
   if longest > buckets[-1]:
     raise ValueError(
       f"a list has {longest} items, and the last of the buckets is {buckets[-1]}; add a longer one."
     )
   bucket = np.searchsorted(buckets, lists.sizes)
-  start = np.cumsum(lists.sizes) - lists.sizes
   for index in np.unique(bucket):
-    length, rows = buckets[index], np.flatnonzero(bucket == index)
+    length, chosen = buckets[index], bucket == index
+    rows, items = np.flatnonzero(chosen), np.repeat(chosen, lists.sizes)
+    flat = lists.scores[items], lists.labels[items]
+    ends = np.append(0, np.cumsum(lists.sizes[rows]))
+    # One number of queries for each length, so that one program serves all calls.
     count = max(_CELLS // length, 1)
     for first in range(0, rows.size, count):
-      chosen = rows[first : first + count]
-      # A last, short call takes the next power of two, which few programs serve.
-      queries = min(count, 1 << (chosen.size - 1).bit_length())
-      place = np.arange(length)
-      where = np.zeros((queries, length), bool)
-      where[: chosen.size] = place < lists.sizes[chosen, None]
-      cells = np.minimum(start[chosen, None] + place, max(lists.scores.size - 1, 0))
+      part = rows[first : first + count]
+      where = np.zeros((count, length), bool)
+      where[: part.size] = np.arange(length) < lists.sizes[part, None]
       padded = []
-      for values in (lists.scores, lists.labels):
-        filled = np.zeros((queries, length), values.dtype)
-        if values.size:
-          filled[: chosen.size] = values[cells]
+      for values in flat:
+        filled = np.zeros((count, length), values.dtype)
+        filled[where] = values[ends[first] : ends[first + part.size]]
         padded.append(filled)
-      yield Piece(chosen, padded[0], padded[1], where)
+      yield Piece(part, padded[0], padded[1], where)
