@@ -75,7 +75,9 @@ METRICS = {
 }
 
 
-@quick(("kind", "name"), itertools.product((jr.Laplace, jr.Logistic), METRICS), [(jr.Laplace, "ndcg")])
+@quick(
+  ("kind", "name"), itertools.product((jr.Laplace, jr.Logistic), METRICS), [(jr.Laplace, "ndcg")]
+)
 def test_platforms_agree(kind, name):
   """Values and gradients of the algorithms of CPUs and of accelerators, on ties and padding."""
   lists = drawn(137, "float32")
