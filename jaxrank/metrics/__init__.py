@@ -36,7 +36,13 @@ parameter of the wrong type. The message starts with the name of the function.
 
 from jaxrank._core.description import Description, described
 from jaxrank.metrics.binary import average_precision, bpref, hit_rate, rbp, reciprocal_rank
-from jaxrank.metrics.concordance import auc, kendall_tau, ordered_pair_accuracy, spearman
+from jaxrank.metrics.concordance import (
+  auc,
+  kendall_tau,
+  ordered_pair_accuracy,
+  retrieved_auc,
+  spearman,
+)
 from jaxrank.metrics.counts import f_measure, fall_out, precision, r_precision, recall
 from jaxrank.metrics.curves import (
   Curve,
@@ -65,6 +71,7 @@ from jaxrank.metrics.intent_aware import (
 )
 from jaxrank.metrics.logarithms import log_average_precision, log_bpref
 from jaxrank.metrics.sets import item_count, query_count, set_average_precision, utility
+from jaxrank.metrics.stopping import nearly_err
 from jaxrank.metrics.user_models import bpm, insq, inst, sdcg
 
 __all__ = [
@@ -102,6 +109,7 @@ __all__ = [
   "ndcg",
   "ndcg_at_levels",
   "ndcg_at_relevant",
+  "nearly_err",
   "nerr",
   "nerr_ia",
   "nnrbp",
@@ -118,6 +126,7 @@ __all__ = [
   "recall",
   "recall_at_fixed_precision",
   "reciprocal_rank",
+  "retrieved_auc",
   "sdcg",
   "set_average_precision",
   "spearman",

@@ -94,6 +94,8 @@ SAMPLED_ONLY = {
   "normalized_gain",
   "ndcg_at_relevant",
   "inst",
+  "nearly_err",
+  "retrieved_auc",
   "bpm",
 }
 

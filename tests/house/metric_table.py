@@ -29,6 +29,7 @@ MODULES = (
   "graded",
   "gain_curves",
   "user_models",
+  "stopping",
   "diversity",
   "intent_aware",
   "concordance",

@@ -110,8 +110,10 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
   "log_average_precision": [{}],
   "log_bpref": [{}],
   "ndcg_at_relevant": [{}],
+  "nearly_err": [{"max_label": 4}],
   "normalized_gain": [{}],
   "ordered_pair_accuracy": [{}],
+  "retrieved_auc": [{}, {"k": 3}],
   "set_average_precision": [{}],
   "spearman": [{}],
 }

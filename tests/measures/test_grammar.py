@@ -91,6 +91,15 @@ IR_MEASURES = [
   ),
   ("BPM(max_rel=3)@10", "BPM(max_rel=3)@10", "bpm", {"max_label": 3, "k": 10}),
   ("SDCG(max_rel=3)@10", "SDCG(max_rel=3)@10", "sdcg", {"max_label": 3, "k": 10}),
+  ("NERR8(max_rel=3)@10", "NERR8(max_rel=3)@10", "nearly_err", {"max_label": 3, "k": 10}),
+  (
+    "NERR9(max_rel=3,min_rel=1)@10",
+    "NERR9(min_rel=1,max_rel=3)@10",
+    "nearly_err",
+    {"max_label": 3, "min_label": 1, "k": 10, "discount": jr.discounts.reciprocal},
+  ),
+  ("Accuracy", "Accuracy", "retrieved_auc", {"rel": 1}),
+  ("Accuracy(rel=2)@5", "Accuracy(rel=2)@5", "retrieved_auc", {"rel": 2, "k": 5}),
   ("P_IA@5", "P_IA@5", "precision_ia", {"rel": 1, "k": 5}),
   ("AP_IA", "AP_IA", "average_precision_ia", {"rel": 1}),
   ("StRecall@5", "StRecall@5", "subtopic_recall", {"rel": 1, "k": 5}),
@@ -505,6 +514,12 @@ def test_every_dialect_refuses_a_bad_cutoff(name):
   ("written", "message"),
   [
     ("AP(foo=1)", "AP takes rel, got 'foo'"),
+    (
+      "P(judged_only=True)@5",
+      "P takes rel, got 'judged_only'. Pass where=labels >= 0 to leave out",
+    ),
+    ("NERR10(max_rel=3,p=1.5)", "p must be a number from 0 to 1, got 1.5"),
+    ("NERR11(max_rel=3,T=0)", "T must be a positive number, got 0"),
     ("nDCG(rel=2)@10", "nDCG takes dcg and gains, got 'rel'"),
     ("precision(at=5)", "precision takes k and rel and divisor, got 'at'"),
     ("precision(weights=1)", "precision takes k and rel and divisor, got 'weights'"),
