@@ -173,6 +173,7 @@ BUGS = (
   Bug("metrics/gain_curves.py", "jnp.where(best > 0, best, 1)", "best", DEFINITIONS),
   Bug("metrics/gain_curves.py", "> 1 + ranked.count(", "> ranked.count(", DEFINITIONS),
   Bug("metrics/user_models.py", "reached[-1] * _tail(", "0 * _tail(", DEFINITIONS),
+  Bug("metrics/overlap.py", "jnp.maximum(t - h, 1))", "t)", DEFINITIONS),
   Bug("metrics/stopping.py", "(rank > found) & (rank <= last)", "(rank <= last)", DEFINITIONS),
   Bug("metrics/concordance.py", "(jnp.cumsum(others) - others / 2)", "jnp.cumsum(others)",
       DEFINITIONS),

@@ -70,6 +70,7 @@ from jaxrank.metrics.intent_aware import (
   subtopic_recall,
 )
 from jaxrank.metrics.logarithms import log_average_precision, log_bpref
+from jaxrank.metrics.overlap import compatibility
 from jaxrank.metrics.sets import item_count, query_count, set_average_precision, utility
 from jaxrank.metrics.stopping import nearly_err
 from jaxrank.metrics.user_models import bpm, insq, inst, sdcg
@@ -87,6 +88,7 @@ __all__ = [
   "binary_normalized_gain",
   "bpm",
   "bpref",
+  "compatibility",
   "dcg",
   "described",
   "eleven_point_average",

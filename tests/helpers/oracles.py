@@ -600,6 +600,24 @@ def retrieved_auc(items, ties="average", k=None, rel=None):
   return ratio(right, sum(at) * sum(others))
 
 
+def compatibility(items, ties="average", persistence=0.95, normalizer="ideal"):
+  """Compat of ir_measures; at each depth, the smaller number of each label in both lists."""
+  if poisoned(items):
+    return math.nan
+  grades = sorted({item.label for item in items if item.label > 0}, reverse=True)
+  shown = {y: at_each_rank(items, ties, lambda item, y=y: item.label == y) for y in grades}
+  counts = [sum(item.label == y for item in items) for y in grades]
+  value = best = weights = 0.0
+  for depth in range(1, max(len(retrieved(items)), sum(counts)) + 1):
+    weight, left, common = persistence ** (depth - 1), depth, 0.0
+    for label, count in zip(grades, counts, strict=True):
+      common += min(sum(shown[label][:depth]), left, count)
+      left = max(left - count, 0)
+    value += weight * common / depth
+    best, weights = best + weight * min(depth, sum(counts)) / depth, weights + weight
+  return ratio(value, best if normalizer == "ideal" else weights)
+
+
 def auc(items, rel=None):
   """The probability that a relevant item stands above a non-relevant one, ties counting half.
 

@@ -26,6 +26,7 @@ OF_SETS = ("item_count", "query_count", "set_average_precision", "utility")
 # Metrics of the mean curve of tied orders, which are not bounded by those of single orders.
 OF_MEAN_CURVES = (
   "bpm",
+  "compatibility",
   "inferred_average_precision",
   "ndcg_at_relevant",
   "nearly_err",

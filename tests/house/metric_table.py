@@ -30,6 +30,7 @@ MODULES = (
   "gain_curves",
   "user_models",
   "stopping",
+  "overlap",
   "diversity",
   "intent_aware",
   "concordance",

@@ -102,6 +102,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
 REFUSED: dict[str, list[dict[str, Any]]] = {
   "average_precision": [{"normalizer": "retrieved"}, {"normalizer": "retrieved", "k": 3}],
   "bpm": [{"max_label": 4}],
+  "compatibility": [{}],
   "eleven_point_average": [{}],
   "inferred_average_precision": [{}],
   "inst": [{"max_label": 4}],

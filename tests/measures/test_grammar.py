@@ -100,6 +100,13 @@ IR_MEASURES = [
   ),
   ("Accuracy", "Accuracy", "retrieved_auc", {"rel": 1}),
   ("Accuracy(rel=2)@5", "Accuracy(rel=2)@5", "retrieved_auc", {"rel": 2, "k": 5}),
+  ("Compat(p=0.9)", "Compat(p=0.9)", "compatibility", {"persistence": 0.9}),
+  (
+    "Compat(normalize=False)",
+    "Compat(normalize=False)",
+    "compatibility",
+    {"normalizer": "weights"},
+  ),
   ("P_IA@5", "P_IA@5", "precision_ia", {"rel": 1, "k": 5}),
   ("AP_IA", "AP_IA", "average_precision_ia", {"rel": 1}),
   ("StRecall@5", "StRecall@5", "subtopic_recall", {"rel": 1, "k": 5}),

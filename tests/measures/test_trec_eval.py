@@ -158,6 +158,7 @@ PROVIDED = {
     "NERR11(max_rel=3) NERR11(T=2.5,min_rel=1,max_rel=4)"
   ),
   "accuracy": "Accuracy Accuracy@20 Accuracy(rel=2) Accuracy(rel=2)@7",
+  "compat": "Compat Compat(p=0.5) Compat(p=0.8,normalize=False)",
   "judged": "Judged Judged@5",
   "msmarco": "RR@10 RR(rel=2)@5",
 }
@@ -171,6 +172,12 @@ def _provided() -> list[tuple[str, str]]:
   there = {name for name, x in ir_measures.providers.registry.items() if x.is_available()}
   texts = {name: text.split() for name, text in PROVIDED.items() if name in there}
   return [(provider, name) for provider, names in texts.items() for name in names]
+
+
+def _by_place(run: dict[str, float]) -> dict[str, float]:
+  """A run with different positive scores and the same order, of `Exact("stable")`."""
+  ordered = sorted(run, key=lambda name: -run[name])
+  return {name: float(len(run) - place) for place, name in enumerate(ordered)}
 
 
 def _has_others(run: dict[str, float], judged: dict[str, int], measure: Any) -> bool:
@@ -188,6 +195,10 @@ def test_values_are_those_of_ir_measures(provider, name):
   qrels, run = files(scores, labels)
   measure = ir_measures.parse_measure(name)
   evaluator = ir_measures.providers.registry[provider].evaluator([measure], qrels)
+  # That of Compat takes 0 for the score of a document that is not retrieved, and orders the two of
+  # equal scores that a list may have in another way.
+  if provider == "compat":
+    run = {query: _by_place(there) for query, there in run.items()}
   # The program of Accuracy stops at a query whose first documents are all relevant.
   if provider == "accuracy":
     every = [query for query, there in run.items() if _has_others(there, qrels[query], measure)]

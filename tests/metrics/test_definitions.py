@@ -189,6 +189,11 @@ OF_CURVES = {
         {"max_label": 6, "discounts": "inverse_square", "k": 11},
       ),
     ),
+    Metric(
+      jr.compatibility,
+      oracles.compatibility,
+      ({}, {"persistence": 0.5}, {"persistence": 1.0}, {"normalizer": "weights"}),
+    ),
     Metric(jr.retrieved_auc, oracles.retrieved_auc, ({}, {"rel": 2}, {"k": 3}, {"k": 11})),
     Metric(jr.bpm, oracles.bpm, (*MODELS, {"max_label": 4, "k": 3}, {"max_label": 4, "k": 11})),
   )
