@@ -26,8 +26,8 @@ and each metric documents only its own:
   the means over subtopics of `intent_aware` they are the probabilities of the subtopics; None gives
   equal ones to those that some item covers.
 * `ranking`: `jaxrank.Exact()`, or a smooth ranking, which makes the metric differentiable in the
-  scores. Curves, metrics that are read off them, `kendall_tau` and `ordered_pair_accuracy` need
-  `Exact`.
+  scores. Curves, metrics that are read off them, `compatibility`, `kendall_tau` and
+  `ordered_pair_accuracy` need `Exact`.
 
 Every metric raises `ValueError` if shapes differ, a parameter is out of its range, or the ranking
 cannot answer what the metric asks, and `TypeError` for a dtype that cannot be ranked or a
