@@ -26,11 +26,13 @@ from jaxrank._core.types import Discount, pytree
 __all__ = [
   "Affine",
   "Geometric",
+  "InverseSquare",
   "Table",
   "Terms",
   "affine",
   "constant",
   "geometric",
+  "inverse_square",
   "logarithmic",
   "reciprocal",
   "table",
@@ -127,6 +129,21 @@ def geometric(persistence: ArrayLike) -> Discount:
   return Geometric(persistence)
 
 
+def inverse_square(target: ArrayLike) -> Discount:
+  """`(2 T / (2 T + r - 1)) ** 2` for a target `T` (Moffat, Scholer and Thomas, 2012).
+
+  >>> print(inverse_square(1.0)(jnp.array([1.0, 3.0, 7.0])))
+  [1.     0.25   0.0625]
+
+  Args:
+    target: The gain that a user wants, positive; may be traced.
+
+  Returns:
+    A discount, itself a pytree whose leaf is `target`.
+  """
+  return InverseSquare(target)
+
+
 def affine(first: ArrayLike, step: ArrayLike) -> Discount:
   """`first + step * (r - 1)`: with `affine(0.0, 1.0)`, the number of items ahead.
 
@@ -180,6 +197,19 @@ class Geometric:
   def terms(self, n: int, digits: int = 5) -> Terms:
     """One exponential, which is exact."""
     return Terms(np.ones(1), jnp.asarray(self.persistence).reshape(1))
+
+
+@pytree("target")
+@dataclasses.dataclass(frozen=True, eq=False)
+class InverseSquare:
+  """The discount that `inverse_square` returns."""
+
+  target: ArrayLike
+
+  def __call__(self, rank: Array) -> Array:
+    """`(2 target / (2 target + r - 1)) ** 2`."""
+    start = 2 * jnp.asarray(self.target, rank.dtype)
+    return jnp.square(start / (start + rank - 1))
 
 
 @pytree("first", "step")

@@ -242,6 +242,7 @@ def _measure(name: str, match: _Match) -> Measure:
   entry, pieces = match
   changed: dict[str, Any] = {}
   written: list[str] = []
+  parameters = entry.description.signature.parameters
   for argument, value in _arguments(name, match).items():
     parameter, kind = entry.name.arguments[argument]
     kind = kind or entry.description.kind(parameter)
@@ -249,7 +250,7 @@ def _measure(name: str, match: _Match) -> Measure:
       names = " or ".join(entry.name.arguments)
       raise ValueError(f"{name!r}: give {names}, not both.")
     read = _value(name, argument, kind, value)
-    if read != entry.name.fixed.get(parameter, _default(entry.description, parameter)):
+    if read != entry.name.fixed.get(parameter, parameters[parameter].default):
       changed[parameter] = read
       written += [f"{argument}={_shown(value)}"] * (argument != "x")
   k, at = pieces.get("k"), pieces.get("k") or pieces.get("x")
@@ -281,10 +282,6 @@ def _complete_spellings(name: str, match: _Match) -> str:
   """Names with the parameters that a name lacks, in all dialects that it fits."""
   others = [other for other in _matches(name, _DIALECTS, fold=True) if other.entry != match.entry]
   return f"Write {' or '.join(map(_spelling, (match, *others)))}."
-
-
-def _default(description: Description, parameter: str) -> Any:
-  return description.signature.parameters[parameter].default
 
 
 def _value(name: str, argument: str, kind: Kind, literal: Any) -> Any:
@@ -319,7 +316,10 @@ def _arguments(name: str, match: _Match) -> dict[str, Any]:
   unknown = [key for key in given if key not in takes]
   if unknown:
     allowed = " and ".join(takes) or "no parameters"
-    raise ValueError(f"{name!r}: {pieces['name']} takes {allowed}, got {unknown[0]!r}.")
+    raise ValueError(
+      f"{name!r}: {pieces['name']} takes {allowed}, got {unknown[0]!r}."
+      + " Pass where=labels >= 0 to leave out unjudged items." * (unknown[0] == "judged_only")
+    )
   return {key: given[key] for key in takes if key in given}
 
 

@@ -26,8 +26,8 @@ and each metric documents only its own:
   the means over subtopics of `intent_aware` they are the probabilities of the subtopics; None gives
   equal ones to those that some item covers.
 * `ranking`: `jaxrank.Exact()`, or a smooth ranking, which makes the metric differentiable in the
-  scores. Curves, metrics that are read off them, `kendall_tau` and `ordered_pair_accuracy` need
-  `Exact`.
+  scores. Curves, metrics that are read off them, `compatibility`, `kendall_tau` and
+  `ordered_pair_accuracy` need `Exact`.
 
 Every metric raises `ValueError` if shapes differ, a parameter is out of its range, or the ranking
 cannot answer what the metric asks, and `TypeError` for a dtype that cannot be ranked or a
@@ -36,7 +36,13 @@ parameter of the wrong type. The message starts with the name of the function.
 
 from jaxrank._core.description import Description, described
 from jaxrank.metrics.binary import average_precision, bpref, hit_rate, rbp, reciprocal_rank
-from jaxrank.metrics.concordance import auc, kendall_tau, ordered_pair_accuracy, spearman
+from jaxrank.metrics.concordance import (
+  auc,
+  kendall_tau,
+  ordered_pair_accuracy,
+  retrieved_auc,
+  spearman,
+)
 from jaxrank.metrics.counts import f_measure, fall_out, precision, r_precision, recall
 from jaxrank.metrics.curves import (
   Curve,
@@ -64,7 +70,9 @@ from jaxrank.metrics.intent_aware import (
   subtopic_recall,
 )
 from jaxrank.metrics.logarithms import log_average_precision, log_bpref
+from jaxrank.metrics.overlap import compatibility
 from jaxrank.metrics.sets import item_count, query_count, set_average_precision, utility
+from jaxrank.metrics.stopping import nearly_err
 from jaxrank.metrics.user_models import bpm, insq, inst, sdcg
 
 __all__ = [
@@ -80,6 +88,7 @@ __all__ = [
   "binary_normalized_gain",
   "bpm",
   "bpref",
+  "compatibility",
   "dcg",
   "described",
   "eleven_point_average",
@@ -102,6 +111,7 @@ __all__ = [
   "ndcg",
   "ndcg_at_levels",
   "ndcg_at_relevant",
+  "nearly_err",
   "nerr",
   "nerr_ia",
   "nnrbp",
@@ -118,6 +128,7 @@ __all__ = [
   "recall",
   "recall_at_fixed_precision",
   "reciprocal_rank",
+  "retrieved_auc",
   "sdcg",
   "set_average_precision",
   "spearman",

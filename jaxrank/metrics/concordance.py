@@ -9,10 +9,12 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import sorting, ties
 from jaxrank._core.apply import apply
-from jaxrank._core.arithmetic import safe_divide, safe_sqrt
+from jaxrank._core.arithmetic import added, safe_divide, safe_sqrt
 from jaxrank._core.description import describe
+from jaxrank._core.dialects import ir_measures
 from jaxrank._core.parameters import THRESHOLD
-from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.ranked import Ranked, Ranking, within
+from jaxrank._core.types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 
@@ -53,6 +55,52 @@ def auc(
     <https://doi.org/10.1148/radiology.143.1.7063747>`_, 1982.
   """
   return apply(_auc, scores, labels, where=where, ranking=ranking, rel=rel)
+
+
+def _retrieved_auc(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
+  b = ranked.relevant(rel)
+  inside = within(jnp.arange(1, ranked.n + 1, dtype=ranked.dtype), ranked.cutoff(k))
+  hits, others = (
+    jnp.where(inside, added(ranked.cumulative(x)), 0) for x in (b, ranked.retrieved & ~b)
+  )
+  # Others at the rank of a hit, of the same tie, are ahead of it half of the time.
+  wrong = jnp.sum(hits * (jnp.cumsum(others) - others / 2))
+  pairs = jnp.sum(hits) * jnp.sum(others)
+  return safe_divide(pairs - wrong, pairs)
+
+
+@describe(
+  _retrieved_auc,
+  rel=THRESHOLD,
+  seeks="relevant and other items",
+  names=(ir_measures("Accuracy", "[@10]", "rel", rel=1),),
+)
+def retrieved_auc(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """Area under the ROC curve of the first `k` retrieved items; `Accuracy` in ir_measures.
+
+  `AUC@k = |{(i, j): r_i < r_j <= k}| / (h m)`, over the `h` relevant items `i` and the `m` other
+  items `j` at the ranks down to `k`.
+
+  Unlike for `auc`, items that are not retrieved do not count. Tied scores are averaged in the ROC
+  curve: without a cut-off, ties count half.
+
+  >>> print(f"{retrieved_auc(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=2):.5f}")
+  1.00000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Returns:
+    `[...]`, in [0, 1]; 0 if all or none of the first items are relevant.
+  """
+  return apply(_retrieved_auc, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
 
 
 def _ordered_pair_accuracy(ranked: Ranked) -> Array:

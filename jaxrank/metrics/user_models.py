@@ -26,10 +26,10 @@ from jaxrank._core.types import Cutoff, Discount
 from jaxrank.rankings.exact import Exact
 
 # The program cwl_eval looks at lists of 1000 items, the last ones of gain 0.
-_DEPTH = 1000
+CWL_DEPTH = 1000
 
 
-def _gains(ranked: Ranked, max_label: ArrayLike, min_label: ArrayLike) -> Array:
+def scaled_gains(ranked: Ranked, max_label: ArrayLike, min_label: ArrayLike) -> Array:
   """Labels from one grade to another as gains from 0 to 1; 0 for others, and under the mask."""
   best, least = (jnp.asarray(x).astype(ranked.dtype) for x in (max_label, min_label))
   return ranked.weighted(
@@ -50,7 +50,7 @@ def _inst(
   ranked: Ranked, *, patience: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
 ) -> Array:
   target = jnp.asarray(target).astype(ranked.dtype)
-  total = ranked.cumulative(_gains(ranked, max_label, min_label))
+  total = ranked.cumulative(scaled_gains(ranked, max_label, min_label))
   rank = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
   wanted = rank + 2 * target - total
   going = jnp.square((wanted - 1) / wanted)
@@ -75,7 +75,7 @@ _ARGUMENTS = "T=target min_rel=min_label max_rel=max_label"
   target=POSITIVE,
   max_label=GRADE,
   min_label=GRADE,
-  names=(ir_measures("INST", "", _ARGUMENTS, patience=_DEPTH),),
+  names=(ir_measures("INST", "", _ARGUMENTS, patience=CWL_DEPTH),),
 )
 def inst(
   scores: ArrayLike,
@@ -130,14 +130,11 @@ def _insq(
   ranked: Ranked, *, patience: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
 ) -> Array:
   start = 2 * jnp.asarray(target).astype(ranked.dtype)
-
-  def reached(rank: Array) -> Array:
-    return jnp.square(start / (start + rank - 1))
-
   last = None if patience is None else jnp.asarray(patience).astype(ranked.dtype) + start - 1
-  return ranked.expect(_gains(ranked, max_label, min_label), reached, k=patience) / _tail(
-    start, last, start
+  found = ranked.expect(
+    scaled_gains(ranked, max_label, min_label), discounts.inverse_square(target), k=patience
   )
+  return found / _tail(start, last, start)
 
 
 @describe(
@@ -146,7 +143,7 @@ def _insq(
   target=POSITIVE,
   max_label=GRADE,
   min_label=GRADE,
-  names=(ir_measures("INSQ", "", _ARGUMENTS, patience=_DEPTH),),
+  names=(ir_measures("INSQ", "", _ARGUMENTS, patience=CWL_DEPTH),),
 )
 def insq(
   scores: ArrayLike,
@@ -201,7 +198,7 @@ _SLACK = 1e-5
 def _bpm(
   ranked: Ranked, *, k: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
 ) -> Array:
-  total = ranked.cumulative(_gains(ranked, max_label, min_label))
+  total = ranked.cumulative(scaled_gains(ranked, max_label, min_label))
   rank = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
   enough = total + _SLACK >= jnp.asarray(target).astype(ranked.dtype)
   last = ranked.cutoff(k)
@@ -269,7 +266,7 @@ def _sdcg(
 ) -> Array:
   one = jnp.ones((1,), ranked.dtype)
   best = perfect(ranked, one, 0.0, discount, k)
-  return safe_divide(ranked.expect(_gains(ranked, max_label, min_label), discount, k=k), best)
+  return safe_divide(ranked.expect(scaled_gains(ranked, max_label, min_label), discount, k=k), best)
 
 
 @describe(

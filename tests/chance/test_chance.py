@@ -94,6 +94,9 @@ SAMPLED_ONLY = {
   "normalized_gain",
   "ndcg_at_relevant",
   "inst",
+  "compatibility",
+  "nearly_err",
+  "retrieved_auc",
   "bpm",
 }
 

@@ -277,7 +277,13 @@ def discount(rank, name="logarithmic"):
   """The discount at a rank: a name, or the ratio of a geometric one."""
   if not isinstance(name, str):
     return name ** (rank - 1)
-  return {"logarithmic": 1 / math.log2(1 + rank), "reciprocal": 1 / rank, "constant": 1.0}[name]
+  return {
+    "logarithmic": 1 / math.log2(1 + rank),
+    "reciprocal": 1 / rank,
+    "constant": 1.0,
+    # For a target of 1.5.
+    "inverse_square": (3 / (2 + rank)) ** 2,
+  }[name]
 
 
 def dcg(order, items, k=None, gains="linear", discounts="logarithmic"):
@@ -563,6 +569,53 @@ def bpm(items, ties="average", k=None, target=1.0, max_label=None, min_label=0):
     if total >= target - 1e-9 or rank == cutoff(items, k):
       return total / rank
   return 0.0
+
+
+def nearly_err(items, ties="average", k=None, max_label=None, min_label=0, discounts="constant"):
+  """NERR of cwl_eval: the gain and the ranks seen, in one pass down each order of a padded list."""
+  if poisoned(items):
+    return math.nan
+  last, value, length = cutoff(items, k), 0.0, 0.0
+  for probability, order in orders(items, ties) if isinstance(ties, str) else ties:
+    going = probability
+    for rank in range(1, last + 1):
+      label = order[rank - 1].label if rank <= len(order) else min_label
+      found, weight = grade(label, max_label, min_label), going * discount(rank, discounts)
+      value, length, going = value + weight * found, length + weight, going * (1 - found)
+  return ratio(value, length)
+
+
+def retrieved_auc(items, ties="average", k=None, rel=None):
+  """`Accuracy` of ir_measures: the share of pairs at the first ranks in the right order.
+
+  Of expected numbers at the ranks, those at one rank are in the right order half of the time.
+  """
+  if poisoned(items):
+    return math.nan
+  at = at_each_rank(items, ties, lambda item: is_relevant(item, rel))[: cutoff(items, k)]
+  filled = at_each_rank(items, ties, lambda item: True)
+  others = [there - hit for there, hit in zip(filled, at, strict=False)]
+  right = sum(hit * (other / 2 + sum(others[rank + 1 :])) for rank, (hit, other) in
+              enumerate(zip(at, others, strict=True)))  # fmt: skip
+  return ratio(right, sum(at) * sum(others))
+
+
+def compatibility(items, ties="average", persistence=0.95, normalizer="ideal"):
+  """Compat of ir_measures; at each depth, the smaller number of each label in both lists."""
+  if poisoned(items):
+    return math.nan
+  grades = sorted({item.label for item in items if item.label > 0}, reverse=True)
+  shown = {y: at_each_rank(items, ties, lambda item, y=y: item.label == y) for y in grades}
+  counts = [sum(item.label == y for item in items) for y in grades]
+  value = best = weights = 0.0
+  for depth in range(1, max(len(retrieved(items)), sum(counts)) + 1):
+    weight, left, common = persistence ** (depth - 1), depth, 0.0
+    for label, count in zip(grades, counts, strict=True):
+      common += min(sum(shown[label][:depth]), left, count)
+      left = max(left - count, 0)
+    value += weight * common / depth
+    best, weights = best + weight * min(depth, sum(counts)) / depth, weights + weight
+  return ratio(value, best if normalizer == "ideal" else weights)
 
 
 def auc(items, rel=None):

@@ -24,7 +24,15 @@ GREEDY = ("alpha_ndcg", "nerr_ia", "nnrbp")
 # Measures of the set of retrieved items, and counts: without a cut-off, ties do not matter.
 OF_SETS = ("item_count", "query_count", "set_average_precision", "utility")
 # Metrics of the mean curve of tied orders, which are not bounded by those of single orders.
-OF_MEAN_CURVES = ("bpm", "inferred_average_precision", "ndcg_at_relevant", "normalized_gain")
+OF_MEAN_CURVES = (
+  "bpm",
+  "compatibility",
+  "inferred_average_precision",
+  "ndcg_at_relevant",
+  "nearly_err",
+  "normalized_gain",
+  "retrieved_auc",
+)
 # Metrics that are not the same number for a perfect ranking of every query.
 BY_QUERY = (
   "dcg",
@@ -34,6 +42,7 @@ BY_QUERY = (
   "insq",
   "inst",
   "item_count",
+  "nearly_err",
   "precision",
   "rbp",
   "rbp_residual",
@@ -51,7 +60,7 @@ UNRETRIEVED = {
   **dict.fromkeys(LOGARITHMS, LEAST_LOGARITHM),
 }
 # Metrics that a cut-off divides, however long the list.
-DIVIDED = ("bpm", "f_measure", "precision", "precision_ia", "sdcg")
+DIVIDED = ("bpm", "f_measure", "nearly_err", "precision", "precision_ia", "sdcg")
 
 
 class Row(NamedTuple):

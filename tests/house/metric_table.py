@@ -29,6 +29,8 @@ MODULES = (
   "graded",
   "gain_curves",
   "user_models",
+  "stopping",
+  "overlap",
   "diversity",
   "intent_aware",
   "concordance",

@@ -102,6 +102,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
 REFUSED: dict[str, list[dict[str, Any]]] = {
   "average_precision": [{"normalizer": "retrieved"}, {"normalizer": "retrieved", "k": 3}],
   "bpm": [{"max_label": 4}],
+  "compatibility": [{}],
   "eleven_point_average": [{}],
   "inferred_average_precision": [{}],
   "inst": [{"max_label": 4}],
@@ -110,8 +111,10 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
   "log_average_precision": [{}],
   "log_bpref": [{}],
   "ndcg_at_relevant": [{}],
+  "nearly_err": [{"max_label": 4}],
   "normalized_gain": [{}],
   "ordered_pair_accuracy": [{}],
+  "retrieved_auc": [{}, {"k": 3}],
   "set_average_precision": [{}],
   "spearman": [{}],
 }

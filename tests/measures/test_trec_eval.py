@@ -152,8 +152,13 @@ PROVIDED = {
     "P@5 P(rel=2)@10 RR RBP(rel=1) RBP(rel=2,p=0.95) BPM(max_rel=4)@10 BPM(T=2,max_rel=2)@50 "
     "BPM(T=0.5,max_rel=4)@3 BPM(min_rel=1,max_rel=3)@5 SDCG(max_rel=3)@10 "
     "SDCG(min_rel=1,max_rel=2)@50 INST(max_rel=3) INST(T=3,max_rel=2) "
-    "INST(T=2,min_rel=1,max_rel=2) INSQ(max_rel=3) INSQ(T=2.5,max_rel=4)"
+    "INST(T=2,min_rel=1,max_rel=2) INSQ(max_rel=3) INSQ(T=2.5,max_rel=4) NERR8(max_rel=3)@5 "
+    "NERR8(max_rel=3)@100 NERR8(min_rel=1,max_rel=2)@1000 NERR9(max_rel=3)@10 "
+    "NERR9(min_rel=1,max_rel=4)@1000 NERR10(max_rel=3) NERR10(p=0.5,min_rel=1,max_rel=4) "
+    "NERR11(max_rel=3) NERR11(T=2.5,min_rel=1,max_rel=4)"
   ),
+  "accuracy": "Accuracy Accuracy@20 Accuracy(rel=2) Accuracy(rel=2)@7",
+  "compat": "Compat Compat(p=0.5) Compat(p=0.8,normalize=False)",
   "judged": "Judged Judged@5",
   "msmarco": "RR@10 RR(rel=2)@5",
 }
@@ -169,6 +174,18 @@ def _provided() -> list[tuple[str, str]]:
   return [(provider, name) for provider, names in texts.items() for name in names]
 
 
+def _by_place(run: dict[str, float]) -> dict[str, float]:
+  """A run with different positive scores and the same order, of `Exact("stable")`."""
+  ordered = sorted(run, key=lambda name: -run[name])
+  return {name: float(len(run) - place) for place, name in enumerate(ordered)}
+
+
+def _has_others(run: dict[str, float], judged: dict[str, int], measure: Any) -> bool:
+  """Whether one of the first documents of a run is not relevant."""
+  first = sorted(run, key=lambda name: -run[name])[: measure.params.get("cutoff")]
+  return any(judged.get(name, 0) < measure["rel"] for name in first)
+
+
 @pytest.mark.parametrize(("provider", "name"), _provided())
 def test_values_are_those_of_ir_measures(provider, name):
   import ir_measures
@@ -178,11 +195,55 @@ def test_values_are_those_of_ir_measures(provider, name):
   qrels, run = files(scores, labels)
   measure = ir_measures.parse_measure(name)
   evaluator = ir_measures.providers.registry[provider].evaluator([measure], qrels)
+  # That of Compat takes 0 for the score of a document that is not retrieved, and orders the two of
+  # equal scores that a list may have in another way.
+  if provider == "compat":
+    run = {query: _by_place(there) for query, there in run.items()}
+  # The program of Accuracy stops at a query whose first documents are all relevant.
+  if provider == "accuracy":
+    every = [query for query, there in run.items() if _has_others(there, qrels[query], measure)]
+    run = {query: run[query] for query in every}
   expected = {x.query_id: x.value for x in evaluator.iter_calc(run)}
   (own,) = jr.parse(name, dialect="ir_measures")
   found = jax.jit(lambda *x: own(*x, ranking=STABLE))(scores, labels)
-  values = [expected[query] for query in qrels]
+  # It has no value for one without a relevant document there.
+  missing = {} if provider != "accuracy" else dict.fromkeys(qrels, 0.0)
+  values = [{**missing, **expected}[query] for query in qrels]
   np.testing.assert_allclose(found, values, rtol=2e-6, atol=2e-6)
   total = ir_measures.measures.base.SumAgg
   sums = isinstance(measure.aggregator(), total)
   assert (own.description.aggregation == "sum") == sums
+
+
+# They are computed without the documents that are not in the judgements.
+JUDGED_ONLY = [
+  "P(judged_only=True)@5",
+  "RR(judged_only=True)",
+  "Rprec(judged_only=True)",
+  "AP(judged_only=True)",
+  "AP(judged_only=True)@10",
+  "nDCG(judged_only=True)",
+  "nDCG(judged_only=True)@7",
+  "R(judged_only=True)@9",
+  "SetAP(judged_only=True)",
+  "SetF(judged_only=True)",
+  "SetP(judged_only=True)",
+  "SetP(judged_only=True,relative=True)",
+  "Success(judged_only=True)@3",
+  "IPrec(judged_only=True)@0.1",
+]
+
+
+@pytest.mark.parametrize("name", JUDGED_ONLY)
+def test_a_mask_of_judged_items_is_judged_only(name):
+  ir_measures = pytest.importorskip("ir_measures", reason="needs the extra peers")
+  scores, labels = lists(*LISTS["distinct"])
+  labels = np.maximum(labels, -1)
+  qrels, run = files(scores, labels)
+  measure = ir_measures.parse_measure(name)
+  evaluator = ir_measures.providers.registry["pytrec_eval"].evaluator([measure], qrels)
+  expected = {x.query_id: x.value for x in evaluator.iter_calc(run)}
+  plain = name.replace("(judged_only=True)", "").replace("judged_only=True,", "")
+  (own,) = jr.parse(plain, dialect="ir_measures")
+  found = own(scores, labels, where=labels >= 0, ranking=STABLE)
+  np.testing.assert_allclose(found, [expected[x] for x in qrels], rtol=2e-6, atol=2e-6)

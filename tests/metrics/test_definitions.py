@@ -29,6 +29,7 @@ DISCOUNTS = {
   "logarithmic": jr.discounts.logarithmic,
   "reciprocal": jr.discounts.reciprocal,
   "constant": jr.discounts.constant,
+  "inverse_square": jr.discounts.inverse_square(1.5),
   0.7: jr.discounts.geometric(0.7),
 }
 GRADED = (
@@ -178,6 +179,22 @@ OF_CURVES = {
     Metric(jr.ndcg_at_relevant, oracles.ndcg_at_relevant, CURVED),
     Metric(jr.ndcg_at_levels, oracles.ndcg_at_levels, CURVED),
     Metric(jr.inst, oracles.inst, (*MODELS, *PATIENCES)),
+    Metric(
+      jr.nearly_err,
+      oracles.nearly_err,
+      (
+        {"max_label": 4},
+        {"max_label": 2, "discounts": "reciprocal"},
+        {"max_label": 5, "min_label": 1, "discounts": 0.7, "k": 3},
+        {"max_label": 6, "discounts": "inverse_square", "k": 11},
+      ),
+    ),
+    Metric(
+      jr.compatibility,
+      oracles.compatibility,
+      ({}, {"persistence": 0.5}, {"persistence": 1.0}, {"normalizer": "weights"}),
+    ),
+    Metric(jr.retrieved_auc, oracles.retrieved_auc, ({}, {"rel": 2}, {"k": 3}, {"k": 11})),
     Metric(jr.bpm, oracles.bpm, (*MODELS, {"max_label": 4, "k": 3}, {"max_label": 4, "k": 11})),
   )
 }
@@ -250,13 +267,19 @@ def cutoffs(slot: Slot) -> list[int | None]:
   return [slot.k] * slot.queries
 
 
-def public_values(metric: Metric, slot: Slot, drawn: cases.Cases):
-  """The metric of the queries of a slot, as jaxrank is called."""
-  own = dict(metric.choices[slot.choice])
+def with_functions(choice: dict[str, Any]) -> dict[str, Any]:
+  """Parameters with the gain and the discount that the oracle knows by name."""
+  own = dict(choice)
   if "gains" in own:
     own["gain"] = GAINS[own.pop("gains")]
   if "discounts" in own:
     own["discount"] = DISCOUNTS[own.pop("discounts")]
+  return own
+
+
+def public_values(metric: Metric, slot: Slot, drawn: cases.Cases):
+  """The metric of the queries of a slot, as jaxrank is called."""
+  own = with_functions(metric.choices[slot.choice])
   arrays = {"where": drawn.where}
   if own.pop("weighted", False):
     arrays["weights"] = drawn.weights
@@ -367,7 +390,7 @@ def test_of_curves_agrees_with_its_definition(name, ties, share):
   drawn = cases.draw(3, int(share * 1000), spoiled=0.002)
   queries = drawn.queries()
   for own in metric.choices:
-    given = {"gain": GAINS[own["gains"]]} if "gains" in own else own
+    given = with_functions(own)
     call = functools.partial(metric.public, ranking=jr.Exact(ties=ties), **given)
     value = jax.jit(call)(drawn.scores, drawn.labels, where=drawn.where)
     expected = [metric.oracle(items, ties, **own) for items in queries]

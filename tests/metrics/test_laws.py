@@ -66,6 +66,10 @@ METRICS = {
   "insq@3": row(jr.insq, patience=3, max_label=4, perfect=None),
   "bpm@3": row(jr.bpm, k=3, max_label=4, target=2.0, perfect=None, saturates=False),
   "sdcg@3": row(jr.sdcg, k=3, max_label=4, perfect=None, saturates=False),
+  "nearly_err@3": row(
+    jr.nearly_err, k=3, max_label=4, discount=jr.discounts.reciprocal, perfect=None, saturates=False
+  ),
+  "retrieved_auc@3": row(jr.retrieved_auc, k=3, perfect=None),
   "set_ap@3": row(jr.set_average_precision, k=3, perfect=None),
   "utility@3": row(jr.utility, k=3, perfect=None),
   "item_count@3": row(jr.item_count, k=3, perfect=None),

@@ -1,0 +1,127 @@
+"""Nearly ERR: the gain per item of a user whom each item stops with a probability of its gain."""
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank import discounts
+from jaxrank._core.apply import apply
+from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.description import describe
+from jaxrank._core.dialects import Argument, ir_measures
+from jaxrank._core.parameters import DISCOUNT, GRADE, POSITIVE, SHARE, Kind
+from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.types import Cutoff, Discount
+from jaxrank.metrics.user_models import CWL_DEPTH, scaled_gains
+from jaxrank.rankings.exact import Exact
+
+# Ranks past the end of a list are summed in blocks of this many.
+_BLOCK = 1024
+
+# Equal numbers in names give the same object, so that the measures are equal.
+_geometric = functools.cache(discounts.geometric)
+_inverse_square = functools.cache(discounts.inverse_square)
+
+
+def _of_persistence(name: str, value: Any) -> Discount:
+  return _geometric(SHARE.check(name, value))
+
+
+def _of_target(name: str, value: Any) -> Discount:
+  return _inverse_square(POSITIVE.check(name, value))
+
+
+_GRADES = {"min_rel": Argument("min_label"), "max_rel": Argument("max_label")}
+_PERSISTENCE = {"p": Argument("discount", Kind(SHARE.meaning, _of_persistence)), **_GRADES}
+_TARGET = {"T": Argument("discount", Kind(POSITIVE.meaning, _of_target)), **_GRADES}
+
+
+def _past_the_end(ranked: Ranked, discount: Discount, k: Cutoff) -> Array:
+  """The sum of a discount over the ranks to `k` that no retrieved item has."""
+  found, last = ranked.count(ranked.retrieved), ranked.cutoff(k)
+  most: Any = ranked.n if k is None else k
+  size = min(most, _BLOCK) if isinstance(most, int) else _BLOCK
+
+  def add(block: Any, total: Array) -> Array:
+    rank = (block * size + jnp.arange(1, size + 1, dtype=jnp.int32)).astype(ranked.dtype)
+    return total + jnp.sum(jnp.where((rank > found) & (rank <= last), discount(rank), 0))
+
+  total: Array = lax.fori_loop(0, -(-most // size), add, jnp.zeros((), ranked.dtype))
+  return total
+
+
+def _nearly_err(
+  ranked: Ranked, *, k: Cutoff, max_label: ArrayLike, min_label: ArrayLike, discount: Discount
+) -> Array:
+  gains = scaled_gains(ranked, max_label, min_label)
+  found = ranked.cascade(gains, discount, k=k)
+  seen = ranked.cascade(gains, discount, k=k, worth=ranked.retrieved)
+  unmet = jnp.prod(jnp.where(ranked.retrieved, 1 - gains, 1))
+  return safe_divide(found, seen + unmet * _past_the_end(ranked, discount, k))
+
+
+@describe(
+  _nearly_err,
+  max_label=GRADE,
+  min_label=GRADE,
+  discount=DISCOUNT,
+  names=(
+    ir_measures("NERR8", "@10", reads=_GRADES),
+    ir_measures("NERR9", "@10", reads=_GRADES, discount=discounts.reciprocal),
+    ir_measures("NERR10", "", reads=_PERSISTENCE, k=CWL_DEPTH, discount=_geometric(0.9)),
+    ir_measures("NERR11", "", reads=_TARGET, k=CWL_DEPTH, discount=_inverse_square(1.0)),
+  ),
+)
+def nearly_err(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  max_label: ArrayLike,
+  min_label: ArrayLike = 0,
+  discount: Discount = discounts.constant,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """Nearly expected reciprocal rank: the gain per item of a user whom gains stop, as in ERR.
+
+  `NERR@k = sum_{r <= k} W(r) g(r) / sum_{r <= k} W(r)`, with the gain `g(r)` at rank `r`,
+  `W(r) = d(r) prod_{q < r} (1 - g(q))` and the discount `d`. Ranks beyond the list gain nothing.
+
+  The discount `d(r + 1) / d(r)` is the probability that a user whom an item did not stop goes on.
+  In the paper it is `discounts.constant` in equation 8, `discounts.reciprocal` in 9,
+  `discounts.geometric` in 10, and `discounts.inverse_square` in 11.
+
+  Numerator and denominator are averaged over the orders of tied items, and over the noise of the
+  ranking, before they are divided.
+
+  >>> value = nearly_err(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2]), max_label=2)
+  >>> print(f"{value:.5f}")
+  0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    k: The last rank that the user sees, also beyond the list; None is the number of valid items.
+
+  Returns:
+    `[...]`, in [0, 1].
+
+  References:
+    Azzopardi, Mackenzie and Moffat, `ERR is not C/W/L: exploring the relationship between expected
+    reciprocal rank and other metrics <https://doi.org/10.1145/3471158.3472239>`_, 2021.
+  """
+  return apply(
+    _nearly_err,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    max_label=max_label,
+    min_label=min_label,
+    discount=discount,
+  )
