@@ -158,6 +158,7 @@ def test_a_restored_iterator_continues(start):
     same(a, b)
 
 
+@pytest.mark.filterwarnings("ignore")  # Of a fork beside threads, which are those of xdist.
 def test_workers_continue_too():
   """Under Grain's own processes, each of which batches its part of the examples."""
   flags.FLAGS.mark_as_parsed()  # Programs that absl starts have parsed them.
