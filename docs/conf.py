@@ -1,0 +1,74 @@
+"""Settings of Sphinx for the site; README.md has the command that builds it."""
+
+import importlib.metadata
+
+from docutils import nodes
+from jax.typing import ArrayLike
+from sphinx import addnodes
+from sphinx.util.typing import stringify_annotation
+
+project = "jaxrank"
+author = "the authors of jaxrank"
+release = version = importlib.metadata.version("jaxrank")
+
+extensions = [
+  "myst_parser",
+  "sphinx.ext.autodoc",
+  "sphinx.ext.autosummary",
+  "sphinx.ext.napoleon",
+  "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
+
+html_theme = "furo"
+html_title = f"jaxrank {release}"
+html_copy_source = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+myst_heading_anchors = 3
+
+# Single backticks in docstrings are code, with a link where the code is a public name.
+default_role = "py:obj"
+napoleon_use_rtype = False
+napoleon_preprocess_types = False
+autodoc_preserve_defaults = True
+autodoc_member_order = "bysource"
+autodoc_mock_imports = ["clu", "flax"]
+autosummary_ignore_module_all = False
+maximum_signature_line_length = 88
+
+# Some file systems do not distinguish `jaxrank.Metric` from `jaxrank.metric`.
+autosummary_filename_map = {
+  f"jaxrank.{name}": f"jaxrank.{name}-class"
+  for name in ("Metric", "discounts.Affine", "discounts.Geometric", "discounts.Table")
+}
+
+
+def shorten_types(app, what, name, obj, options, signature, result):
+  """Writes `ArrayLike` where Python only knows the types that it stands for."""
+  for mode in ("fully-qualified-except-typing", "smart"):
+    long = stringify_annotation(ArrayLike, mode)
+    signature = signature and signature.replace(long, "ArrayLike")
+    result = result and result.replace(long, "ArrayLike")
+  return signature, result
+
+
+def unlink_parameters(app, doctree):
+  """Leaves alone what is a parameter of the function at hand, such as `target` or `metric`."""
+  for entry in doctree.findall(addnodes.desc):
+    taken = {x.astext() for x in entry.findall(addnodes.desc_sig_name)}
+    for link in list(entry.findall(addnodes.pending_xref)):
+      if link.get("reftype") == "obj" and link["reftarget"] in taken:
+        link.replace_self(link.children)
+  for link in list(doctree.findall(addnodes.pending_xref)):
+    if link.get("reftype") == "obj" and link.astext() != link["reftarget"]:
+      # A formula that begins with `~` or `.`, or ends in `<x>`, is no link with a title.
+      link.replace_self(nodes.literal("", link.rawsource.strip("`") or link.astext()))
+
+
+def setup(app):
+  """Registers the handlers."""
+  app.connect("autodoc-process-signature", shorten_types)
+  app.connect("doctree-read", unlink_parameters)
