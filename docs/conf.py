@@ -2,7 +2,6 @@
 
 import importlib.metadata
 
-from docutils import nodes
 from jax.typing import ArrayLike
 from sphinx import addnodes
 from sphinx.util.typing import stringify_annotation
@@ -31,12 +30,12 @@ myst_heading_anchors = 3
 
 # Single backticks in docstrings are code, with a link where the code is a public name.
 default_role = "py:obj"
+napoleon_use_ivar = True
 napoleon_use_rtype = False
+napoleon_attr_annotations = False
 napoleon_preprocess_types = False
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["clu", "flax"]
-autosummary_ignore_module_all = False
 maximum_signature_line_length = 88
 
 # Some file systems do not distinguish `jaxrank.Metric` from `jaxrank.metric`.
@@ -55,6 +54,17 @@ def shorten_types(app, what, name, obj, options, signature, result):
   return signature, result
 
 
+def clean_docstrings(app, what, name, obj, options, lines):
+  """Drops what Python says of every number, tuple or dictionary from the entries of constants."""
+  if what in ("data", "attribute") and type(obj).__module__ == "builtins":
+    lines.clear()
+
+
+def skip_fields(app, what, name, obj, skip, options):
+  """Leaves out the fields of named tuples as members, because the docstring lists them."""
+  return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field") else None
+
+
 def unlink_parameters(app, doctree):
   """Leaves alone what is a parameter of the function at hand, such as `target` or `metric`."""
   for entry in doctree.findall(addnodes.desc):
@@ -62,13 +72,11 @@ def unlink_parameters(app, doctree):
     for link in list(entry.findall(addnodes.pending_xref)):
       if link.get("reftype") == "obj" and link["reftarget"] in taken:
         link.replace_self(link.children)
-  for link in list(doctree.findall(addnodes.pending_xref)):
-    if link.get("reftype") == "obj" and link.astext() != link["reftarget"]:
-      # A formula that begins with `~` or `.`, or ends in `<x>`, is no link with a title.
-      link.replace_self(nodes.literal("", link.rawsource.strip("`") or link.astext()))
 
 
 def setup(app):
   """Registers the handlers."""
+  app.connect("autodoc-process-docstring", clean_docstrings)
   app.connect("autodoc-process-signature", shorten_types)
+  app.connect("autodoc-skip-member", skip_fields)
   app.connect("doctree-read", unlink_parameters)
