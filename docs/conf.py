@@ -30,9 +30,8 @@ myst_heading_anchors = 3
 
 # Single backticks in docstrings are code, with a link where the code is a public name.
 default_role = "py:obj"
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
-napoleon_attr_annotations = False
 napoleon_preprocess_types = False
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
