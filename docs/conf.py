@@ -1,14 +1,16 @@
 """Settings of Sphinx for the site; README.md has the command that builds it."""
 
-import importlib.metadata
+import re
 
 from jax.typing import ArrayLike
 from sphinx import addnodes
 from sphinx.util.typing import stringify_annotation
 
+import jaxrank
+
 project = "jaxrank"
 author = "the authors of jaxrank"
-release = version = importlib.metadata.version("jaxrank")
+release = version = jaxrank.__version__
 
 extensions = [
   "myst_parser",
@@ -46,6 +48,7 @@ autosummary_filename_map = {
 
 def shorten_types(app, what, name, obj, options, signature, result):
   """Writes `ArrayLike` where Python only knows the types that it stands for."""
+  signature = signature and signature.replace("<factory>", "...")
   for mode in ("fully-qualified-except-typing", "smart"):
     long = stringify_annotation(ArrayLike, mode)
     signature = signature and signature.replace(long, "ArrayLike")
@@ -64,13 +67,22 @@ def skip_fields(app, what, name, obj, skip, options):
   return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field") else None
 
 
-def unlink_parameters(app, doctree):
-  """Leaves alone what is a parameter of the function at hand, such as `target` or `metric`."""
+def relink(app, doctree):
+  """Corrects the links that code in docstrings would become.
+
+  The name of a page, such as `docs/scale.md`, leads to that page. A parameter of the function at
+  hand, such as `target` or `metric`, stays code even if a public function has the same name.
+  """
   for entry in doctree.findall(addnodes.desc):
     taken = {x.astext() for x in entry.findall(addnodes.desc_sig_name)}
     for link in list(entry.findall(addnodes.pending_xref)):
       if link.get("reftype") == "obj" and link["reftarget"] in taken:
         link.replace_self(link.children)
+  for link in doctree.findall(addnodes.pending_xref):
+    page = re.fullmatch(r"docs/(\w+)\.md", link.get("reftarget", ""))
+    if page:
+      link.attributes |= {"refdomain": "std", "reftype": "doc", "reftarget": f"/{page[1]}"}
+      link["refexplicit"] = True
 
 
 def setup(app):
@@ -78,4 +90,4 @@ def setup(app):
   app.connect("autodoc-process-docstring", clean_docstrings)
   app.connect("autodoc-process-signature", shorten_types)
   app.connect("autodoc-skip-member", skip_fields)
-  app.connect("doctree-read", unlink_parameters)
+  app.connect("doctree-read", relink)
