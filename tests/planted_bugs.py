@@ -179,6 +179,8 @@ BUGS = (
   Bug("aggregation.py", "jnp.sum(jnp.where(kept, weights, 0)))\n",
       "jnp.sum(kept, dtype=values.dtype))\n", "measures"),
   # Merges of states, and their statistics.
+  Bug("losses/listwise.py", "largest = lax.pmax(largest, axis_name)", "largest = largest",
+      "devices"),
   Bug("streaming/summary.py", "weight.sum(-2), square.sum(-2)", "weight.sum(0), square.sum(0)",
       "streaming"),
   Bug("streaming/summary.py", 'np.where(how == "sum", found.weight, slope)',
@@ -237,7 +239,7 @@ BUGS = (
   Bug("trec/_padding.py", "scores[is_retrieved] = rounded(self._run.scores[rows])",
       "scores[is_retrieved] = self._run.scores[rows]", "trec"),
   Bug("trec/_text.py", "buffer[:held] = rest", "buffer[:held] = rest[::-1]", "trec"),
-  Bug("trec/evaluation.py", "x[selection.in_run < 0] = 0", "pass", "trec"),
+  Bug("trec/evaluation.py", "by_name[measure.name][selection.in_run < 0] = 0", "pass", "trec"),
 )  # fmt: skip
 
 

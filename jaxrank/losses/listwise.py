@@ -4,7 +4,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import gains
@@ -201,6 +201,7 @@ def sampled_softmax(
   accidental_hits: ArrayLike | None = None,
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
+  axis_name: str | tuple[str, ...] | None = None,
 ) -> Array:
   """Softmax over sampled candidates, such as the other items of a batch, corrected for sampling.
 
@@ -226,13 +227,16 @@ def sampled_softmax(
     accidental_hits: Boolean, `[..., n]`, True for candidates that are the same item as a target.
       The loss leaves them out, unless their own label is positive.
     weights: Factors of the labels, `[..., n]`; None for 1.
+    axis_name: Inside `shard_map`, the mesh axes over which the candidates of each query are split,
+      as the items of a batch are that all devices share. `n` is then the number of candidates of a
+      device, and all devices get the same losses.
 
   Returns:
     Loss of each query, `[...]`, at least 0.
 
   Raises:
     TypeError: if `accidental_hits` is not boolean.
-    ValueError: if the shapes do not match.
+    ValueError: if the shapes do not match, or there is no such axis.
 
   References:
     Yi et al., `Sampling-bias-corrected neural modeling for large corpus item recommendations
@@ -253,12 +257,40 @@ def sampled_softmax(
         log_q = jnp.broadcast_to(log_q, (*scores.shape[:-1], log_q.shape[0]))
       checks.same_shape("log_q", log_q, "scores", scores)
       z = z - jnp.where(known, log_q, 0)
-  return apply_loss(
-    _softmax,
-    (jnp.where(known, z, scores), labels, where),
-    name="sampled_softmax",
-    poisons=True,
-    gain=gains.linear,
-    weights=weights,
-    temperature=1.0,
-  )
+  lists = jnp.where(known, z, scores), labels, where
+  if axis_name is None:
+    return apply_loss(
+      _softmax,
+      lists,
+      name="sampled_softmax",
+      poisons=True,
+      gain=gains.linear,
+      weights=weights,
+      temperature=1.0,
+    )
+  with checks.named("sampled_softmax"):
+    checks.axis(axis_name)
+    if weights is not None:
+      weights = checks.array("weights", weights).astype(z.dtype)
+      checks.same_shape("weights", weights, "scores", scores)
+  return _split_softmax(*lists, weights, axis_name)
+
+
+def _split_softmax(
+  z: Array, labels: Array, where: Array, weights: Array | None, axis_name: str | tuple[str, ...]
+) -> Array:
+  """`softmax` of queries `[..., n]` whose candidates are split over devices."""
+  z = z.astype(jnp.promote_types(z.dtype, jnp.float32))
+  # A score that is NaN is known, and makes the loss NaN.
+  known = where & (z != -jnp.inf)
+  worth = jnp.maximum(jnp.where(known, labels.astype(z.dtype), 0), 0)
+  worth = worth if weights is None else worth * jnp.where(known, weights, 0)
+  largest = jnp.max(jnp.where(known, lax.stop_gradient(z), -jnp.inf), axis=-1, initial=-jnp.inf)
+  largest = lax.pmax(largest, axis_name)
+  largest = jnp.where(largest > -jnp.inf, largest, 0)[..., None]
+  mass = jnp.sum(jnp.where(known, jnp.exp(jnp.where(known, z - largest, 0)), 0), axis=-1)
+  mass = lax.psum(mass, axis_name)[..., None]
+  total = jnp.log(jnp.where(mass != 0, mass, 1)) + largest
+  term = jnp.where(worth != 0, worth * (total - jnp.where(known, z, 0)), 0)
+  loss = lax.psum(jnp.sum(term, axis=-1), axis_name)
+  return jnp.where(jnp.isnan(mass[..., 0]), jnp.nan, loss)

@@ -245,3 +245,44 @@ def test_two_processes_are_as_one(tmp_path):
     np.testing.assert_allclose(found["slope"][: len(slope[mine])], slope[mine], atol=1e-6)
     assert found["exchanged"]
     assert not any(N in shape for shape in found["exchanged"])
+
+
+def test_in_batch_negatives_of_all_devices():
+  """Values and gradients of `sampled_softmax` do not depend on how candidates are split."""
+  rng = np.random.default_rng(3)
+  rows, n = 6, 16
+  scores = rng.normal(size=(rows, n)).astype(np.float32) * 3
+  scores[0, 5], scores[1, 2], scores[5] = -np.inf, np.nan, -np.inf
+  ids = rng.integers(0, 9, n)
+  labels = np.eye(rows, n, dtype=np.float32)
+  labels[3], labels[4] = 0, -1
+  where = rng.random((rows, n)) < 0.9
+  where[2, 4:], where[1, 2] = False, True
+  hits = ids[:rows, None] == ids
+  log_q = np.log(rng.random(n)).astype(np.float32)
+  weights = rng.random((rows, n)).astype(np.float32)
+  mesh = jax.make_mesh((4,), ("d",), axis_types=(AxisType.Auto,))
+  arrays = labels, where, log_q, hits, weights
+
+  def loss(scores, labels, where, log_q, hits, weights, **options):
+    options |= {"log_q": log_q, "accidental_hits": hits, "weights": weights, "temperature": 0.7}
+    return jr.losses.sampled_softmax(scores, labels, where=where, **options)
+
+  specs = P(None, "d"), P(None, "d"), P(None, "d"), P("d"), P(None, "d"), P(None, "d")
+  split = jax.shard_map(
+    functools.partial(loss, axis_name="d"), mesh=mesh, in_specs=specs, out_specs=P()
+  )
+  whole = loss(scores, *arrays)
+  np.testing.assert_allclose(split(scores, *arrays), whole, rtol=1e-6)
+  assert np.isnan(whole[1])
+  factors = jnp.where(jnp.isnan(whole), 0, lax.iota(jnp.float32, rows) + 1)
+
+  def total(function, scores):
+    return jnp.sum(jnp.where(factors > 0, factors * function(scores, *arrays), 0))
+
+  expected = jax.grad(functools.partial(total, loss))(scores)
+  got = jax.jit(jax.grad(functools.partial(total, split)))(scores)
+  assert np.isfinite(np.delete(got, 1, 0)).all()
+  np.testing.assert_allclose(np.delete(got, 1, 0), np.delete(expected, 1, 0), atol=1e-6)
+  with pytest.raises(ValueError, match="sampled_softmax: 'd' is no mesh axis here"):
+    loss(scores, *arrays, axis_name="d")

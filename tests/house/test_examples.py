@@ -16,9 +16,9 @@ pytestmark = thorough
 ROOT = Path(__file__).parents[2]
 
 
-def run(name, *arguments, cwd):
+def run(name, *arguments, cwd, **variables):
   """The output of an example."""
-  environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
+  environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg", **variables}
   done = subprocess.run(
     [sys.executable, ROOT / "examples" / name, *map(str, arguments)],
     cwd=cwd,
@@ -89,6 +89,20 @@ def test_recommend_learns_from_the_correction(tmp_path):
   mrr = {line[:16].strip(): float(line[16:].split()[2]) for line in told.splitlines()[2:]}
   assert mrr["factors, log_q"] > mrr["factors"]
   assert mrr["factors, log_q"] > mrr["popularity"]
+
+
+def test_two_tower_is_the_same_on_one_and_on_four_devices(tmp_path):
+  small = ["--users", 100, "--items", 203, "--each", 12, "--steps", 30, "--every", 15]
+  told = {}
+  for devices in ("1", "4"):
+    variables = {"JAX_NUM_CPU_DEVICES": devices}
+    told[devices] = run("two_tower.py", *small, cwd=tmp_path, **variables).splitlines()
+    assert told[devices][0] == f"{devices} devices"
+    assert (tmp_path / "two_tower.png").stat().st_size > 1000
+  losses = {d: [float(x.split()[3]) for x in lines[1:31]] for d, lines in told.items()}
+  np.testing.assert_allclose(losses["4"], losses["1"], rtol=0, atol=1e-5)
+  assert np.mean(losses["1"][-5:]) < np.mean(losses["1"][:5])
+  assert told["4"][31] == told["1"][31]
 
 
 def test_link_prediction_learns_and_filters(tmp_path):
