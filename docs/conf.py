@@ -35,6 +35,8 @@ default_role = "py:obj"
 napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
 napoleon_preprocess_types = False
+# Adapters import these, which are large; their pages need none of them.
+autodoc_mock_imports = ["grain", "pandas", "pyarrow", "ray"]
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 maximum_signature_line_length = 88
