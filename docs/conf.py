@@ -1,12 +1,19 @@
 """Settings of Sphinx for the site; README.md has the command that builds it."""
 
 import re
+import sys
+from pathlib import Path
 
+from docutils import nodes
 from jax.typing import ArrayLike
 from sphinx import addnodes
 from sphinx.util.typing import stringify_annotation
 
 import jaxrank
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import formulas  # noqa: E402
 
 project = "jaxrank"
 author = "the authors of jaxrank"
@@ -16,6 +23,7 @@ extensions = [
   "myst_parser",
   "sphinx.ext.autodoc",
   "sphinx.ext.autosummary",
+  "sphinx.ext.mathjax",
   "sphinx.ext.napoleon",
   "sphinx_copybutton",
 ]
@@ -72,15 +80,19 @@ def skip_fields(app, what, name, obj, skip, options):
 def relink(app, doctree):
   """Corrects the links that code in docstrings would become.
 
-  The name of a page, such as `docs/scale.md`, leads to that page. A parameter of the function at
-  hand, such as `target` or `metric`, stays code even if a public function has the same name.
+  A formula is rendered. The name of a page, such as `docs/scale.md`, leads to that page. A
+  parameter of the function at hand, such as `target` or `metric`, stays code even if a public
+  function has the same name.
   """
   for entry in doctree.findall(addnodes.desc):
     taken = {x.astext() for x in entry.findall(addnodes.desc_sig_name)}
     for link in list(entry.findall(addnodes.pending_xref)):
       if link.get("reftype") == "obj" and link["reftarget"] in taken:
         link.replace_self(link.children)
-  for link in doctree.findall(addnodes.pending_xref):
+  for link in list(doctree.findall(addnodes.pending_xref)):
+    if link.get("reftype") == "obj" and formulas.is_formula(link.astext()):
+      tex = formulas.latex(link.astext())
+      link.replace_self(nodes.math(tex, tex))
     page = re.fullmatch(r"docs/(\w+)\.md", link.get("reftarget", ""))
     if page:
       link.attributes |= {"refdomain": "std", "reftype": "doc", "reftarget": f"/{page[1]}"}

@@ -1,6 +1,7 @@
 """The reference of the site has one entry for each public name, and every page has its place."""
 
 import ast
+import importlib.util
 import inspect
 import re
 from pathlib import Path
@@ -127,6 +128,53 @@ def test_every_page_is_in_a_table_of_contents(page, pages):
   assert listed(home, fence) == sorted(expected - {home.stem})
 
 
+def converter():
+  """`docs/formulas.py`, which is no module of a package."""
+  spec = importlib.util.spec_from_file_location("formulas", DOCS / "formulas.py")
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module
+
+
+@pytest.mark.parametrize(
+  ("text", "tex"),
+  [
+    ("MR = sum_i p_i r_i", r"\text{MR}= \sum _{i}\,p_{i}\,r_{i}"),
+    ("p = (2^y - 1) / 2^max_label", r"p = (2^{y} - 1) / 2^{\text{max\_label}}"),
+    ("w = t_m ** (r - 1)", r"w = t_{m}^{r - 1}"),
+    ("x = sqrt(P_s (a + 1))", r"x = \sqrt{P_{s}\,(a + 1)}"),
+    ("P = |z_(r) - z_i|", r"P = |z_{(r)} - z_{i}|"),
+    ("c = {i of s: r_i <= k}", r"c = \{i\ \text{of}\ s: r_{i} \leq k\}"),
+    ("ERR-IA@k = b_i AP@r_i", r"\text{ERR-IA@}k = b_{i}\ \text{AP@}r_{i}"),
+  ],
+)
+def test_formulas_become_latex(text, tex):
+  formulas = converter()
+  assert formulas.is_formula(text)
+  assert formulas.latex(text) == tex
+
+
+@pytest.mark.parametrize("text", ["labels = jnp.eye(batch)", "a = b == c", "k=None", "x[i, j]"])
+def test_code_is_no_formula(text):
+  assert not converter().is_formula(text)
+
+
+def test_formulas_of_docstrings_are_balanced():
+  formulas = converter()
+  spans = {span for _, text in docstrings() for span in prose(text).split("`")[1::2]}
+  found = [formulas.latex(span) for span in spans if formulas.is_formula(span)]
+  assert len(found) > 50
+  for tex in found:
+    bare = tex.replace(r"\{", "").replace(r"\}", "")
+    assert bare.count("{") == bare.count("}")
+    assert not re.search(r"[_^](?!\{)|\\(?:le|ge|ne)(?![a-z])", tex.replace(r"\_", ""))
+
+
+def prose(text):
+  """A docstring without the code of its examples."""
+  return re.sub(r"^ *(>>>|\.\.\.) .*$", "", text, flags=re.M)
+
+
 def docstrings():
   """The docstrings of the package, by file and name."""
   for path in sorted(Path(jaxrank.__path__[0]).rglob("*.py")):
@@ -139,8 +187,7 @@ def test_docstrings_have_one_markup():
   """Code stands in single backticks, next to which the site needs a space or punctuation."""
   wrong = []
   for name, text in docstrings():
-    prose = re.sub(r"^ *(>>>|\.\.\.) .*$", "", text, flags=re.M)
-    for paragraph in prose.split("\n\n"):
+    for paragraph in prose(text).split("\n\n"):
       outside = paragraph.split("`")[::2]
       joined = any(re.match(r"[A-Za-z0-9]", x) for x in outside[1:])
       joined |= any(re.search(r"\w\Z", x) for x in outside[:-1])
