@@ -82,7 +82,7 @@ def test_slopes_come_back_in_the_order_of_the_rows():
 @quick(
   "loss",
   [smooth_ndcg, losses.softmax, losses.pairwise_logistic, losses.lambda_rank, losses.list_mle],
-  [smooth_ndcg, losses.softmax],
+  [losses.softmax],
 )
 def test_slopes_are_those_of_the_queries_alone(loss):
   scores, labels, sizes = ragged(1)
@@ -133,7 +133,7 @@ BOUNDED = {
 PAIRS = ("pairwise_logistic", "lambda_rank", "lambda_ndcg")
 
 
-@quick("name", BOUNDED, ("pairwise_logistic, t", "lambda_rank", "softmax, t", "list_mle"))
+@quick("name", BOUNDED, ("pairwise_logistic, t", "softmax, t", "list_mle"))
 def test_the_bound_bounds_the_hessian(name):
   loss, sizes = BOUNDED[name], np.array([6, 7, 7])
   rng = np.random.default_rng(4)
@@ -168,7 +168,7 @@ def test_the_diagonal_is_that_of_the_hessian(loss):
 
 def test_other_losses_have_the_size_of_the_gradient():
   scores, labels, sizes = ragged(6)
-  slope, curvature = lightgbm.objective(smooth_ndcg)(scores, Data(labels, sizes))
+  slope, curvature = lightgbm.objective(squares)(scores, Data(labels, sizes))
   size = np.abs(slope)
   assert curvature.min() > 0
   for g, h in parts(sizes, size, curvature):
@@ -218,7 +218,7 @@ def test_few_long_queries_take_the_short_ones_along():
 
 
 def test_metrics_are_means_over_queries():
-  scores, labels, sizes = ragged(9)
+  scores, labels, sizes = ragged(9, longest=5)
   rng = np.random.default_rng(0)
   of_rows, of_queries = rng.random(labels.size), rng.random(sizes.size)
   alone = [

@@ -190,7 +190,7 @@ def check(found, expected, lists):
 
 # Metrics that ask every question between them.
 QUICK = (
-  "alpha_ndcg", "auc", "average_precision", "bpref", "err", "fall_out", "ndcg", "nerr_ia", "rbp",
+  "auc", "average_precision", "bpref", "err", "fall_out", "ndcg", "nerr_ia", "rbp",
   "reciprocal_rank", "users.mixture", "users.by_size",
 )  # fmt: skip
 

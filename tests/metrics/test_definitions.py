@@ -207,10 +207,16 @@ def slots(metric: Metric, ties: str, share: float) -> list[Slot]:
   """The questions of one test, asked of a share of `QUERIES[ties]` queries or more together.
 
   A cut-off is None, past the end, in the middle, or 2 of 20, which selects and does not sort; and
-  where ties are averaged every choice of parameters meets every cut-off as a traced one.
+  where ties are averaged every choice of parameters meets every cut-off as a traced one. Each pair
+  of them compiles on its own: a small share has every choice and every cut-off, but not all pairs.
   """
   every = range(len(metric.choices))
-  if "k" not in inspect.signature(metric.public).parameters:
+  takes_k = "k" in inspect.signature(metric.public).parameters
+  if share < 1 and ties == "average":
+    cuts = [(8, TRACED), (20, 2), (8, None), (8, 11)] if takes_k else [(8, None), (20, None)]
+    pairs = range(max(len(cuts), len(every)))
+    asked = [(*cuts[i % len(cuts)], i % len(every)) for i in pairs]
+  elif not takes_k:
     asked = [(columns, None, choice) for choice in every for columns in (8, 20)]
   else:
     cuts = [(8, None), (20, 2), (8, 11), (8, 3) if ties == "average" else (20, TRACED)]

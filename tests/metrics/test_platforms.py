@@ -98,6 +98,7 @@ def test_an_infinite_gain_beyond_the_cutoff_adds_nothing(platform):
   np.testing.assert_allclose(value, [expected], rtol=1e-6)
 
 
+@thorough
 def test_derivatives_travel_with_the_items():
   rng = np.random.default_rng(0)
   scores = jnp.asarray(np.round(rng.standard_normal((4, 9)), 1), jnp.float32)

@@ -1,6 +1,7 @@
 """Logistic against the sum over all pairs, and its kernel against the functions it stands for."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -46,8 +47,11 @@ def smooth(scores, labels, where, temperature):
   return jr.ndcg(scores, labels, where=where, gain=jr.gains.exponential, ranking=ranking)
 
 
-@pytest.mark.parametrize("n", [9, 1000])
-@quick(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-10)], [("float64", 1e-10)])
+@quick(
+  ("n", "dtype", "rtol"),
+  [(n, *dtype) for n in (9, 1000) for dtype in (("float32", 1e-5), ("float64", 1e-10))],
+  [(9, "float64", 1e-10)],
+)
 def test_logistic_is_the_sum_over_all_pairs(n, dtype, rtol):
   lists = drawn(n, dtype)
   for temperature in (1e-3, 0.1, 1.0, 30.0):
@@ -64,16 +68,23 @@ def test_logistic_is_the_sum_over_all_pairs(n, dtype, rtol):
     np.testing.assert_allclose(slopes[1], by_temperature, rtol=10 * rtol, atol=rtol)
 
 
-@quick("kind", [jr.Laplace, jr.Logistic], [jr.Laplace])
-def test_platforms_agree(kind):
+METRICS = {
+  "ndcg": jr.ndcg,
+  "err@20": functools.partial(jr.err, max_label=3, k=20),
+  "average_precision": jr.average_precision,
+}
+
+
+@quick(
+  ("kind", "name"), itertools.product((jr.Laplace, jr.Logistic), METRICS), [(jr.Laplace, "ndcg")]
+)
+def test_platforms_agree(kind, name):
   """Values and gradients of the algorithms of CPUs and of accelerators, on ties and padding."""
   lists = drawn(137, "float32")
   lists[0][2, :40] = -np.inf
 
   def total(scores, labels, where, temperature):
-    metrics = (jr.ndcg, functools.partial(jr.err, max_label=3, k=20), jr.average_precision)
-    given = dict(where=where, ranking=kind(temperature))
-    values = jnp.stack([metric(scores, labels, **given) for metric in metrics])
+    values = METRICS[name](scores, labels, where=where, ranking=kind(temperature))
     return jnp.sum(values), values
 
   both = jax.value_and_grad(total, argnums=(0, 3), has_aux=True)

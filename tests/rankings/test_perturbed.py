@@ -146,14 +146,14 @@ QUESTIONS = {
   ),
 }
 SAMPLED = ("ndcg", "precision@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3")
-QUICK = ("ndcg", "ndcg@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3", "dcg(table)")
+QUICK = ("ndcg", "ndcg@3", "err", "ap@3", "rr", "auc", "bpref", "dcg(table)")
 questions = quick("name", QUESTIONS, QUICK)
 # Gaussian shares all but the chances with Gumbel.
 some_questions = quick(
   ("name", "ranking"),
   [(name, "Gumbel") for name in ("ndcg", "ndcg@3", "err", "ap@3", "auc", "bpref", "dcg(plain)")]
   + [(name, "Gaussian") for name in ("ndcg", "ap@3")],
-  [("ndcg", "Gumbel"), ("err", "Gumbel"), ("auc", "Gumbel"), ("ap@3", "Gaussian")],
+  [("ndcg", "Gumbel"), ("err", "Gumbel"), ("auc", "Gumbel"), ("ndcg", "Gaussian")],
 )
 rankings = quick("ranking", NAMES, ["Gumbel"])
 # Every call has as many queries, so that all share one compiled function.
@@ -187,20 +187,14 @@ def call(name, ranking, scores, temperature, dtype=np.float32, labels=LABELS, wh
 
 
 @functools.cache
-def gaussian_values():
-  """The values of all questions."""
-
-  def all_of_them(temperature):
-    lists = np.float32(SCORES), np.float32(LABELS)
-    return {
-      name: metric(*lists, where=WHERE, ranking=jr.Gaussian(temperature), **own)
-      for name, (metric, own, _) in QUESTIONS.items()
-    }
-
-  return jax.jit(all_of_them)
+def gaussian_values(name):
+  """The values of a question at a temperature."""
+  metric, own, _ = QUESTIONS[name]
+  lists = np.float32(SCORES), np.float32(LABELS)
+  return jax.jit(lambda t: metric(*lists, where=WHERE, ranking=jr.Gaussian(t), **own))
 
 
-@quick("name", ["ndcg", "err", "ap", "ap@3", "err@2", "dcg(plain)"], ["err", "ap@3"])
+@quick("name", ["ndcg", "err", "ap", "ap@3", "err@2", "dcg(plain)"], ["err"])
 def test_platforms_agree(name):
   """Values and slopes of the algorithms of CPUs and of accelerators, with walls, ties and -inf."""
   found = {}
@@ -287,7 +281,7 @@ def sampled_orders(row, temperature, samples):
 @quick("name", SAMPLED, ["ndcg"])
 def test_gaussian_is_the_mean_of_samples(name, samples):
   _, own, of_order = QUESTIONS[name]
-  value = gaussian_values()(np.float32(0.8))[name]
+  value = gaussian_values(name)(np.float32(0.8))
   for row in (0, 2):
     sample = of_order(*sampled_orders(row, 0.8, samples), own.get("k"))
     error = np.std(sample) / len(sample) ** 0.5
@@ -389,7 +383,7 @@ def test_every_rank_is_taken_once(ranking):
   np.testing.assert_allclose(hits(ks), np.minimum(ks, 7) / ks, rtol=1e-5)
 
 
-@questions
+@quick("name", QUESTIONS, ("ndcg", "ndcg@3", "err", "auc"))
 def test_cold_is_exact_with_ties_averaged(name):
   metric, own, _ = QUESTIONS[name]
   exact = metric(np.float32(SCORES), np.float32(LABELS), where=WHERE, **own)
@@ -398,7 +392,7 @@ def test_cold_is_exact_with_ties_averaged(name):
     np.testing.assert_allclose(value, exact, rtol=2e-5, atol=1e-6)
     assert np.all(np.isfinite(slope))
     assert np.isfinite(by_temperature)
-    other = gaussian_values()(np.float32(temperature))[name]
+    other = gaussian_values(name)(np.float32(temperature))
     np.testing.assert_allclose(other, exact, rtol=2e-5, atol=1e-6)
 
 

@@ -81,24 +81,19 @@ def test_samples_agree_with_the_probabilities():
   assert abs(share.sum() - 1) < 1e-12
 
 
+# Masked and lost items, no items, and a score that is not a number.
+HOLES = np.float32([[0.5, np.nan, 2.0, -np.inf, -1.0], [np.nan] * 5, [0.0, np.nan, 1.0, 2.0, 3.0]])
+SHOWN = np.array([[1, 0, 1, 1, 1], [0] * 5, [1] * 5]) > 0
+
+
 def test_masked_and_lost_items_are_in_no_order():
-  s = np.float32([[0.5, np.nan, 2.0, -np.inf, -1.0], [np.nan] * 5, [0.0, np.nan, 1.0, 2.0, 3.0]])
-  where = np.array([[1, 0, 1, 1, 1], [0] * 5, [1] * 5]) > 0
+  s, where = HOLES, SHOWN
   orders = plackett_luce.sample(jax.random.key(0), s, where=where, k=4, shape=(50, 2))
   assert orders.shape == (50, 2, 3, 4)
   first = np.sort(orders[:, :, 0], axis=-1)
   np.testing.assert_array_equal(first, np.broadcast_to([-1, 0, 2, 4], first.shape))
   np.testing.assert_array_equal(orders[:, :, 1:], -1)
   np.testing.assert_array_equal(orders[:, :, 0, 3], -1)
-  found = plackett_luce.rank_probabilities(s, where=where, k=7)
-  assert found.shape == (3, 5, 7)
-  live = np.array([0, 2, 4])
-  expected = rank_probabilities([0.5, 2.0, -1.0])
-  np.testing.assert_allclose(found[0][live, :3], expected, atol=1e-5)
-  np.testing.assert_array_equal(found[0][np.array([1, 3])], 0)
-  np.testing.assert_allclose(found[0, :, 3:], 0, atol=1e-6)
-  np.testing.assert_array_equal(found[1], 0)
-  assert np.all(np.isnan(found[2]))
 
   def likelihood(s):
     order = np.array([[2, 0, 4, -1], [-1] * 4, [-1] * 4])
@@ -113,6 +108,19 @@ def test_masked_and_lost_items_are_in_no_order():
   np.testing.assert_array_equal(slope[0, np.array([1, 3])], 0)
   impossible = plackett_luce.log_prob(s[0], np.array([[1, 0], [3, 0]]), where=where[0])
   np.testing.assert_array_equal(impossible, -np.inf)
+
+
+@thorough
+def test_masked_and_lost_items_have_no_rank():
+  found = plackett_luce.rank_probabilities(HOLES, where=SHOWN, k=7)
+  assert found.shape == (3, 5, 7)
+  live = np.array([0, 2, 4])
+  expected = rank_probabilities([0.5, 2.0, -1.0])
+  np.testing.assert_allclose(found[0][live, :3], expected, atol=1e-5)
+  np.testing.assert_array_equal(found[0][np.array([1, 3])], 0)
+  np.testing.assert_allclose(found[0, :, 3:], 0, atol=1e-6)
+  np.testing.assert_array_equal(found[1], 0)
+  assert np.all(np.isnan(found[2]))
 
 
 def test_more_padding_does_not_change_samples():

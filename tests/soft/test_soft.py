@@ -69,7 +69,7 @@ def scores_of(n, seed=0, dtype=np.float32):
   return s
 
 
-@quick("n", (2, 300), (300,))
+@quick("n", (2, 40, 300), (40,))
 @quick(("name", "t"), itertools.product(SMOOTH, (0.05, 1.0, 20.0)), [("Laplace", 1.0)])
 def test_values_are_those_of_the_definitions(name, t, n):
   s, ranking = scores_of(n), getattr(jr, name)(t)
@@ -96,7 +96,7 @@ OPERATORS = {
 
 
 EVERY = [(operator, name) for operator in OPERATORS for name in (*SMOOTH, "Exact", "Gumbel")]
-FEW = (("rank", "Logistic"), ("top_k", "Laplace"), ("sort", "Laplace"))
+FEW = (("rank", "Laplace"), ("top_k", "Laplace"))
 
 
 @quick(("operator", "name"), EVERY[:2] + EVERY[4:6] + EVERY[8:10] + EVERY[12:14], FEW)

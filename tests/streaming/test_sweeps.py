@@ -11,13 +11,13 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
-from tests.helpers.streams import DATA, GROUPS, N, batch, trees_equal
+from tests.helpers.streams import DATA, GROUPS, N, batch, evaluator, trees_equal
 
 # As many rankers as groups, so that one axis could be taken for the other.
 RANKERS = GROUPS
 NOISE = jnp.linspace(0.0, 2.0, RANKERS)
-OWN = jr.Evaluator("nDCG@3 RR", groups=GROUPS, reservoir=16)
-PLAIN = jr.Evaluator("nDCG@3 RR")
+OWN = evaluator(groups=GROUPS, reservoir=16)
+PLAIN = evaluator()
 
 
 def state_of(own, noise, data, **options):
@@ -57,7 +57,7 @@ def test_statistics_of_a_sweep_are_those_of_each_ranker(own):
   calls += [own.quantile, own.per_group] if own.groups else []
   for call in calls:
     same(call(states), [call(state) for state in alone])
-  assert len({own.compute(state)["nDCG@3"] for state in alone}) == RANKERS
+  assert len({own.compute(state)["RR"] for state in alone}) == RANKERS
 
 
 def test_a_group_of_a_sweep_is_that_of_each_ranker():
