@@ -50,7 +50,7 @@ def evaluate(
   Args:
     dataset: A `ray.data.Dataset` of rows with list columns, as of `ray.data.read_parquet`. If
       it is read with `include_paths=True`, errors name the file.
-    measures: As `jaxrank.evaluate` takes them: names, metrics, `Measure`s, or several.
+    measures: As `jaxrank.evaluate` takes them: names, metrics, instances of `Measure`, or several.
     scores: The column with the scores, a list of numbers in each row; null is no score.
     labels: The column with the labels, as long as the scores.
     query_weights: A column with the weight of each row, or None.

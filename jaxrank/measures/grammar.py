@@ -42,7 +42,7 @@ class _Entry(NamedTuple):
 
 
 def parse(measures: Measures, dialect: Dialect | None = None) -> tuple[Measure, ...]:
-  """Parses names of measures; metrics and `Measure`s are accepted too.
+  """Parses names of measures; metrics and instances of `Measure` are accepted too.
 
   A name of jaxrank, such as `ndcg`, `recall@10` or `err(max_label=4)`, is that function with its
   defaults. Names of ir_measures, trec_eval, ndeval and ranx have their meaning there: for `AP`,

@@ -63,7 +63,7 @@ def precision_recall_curve(
   adaptive_k: bool = False,
   ranking: Ranking = Exact(),
 ) -> Curve:
-  """Precision and recall at every cut-off `1 ... max_k`; positive labels are relevant.
+  """Precision and recall at every cut-off up to `max_k`; positive labels are relevant.
 
   >>> scores, labels = jnp.array([4.0, 3.0, 2.0, 1.0]), jnp.array([1, 0, 0, 1])
   >>> precision, recall, k = precision_recall_curve(scores, labels, max_k=2)
@@ -180,7 +180,7 @@ def eleven_point_average(
   rounding: Literal["up", "trec_eval"] = "up",
   ranking: Ranking = Exact(),
 ) -> Array:
-  """The mean of the interpolated precision at the recall levels 0, 0.1, ..., 1.
+  """The mean of the interpolated precision at the recall levels from 0 to 1 in steps of 0.1.
 
   `11AP = sum_{l = 0 ... 10} IP(l / 10) / 11`, where `IP` is `interpolated_precision`.
 

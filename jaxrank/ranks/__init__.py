@@ -1,9 +1,9 @@
 """Statistics of the ranks of single targets, for knowledge graphs and recommendation.
 
 `from_scores` ranks the target of each query, or task, among its candidates and returns
-`TargetRanks`. The metrics, such as `inverse_harmonic_mean_rank` and `hits_at_k`, are `RankMetric`s:
-call them with ranks `[..., n]` for the statistic over the `n` tasks of each list, and use their
-methods for its moments under chance. `evaluate` computes many of them by name.
+`TargetRanks`. Each metric, such as `inverse_harmonic_mean_rank` or `hits_at_k`, is a `RankMetric`:
+call it with ranks `[..., n]` for the statistic over the `n` tasks of each list, and use its methods
+for its moments under chance. `evaluate` computes many of them by name.
 
 Under chance the rank of each target is uniform on 1 to its number of candidates, and independent of
 the other ranks.

@@ -91,7 +91,7 @@ def evaluate(
   {'map': '0.5000', 'recip_rank': '0.7500', 'ndcg_cut_10': '0.5055'}
 
   Args:
-    measures: As `jaxrank.evaluate` takes them: names, metrics, `Measure`s, or several.
+    measures: As `jaxrank.evaluate` takes them: names, metrics, instances of `Measure`, or several.
     qrels: `Qrels`, or what `read_qrels` takes.
     run: A `Run`, or what `read_run` takes.
     ties: "document" for the order of trec_eval, or "average"; see `to_arrays`.

@@ -1,0 +1,107 @@
+"""Settings of Sphinx for the site; README.md has the command that builds it."""
+
+import re
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from jax.typing import ArrayLike
+from sphinx import addnodes
+from sphinx.util.typing import stringify_annotation
+
+import jaxrank
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import formulas  # noqa: E402
+
+project = "jaxrank"
+author = "the authors of jaxrank"
+release = version = jaxrank.__version__
+
+extensions = [
+  "myst_parser",
+  "sphinx.ext.autodoc",
+  "sphinx.ext.autosummary",
+  "sphinx.ext.mathjax",
+  "sphinx.ext.napoleon",
+  "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
+
+html_theme = "furo"
+html_title = f"jaxrank {release}"
+html_copy_source = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+myst_heading_anchors = 3
+
+# Single backticks in docstrings are code, with a link where the code is a public name.
+default_role = "py:obj"
+napoleon_custom_sections = [("Attributes", "params_style")]
+napoleon_use_rtype = False
+napoleon_preprocess_types = False
+# Adapters import these, which are large; their pages need none of them.
+autodoc_mock_imports = ["grain", "pandas", "pyarrow", "ray"]
+autodoc_preserve_defaults = True
+autodoc_member_order = "bysource"
+maximum_signature_line_length = 88
+
+# Some file systems do not distinguish `jaxrank.Metric` from `jaxrank.metric`.
+autosummary_filename_map = {
+  f"jaxrank.{name}": f"jaxrank.{name}-class"
+  for name in ("Metric", "discounts.Affine", "discounts.Geometric", "discounts.Table")
+}
+
+
+def shorten_types(app, what, name, obj, options, signature, result):
+  """Writes `ArrayLike` where Python only knows the types that it stands for."""
+  signature = signature and signature.replace("<factory>", "...")
+  for mode in ("fully-qualified-except-typing", "smart"):
+    long = stringify_annotation(ArrayLike, mode)
+    signature = signature and signature.replace(long, "ArrayLike")
+    result = result and result.replace(long, "ArrayLike")
+  return signature, result
+
+
+def clean_docstrings(app, what, name, obj, options, lines):
+  """Drops what Python says of every number, tuple or dictionary from the entries of constants."""
+  if what in ("data", "attribute") and type(obj).__module__ == "builtins":
+    lines.clear()
+
+
+def skip_fields(app, what, name, obj, skip, options):
+  """Leaves out the fields of named tuples as members, because the docstring lists them."""
+  return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field") else None
+
+
+def relink(app, doctree):
+  """Corrects the links that code in docstrings would become.
+
+  A formula is rendered. The name of a page, such as `docs/scale.md`, leads to that page. A
+  parameter of the function at hand, such as `target` or `metric`, stays code even if a public
+  function has the same name.
+  """
+  for entry in doctree.findall(addnodes.desc):
+    taken = {x.astext() for x in entry.findall(addnodes.desc_sig_name)}
+    for link in list(entry.findall(addnodes.pending_xref)):
+      if link.get("reftype") == "obj" and link["reftarget"] in taken:
+        link.replace_self(link.children)
+  for link in list(doctree.findall(addnodes.pending_xref)):
+    if link.get("reftype") == "obj" and formulas.is_formula(link.astext()):
+      tex = formulas.latex(link.astext())
+      link.replace_self(nodes.math(tex, tex))
+    page = re.fullmatch(r"docs/(\w+)\.md", link.get("reftarget", ""))
+    if page:
+      link.attributes |= {"refdomain": "std", "reftype": "doc", "reftarget": f"/{page[1]}"}
+      link["refexplicit"] = True
+
+
+def setup(app):
+  """Registers the handlers."""
+  app.connect("autodoc-process-docstring", clean_docstrings)
+  app.connect("autodoc-process-signature", shorten_types)
+  app.connect("autodoc-skip-member", skip_fields)
+  app.connect("doctree-read", relink)

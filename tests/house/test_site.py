@@ -1,0 +1,196 @@
+"""The reference of the site has one entry for each public name, and every page has its place."""
+
+import ast
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import jaxrank
+from tests.house.public_api import MODULES
+
+DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = sorted([*DOCS.glob("reference/*.rst"), *DOCS.glob("reference/interop/*.rst")])
+INTEROP = Path(jaxrank.__path__[0], "interop")
+
+
+def lists(directive, text):
+  """The lines under each use of a directive, without its options."""
+  for block in re.findall(rf"^\.\. {directive}::\n((?:   .*\n|\n)+)", text, re.M):
+    yield [line.strip() for line in block.splitlines() if line.strip() and ":" not in line]
+
+
+def entries():
+  """The dotted names of the functions, classes and constants that the pages document."""
+  for path in REFERENCE:
+    text = path.read_text(encoding="utf-8")
+    yield from (f"jaxrank.{name}" for names in lists("autosummary", text) for name in names)
+    yield from (f"jaxrank.{name}" for name in re.findall(r"^\.\. data:: (.+)$", text, re.M))
+    for module, names in re.findall(
+      r"^\.\. automodule:: (.+)\n   :members: ((?:.+\n)+)", text, re.M
+    ):
+      yield from (f"{module}.{name.strip()}" for name in names.split(","))
+
+
+ENTRIES = sorted(entries())
+DESCRIBED = {
+  module
+  for path in REFERENCE
+  for module in re.findall(r"^\.\. automodule:: (.+)$", path.read_text(encoding="utf-8"), re.M)
+}
+
+
+def interop_names():
+  """The public names of each adapter, from its source, because some need other libraries."""
+  for path in {*INTEROP.glob("*.py"), *INTEROP.glob("*/__init__.py"), *INTEROP.glob("rax/*.py")}:
+    module = ".".join(path.relative_to(INTEROP.parents[1]).with_suffix("").parts)
+    module = module.removesuffix(".__init__")
+    private = path.name.startswith("_") and path.name != "__init__.py"
+    # `jaxrank` exports the names of `plain_names`; of the parts of rax, two are public.
+    hidden = path.parent.name == "rax" and path.stem not in ("__init__", "types", "utils")
+    if not private and not hidden and path.stem != "plain_names":
+      for name in names_of(ast.parse(path.read_text(encoding="utf-8")).body):
+        if not (name.startswith("_") or path.with_name(f"{name}.py").exists()):
+          yield f"{module}.{name}"
+
+
+def names_of(body):
+  """What `__all__` lists, or else what a module defines or imports for its users."""
+  names = []
+  for node in body:
+    if isinstance(node, ast.ImportFrom):
+      names += [alias.name for alias in node.names if alias.asname == alias.name]
+    elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+      names.append(node.name)
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+      targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+      found = [target.id for target in targets if isinstance(target, ast.Name)]
+      if found == ["__all__"]:
+        return ast.literal_eval(node.value)
+      names += found
+  return names
+
+
+ALIASES = {}
+for module, contents in MODULES.items():
+  for name in contents.__all__:
+    value = getattr(contents, name)
+    if not inspect.ismodule(value):
+      ALIASES.setdefault((name, id(value)), []).append(f"{module}.{name}")
+
+
+def test_every_public_name_has_one_entry():
+  counts = {names[0]: sum(ENTRIES.count(name) for name in names) for names in ALIASES.values()}
+  assert not {name: count for name, count in counts.items() if count != 1}
+
+
+def test_every_name_of_an_adapter_has_one_entry():
+  found = [name for name in ENTRIES if name.startswith("jaxrank.interop.")]
+  expected = sorted(interop_names())
+  assert not set(found) ^ set(expected)
+  assert found == expected
+
+
+def test_entries_are_public_names():
+  public = {name for names in ALIASES.values() for name in names}
+  assert {name for name in ENTRIES if not name.startswith("jaxrank.interop.")} <= public
+
+
+def test_public_modules_are_described():
+  modules = {f"jaxrank.{x}" for x in jaxrank.__all__ if inspect.ismodule(getattr(jaxrank, x))}
+  adapters = {name.rpartition(".")[0] for name in interop_names()}
+  assert modules | adapters | {"jaxrank", "jaxrank.interop"} <= DESCRIBED
+
+
+def listed(path, pattern):
+  """The pages that the tables of contents of a page list."""
+  blocks = re.findall(pattern, path.read_text(encoding="utf-8"), re.M | re.S)
+  lines = [line.strip() for block in blocks for line in block.splitlines()]
+  return sorted(line for line in lines if line and not line.startswith(":"))
+
+
+@pytest.mark.parametrize(
+  ("page", "pages"),
+  [
+    ("index.md", [*DOCS.glob("*.md"), DOCS / "reference/index.rst"]),
+    ("reference/index.rst", (DOCS / "reference").glob("*.rst")),
+    ("reference/interop.rst", (DOCS / "reference/interop").glob("*.rst")),
+  ],
+)
+def test_every_page_is_in_a_table_of_contents(page, pages):
+  home = DOCS / page
+  fence = (
+    r"^```\{toctree\}\n(.*?)^```" if home.suffix == ".md" else r"^\.\. toctree::\n(.*?)(?=^\S|\Z)"
+  )
+  expected = {path.relative_to(home.parent).with_suffix("").as_posix() for path in pages}
+  assert listed(home, fence) == sorted(expected - {home.stem})
+
+
+def converter():
+  """`docs/formulas.py`, which is no module of a package."""
+  spec = importlib.util.spec_from_file_location("formulas", DOCS / "formulas.py")
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module
+
+
+@pytest.mark.parametrize(
+  ("text", "tex"),
+  [
+    ("MR = sum_i p_i r_i", r"\text{MR}= \sum _{i}\,p_{i}\,r_{i}"),
+    ("p = (2^y - 1) / 2^max_label", r"p = (2^{y} - 1) / 2^{\text{max\_label}}"),
+    ("w = t_m ** (r - 1)", r"w = t_{m}^{r - 1}"),
+    ("x = sqrt(P_s (a + 1))", r"x = \sqrt{P_{s}\,(a + 1)}"),
+    ("P = |z_(r) - z_i|", r"P = |z_{(r)} - z_{i}|"),
+    ("c = {i of s: r_i <= k}", r"c = \{i\ \text{of}\ s: r_{i} \leq k\}"),
+    ("ERR-IA@k = b_i AP@r_i", r"\text{ERR-IA@}k = b_{i}\ \text{AP@}r_{i}"),
+  ],
+)
+def test_formulas_become_latex(text, tex):
+  formulas = converter()
+  assert formulas.is_formula(text)
+  assert formulas.latex(text) == tex
+
+
+@pytest.mark.parametrize("text", ["labels = jnp.eye(batch)", "a = b == c", "k=None", "x[i, j]"])
+def test_code_is_no_formula(text):
+  assert not converter().is_formula(text)
+
+
+def test_formulas_of_docstrings_are_balanced():
+  formulas = converter()
+  spans = {span for _, text in docstrings() for span in prose(text).split("`")[1::2]}
+  found = [formulas.latex(span) for span in spans if formulas.is_formula(span)]
+  assert len(found) > 50
+  for tex in found:
+    bare = tex.replace(r"\{", "").replace(r"\}", "")
+    assert bare.count("{") == bare.count("}")
+    assert not re.search(r"[_^](?!\{)|\\(?:le|ge|ne)(?![a-z])", tex.replace(r"\_", ""))
+
+
+def prose(text):
+  """A docstring without the code of its examples."""
+  return re.sub(r"^ *(>>>|\.\.\.) .*$", "", text, flags=re.M)
+
+
+def docstrings():
+  """The docstrings of the package, by file and name."""
+  for path in sorted(Path(jaxrank.__path__[0]).rglob("*.py")):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+      if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+        yield f"{path.name}: {getattr(node, 'name', '')}", ast.get_docstring(node) or ""
+
+
+def test_docstrings_have_one_markup():
+  """Code stands in single backticks, next to which the site needs a space or punctuation."""
+  wrong = []
+  for name, text in docstrings():
+    for paragraph in prose(text).split("\n\n"):
+      outside = paragraph.split("`")[::2]
+      joined = any(re.match(r"[A-Za-z0-9]", x) for x in outside[1:])
+      joined |= any(re.search(r"\w\Z", x) for x in outside[:-1])
+      if "``" in paragraph or paragraph.count("`") % 2 or joined:
+        wrong.append(f"{name}: {paragraph}")
+  assert not wrong
