@@ -13,6 +13,7 @@ import pytest
 import jaxrank as jr
 from jaxrank.command import main
 from jaxrank.measures import trec_families
+from tests.helpers.suites import quick
 
 # Two documents are tied in b, and b lacks q3.
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\nq2 0 d4 1\nq3 0 d1 1\n"
@@ -142,8 +143,8 @@ TESTS = {
 }
 
 
-@pytest.mark.parametrize("test", TESTS)
-@pytest.mark.parametrize("correction", ["none", "holm", "bh"])
+@quick("test", TESTS, ["--test t"])
+@quick("correction", ["none", "holm", "bh"], ["holm"])
 def test_p_values_are_those_of_the_tests(run, three, test, correction):
   words = f"--json --compare {test} --correction {correction} --seed 3 three.txt x.run y.run z.run"
   found = json.loads(run(f"{words} AP")[0])
@@ -169,7 +170,7 @@ def test_significance_is_marked(run, three):
   assert tsv[-1].split()[:3] == ["x", "y", "AP"]
 
 
-@pytest.mark.parametrize("name", ["runs.png", "runs.svg"])
+@quick("name", ["runs.png", "runs.svg"], ["runs.svg"])
 def test_a_picture(run, files, name):
   run(f"qrels.txt a.run b.run AP RR --plot {name}")
   assert (files / name).stat().st_size > 1000
