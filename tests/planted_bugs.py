@@ -182,9 +182,10 @@ BUGS = (
   Bug("losses/listwise.py", "temperature) / jnp.where(some, total, 1)", "temperature)", LOSSES),
   Bug("aggregation.py", "jnp.sum(jnp.where(kept, weights, 0)))\n",
       "jnp.sum(kept, dtype=values.dtype))\n", "measures"),
-  # Merges of states, and their statistics.
+  # A loss whose candidates are split over devices.
   Bug("losses/listwise.py", "largest = lax.pmax(largest, axis_name)", "largest = largest",
       "devices"),
+  # Merges of states, and their statistics.
   Bug("streaming/summary.py", "weight.sum(-2), square.sum(-2)", "weight.sum(0), square.sum(0)",
       "streaming"),
   Bug("streaming/summary.py", 'np.where(how == "sum", found.weight, slope)',

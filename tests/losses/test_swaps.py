@@ -218,7 +218,7 @@ def test_a_swap_changes_what_it_says(name):
   for one, other in zip(found, expected, strict=True):
     check(one, other, LISTS)
   changed = np.abs(np.where(LISTS.swappable, expected, 0)) > 1e-9
-  assert changed.sum() > 30 or user == "constant"
+  assert changed.sum() > 30 or user in ("constant", "query_count")
 
 
 CUT = [
