@@ -26,6 +26,12 @@ def floating(x: Array) -> Array:
   return x if wide else x.astype(jnp.float32)
 
 
+def rounded_up(length: int) -> int:
+  """A length rounded up to one of eight in each octave, so that few shapes are compiled for."""
+  step = 1 << max((length - 1).bit_length() - 4, 0)
+  return max(-(-length // step) * step, 1)
+
+
 def added(total: Array) -> Array:
   """What each rank adds to a running total, `[n]`: the inverse of a cumulative sum."""
   return jnp.diff(total, prepend=jnp.zeros_like(total[:1]))

@@ -66,6 +66,11 @@ def within(rank: Array, k: Cutoff) -> Array:
   return jnp.ones_like(rank, bool) if k is None else rank <= jnp.asarray(k).astype(rank.dtype)
 
 
+def seen(ranked: "Ranked", k: Cutoff) -> Array:
+  """How many of the first `k` ranks hold an item, as a float."""
+  return jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))
+
+
 def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
   """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
   values = values[:k] if isinstance(k, int) else values

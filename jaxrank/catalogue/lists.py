@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating, safe_divide, safe_sqrt
-from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank._core.types import Cutoff
 from jaxrank.metrics import metric
 from jaxrank.rankings.exact import Exact
@@ -66,8 +66,8 @@ def novelty(
 
 @functools.partial(metric, seeks="any items", range=(0.0, float("inf")))
 def _novelty(ranked: Ranked, *, k: Cutoff = None) -> Array:
-  length = jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))
-  return safe_divide(ranked.expect(ranked.labels, discounts.constant, k=k), length)
+  total = ranked.expect(ranked.labels, discounts.constant, k=k)
+  return safe_divide(total, seen(ranked, k))
 
 
 def intra_list_distance(

@@ -66,6 +66,14 @@ class Results(NamedTuple):
         good.append(total if description.higher_is_better else -total)
     return np.stack(good)
 
+  @property
+  def best(self) -> np.ndarray:
+    """`[measures, runs]`: whether a run is the best by a measure, unless all are equally good."""
+    good = self.goodness
+    least, largest = (end(good, axis=1, keepdims=True) for end in (np.min, np.max))
+    best: np.ndarray = (good == largest) & (least < largest)
+    return best
+
 
 def keep_programs() -> None:
   """Keeps compiled programs in the cache folder of the user, for the next process."""

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from jaxrank.command.evaluating import Results
-
-_QUANTILE = 1.96
+from jaxrank.measures.measure import Measure
+from jaxrank.streaming import summary
 
 
 def draw(results: Results, path: Path) -> None:
@@ -19,13 +19,11 @@ def draw(results: Results, path: Path) -> None:
   size = (1.2 + 2.6 * len(measures), 1.1 + 0.34 * len(runs))
   figure = Figure(figsize=size, layout="constrained")
   panels = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
+  best, intervals = results.best, [_intervals(measures, run.values) for run in runs]
   for j, (measure, axes) in enumerate(zip(measures, panels, strict=True)):
-    good = results.goodness[j]
     for i, run in enumerate(runs):
-      best = len(runs) > 1 and good[i] == good.max() > good.min()
-      colour = "C1" if best else "C0"
-      low, high = _interval(measure.description.aggregation, run.values[j])
-      axes.plot([low, high], [i, i], color=colour, linewidth=2, alpha=0.5)
+      colour = "C1" if best[j, i] else "C0"
+      axes.plot(intervals[i][:, j], [i, i], color=colour, linewidth=2, alpha=0.5)
       axes.plot(run.totals[j], i, "o", color=colour)
     axes.set_title(measure.name)
     axes.grid(True, axis="x", alpha=0.3)
@@ -36,10 +34,12 @@ def draw(results: Results, path: Path) -> None:
   figure.savefig(path, dpi=150)
 
 
-def _interval(aggregation: str, values: np.ndarray) -> np.ndarray:
-  """The ends of the interval of the total of values `[queries]`, by the normal approximation."""
-  error = np.std(values, ddof=1) / np.sqrt(values.size) if values.size > 1 else 0.0
-  ends = np.mean(values, dtype=np.float64) + np.array([-_QUANTILE, _QUANTILE]) * error
-  if aggregation == "sum":
-    return ends * values.size
-  return np.exp(ends) if aggregation == "exp_mean" else ends
+def _intervals(measures: tuple[Measure, ...], values: np.ndarray) -> np.ndarray:
+  """The ends, `[2, measures]`, of the intervals of the totals of values `[measures, queries]`."""
+  count = values.shape[1]
+  values = values.astype(np.float64)
+  variance = np.var(values, axis=1, ddof=1) if count > 1 else np.zeros(len(values))
+  found = summary.Summary(
+    np.full(len(values), count), values.mean(axis=1), variance, np.sqrt(variance / count)
+  )
+  return np.stack(summary.interval(measures, found, 0.95))

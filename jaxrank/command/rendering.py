@@ -58,24 +58,22 @@ def _new(*columns: str) -> Table:
 def _of_queries(results: Results) -> Table:
   table = _new("Query", "Run", *(measure.name for measure in results.measures))
   table.columns[1].justify = "left"
+  found = [dict(zip(run.queries, run.values.T, strict=True)) for run in results.runs]
   for query in dict.fromkeys(query for run in results.runs for query in run.queries):
-    for run in results.runs:
-      if query in run.queries:
-        values = run.values[:, run.queries.index(query)]
-        cells = map(_number, results.measures, values)
+    for run, values in zip(results.runs, found, strict=True):
+      if query in values:
+        cells = map(_number, results.measures, values[query])
         table.add_row(Text(query), Text(run.name), *cells)
   return table
 
 
 def _cell(results: Results, compared: Compare, i: int, j: int) -> Text:
   """The total of run `i` by measure `j`, with the marks of significance."""
-  good = results.goodness[j]
-  best = len(good) > 1 and good[i] == good.max() > good.min()
   number = _number(results.measures[j], results.runs[i].totals[j])
-  cell = Text(number, "bold" if best else "")
+  cell = Text(number, "bold" if results.best[j, i] else "")
   if compared is not None:
     marks = _marks(compared, i, j)
-    width = max(len(_marks(compared, other, j)) for other in range(len(good)))
+    width = max(len(_marks(compared, other, j)) for other in range(len(results.runs)))
     cell.append(f" {marks:<{width}}" if width else "", "dim")
   return cell
 

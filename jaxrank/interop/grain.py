@@ -14,6 +14,7 @@ import grain
 import numpy as np
 
 from jaxrank._core import checks
+from jaxrank._core.arithmetic import rounded_up
 
 __all__ = ["BatchByLength", "pad"]
 
@@ -244,8 +245,7 @@ class BatchByLength:
       ValueError: if the longest example does not fit into the largest length.
     """
     if self.lengths is None:
-      step = 1 << max((longest - 1).bit_length() - 4, 0)
-      return max(-(-longest // step) * step, 1)
+      return rounded_up(longest)
     fitting = [length for length in self.lengths if length >= longest]
     if not fitting:
       raise ValueError(

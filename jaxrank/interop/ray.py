@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from jaxrank._core import checks
 from jaxrank.interop import _arrow_lists
-from jaxrank.measures.evaluation import evaluate as evaluate_arrays
+from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.streaming import Evaluator, State
@@ -142,7 +142,7 @@ class PerQuery:
       lists = _arrow_lists.read(table, self._columns)
       values = np.zeros((len(self._measures), table.num_rows), np.float32)
       for piece in _arrow_lists.pieces(lists, self._buckets):
-        found = _values(self._measures)(piece.scores, piece.labels, piece.where)
+        found = compiled(self._measures)(piece.scores, piece.labels, piece.where)
         values[:, piece.rows] = np.stack(jax.device_get(found))[:, : piece.rows.size]
     for measure, column in zip(self._measures, values, strict=True):
       table = table.append_column(measure.name, pa.array(column))
@@ -210,14 +210,6 @@ def _update(
     return evaluator.update(state, scores, labels, **options)
 
   return evaluator, jax.jit(update)
-
-
-@functools.lru_cache(maxsize=8)
-def _values(measures: tuple[Measure, ...]) -> Callable[..., list[jax.Array]]:
-  def values(scores: Any, labels: Any, where: Any) -> list[jax.Array]:
-    return list(evaluate_arrays(measures, scores, labels, where=where).values())
-
-  return jax.jit(values)
 
 
 def _sorted(buckets: Sequence[int]) -> tuple[int, ...]:

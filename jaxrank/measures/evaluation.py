@@ -1,5 +1,9 @@
 """`evaluate`: several measures on one ranking."""
 
+import functools
+from collections.abc import Callable
+
+import jax
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -48,6 +52,19 @@ def evaluate(
     found = read_measures(measures)
     values = evaluate_calls(found, scores, labels, where, ranking)
   return {measure.name: x.value for measure, x in zip(found, values, strict=True)}
+
+
+@functools.lru_cache(maxsize=64)
+def compiled(measures: tuple[Measure, ...]) -> Callable[..., list[Array]]:
+  """A jitted function of scores, labels and mask, with a value for each measure in their order.
+
+  Calls with equal measures get the same function, whose programs they share.
+  """
+
+  def values(scores: ArrayLike, labels: ArrayLike, where: ArrayLike) -> list[Array]:
+    return [x.value for x in evaluate_calls(measures, scores, labels, where, Exact())]
+
+  return jax.jit(values)
 
 
 def evaluate_calls(

@@ -14,7 +14,7 @@ from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
 from jaxrank._core.parameters import DECIMAL, MULTIPLE, NONNEGATIVE, THRESHOLD, Kind, one_of
-from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank._core.shares import Level, share_of
 from jaxrank._core.types import Cutoff
 from jaxrank.rankings.exact import Exact
@@ -28,9 +28,8 @@ def _hits(ranked: Ranked, b: Array, k: Cutoff, weights: Array | None) -> Array:
 def _precision(
   ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, divisor: str, weights: Array | None
 ) -> Array:
-  b, cutoff = ranked.relevant(rel), ranked.cutoff(k)
-  if divisor in ("retrieved", "attainable"):
-    cutoff = jnp.minimum(cutoff, ranked.count(ranked.retrieved))
+  b = ranked.relevant(rel)
+  cutoff = seen(ranked, k) if divisor in ("retrieved", "attainable") else ranked.cutoff(k)
   if divisor in ("relevant", "attainable"):
     cutoff = jnp.minimum(cutoff, ranked.count(b))
   return safe_divide(_hits(ranked, b, k, weights), cutoff)
@@ -158,9 +157,8 @@ def recall(
 def _f_measure(
   ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, beta: ArrayLike, divisor: str
 ) -> Array:
-  b, cutoff = ranked.relevant(rel), ranked.cutoff(k)
-  if divisor == "retrieved":
-    cutoff = jnp.minimum(cutoff, ranked.count(ranked.retrieved))
+  b = ranked.relevant(rel)
+  cutoff = seen(ranked, k) if divisor == "retrieved" else ranked.cutoff(k)
   square = jnp.square(jnp.asarray(beta).astype(ranked.dtype))
   hits = _hits(ranked, b, k, None)
   return safe_divide((1 + square) * hits, cutoff + square * ranked.count(b))

@@ -12,7 +12,7 @@ from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import ir_measures, trec_eval
 from jaxrank._core.parameters import SHARE, THRESHOLD, one_of
-from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank._core.types import Cutoff
 from jaxrank.rankings.exact import Exact
 
@@ -26,9 +26,8 @@ def _waiting(ranked: Ranked) -> Array:
 
 
 def _judged(ranked: Ranked, *, k: Cutoff, of: str) -> Array:
-  found = jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))
   chosen = ranked.judged if of == "judged" else ranked.judged | _waiting(ranked)
-  return safe_divide(ranked.expect(chosen, discounts.constant, k=k), found)
+  return safe_divide(ranked.expect(chosen, discounts.constant, k=k), seen(ranked, k))
 
 
 @describe(

@@ -12,16 +12,15 @@ from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import ir_measures, trec_eval
 from jaxrank._core.parameters import NUMBER, THRESHOLD, one_of
-from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank._core.types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 
 def _set_average_precision(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
   b = ranked.relevant(rel)
-  found = jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))
   hits = ranked.expect(b, discounts.constant, k=k)
-  return safe_divide(hits * hits, found * ranked.count(b))
+  return safe_divide(hits * hits, seen(ranked, k) * ranked.count(b))
 
 
 @describe(

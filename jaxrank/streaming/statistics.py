@@ -120,6 +120,7 @@ class Statistics:
     with checks.named("Evaluator.quantile"):
       if not (isinstance(q, int | float | np.number) and 0 <= q <= 1):
         raise ValueError(f"q must be a number between 0 and 1, got {q!r}.")
+      self._check_own(state, or_of_a_group=True)
       return self._named(state, summary.quantiles(state, q))
 
   def group(self, state: State, group: int) -> State:
@@ -165,7 +166,6 @@ class Statistics:
 
   def _named(self, state: State, values: np.ndarray) -> dict[str, Any]:
     """The values `[..., measures]` by the names of the measures, under the policies."""
-    self._check_own(state, or_of_a_group=True)
     if self.empty == "error":
       summary.refuse_empty(state)
     if self.invalid == "propagate":

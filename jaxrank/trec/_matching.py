@@ -1,6 +1,6 @@
 """Which queries are evaluated, and the judgement of each retrieved document."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from jaxrank.trec.tables import Qrels, Run
 
 # Labels of documents without one: not in the qrels, and in the qrels with a negative label.
 ABSENT, NEGATIVE = -1, -2
+
+Ties = Literal["document", "average"]
+Queries = Literal["both", "judged", "error"]
 
 _LARGEST = np.finfo(np.float32).max
 
@@ -32,13 +35,13 @@ class Selection(NamedTuple):
   only_in_run: tuple[str, ...]
 
 
-def select(qrels: Qrels, run: Run, queries: str) -> Selection:
+def select(qrels: Qrels, run: Run, queries: Queries) -> Selection:
   """Chooses the queries; `queries` is "both", "judged" or "error".
 
   Raises:
     ValueError: if no query is in both, or, with "error", some query is in one of them only.
   """
-  checks.choice("queries", queries, ("both", "judged", "error"))
+  checks.choice("queries", queries, get_args(Queries))
   judged = {name: i for i, name in enumerate(qrels.queries)}
   ranked = {name: i for i, name in enumerate(run.queries)}
   only_in_qrels = tuple(sorted(judged.keys() - ranked.keys()))

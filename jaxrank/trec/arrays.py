@@ -2,18 +2,15 @@
 
 import dataclasses
 import functools
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 
 from jaxrank._core import checks
 from jaxrank.trec import _padding
-from jaxrank.trec._matching import select
+from jaxrank.trec._matching import Queries, Ties, select
 from jaxrank.trec._strings import integers
 from jaxrank.trec.reading import read_qrels, read_run
-
-Ties = Literal["document", "average"]
-Queries = Literal["both", "judged", "error"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +97,7 @@ def to_arrays(
   """
   qrels, run = read_qrels(qrels), read_run(run)
   with checks.named("trec.to_arrays"):
-    checks.choice("ties", ties, ("document", "average"))
+    checks.choice("ties", ties, get_args(Ties))
     selection = select(qrels, run, queries)
     source = _padding.Queries(qrels, run, selection, ties)
     longest = int(source.sizes.max(initial=0))

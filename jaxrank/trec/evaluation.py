@@ -2,23 +2,22 @@
 
 import collections
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import numpy as np
 
 from jaxrank._core import checks
+from jaxrank._core.arithmetic import rounded_up
 from jaxrank._core.types import Aggregation
 from jaxrank.measures import Measure
-from jaxrank.measures import evaluate as evaluate_arrays
+from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
 from jaxrank.metrics import query_count
 from jaxrank.trec import _padding
-from jaxrank.trec._matching import select
-from jaxrank.trec.arrays import Queries, Ties
+from jaxrank.trec._matching import Queries, Ties, select
 from jaxrank.trec.reading import read_qrels, read_run
 
 # A program more costs as much time as about so many cells of padding.
@@ -115,7 +114,7 @@ def evaluate(
   with checks.named("trec.evaluate"):
     found = read_measures(measures)
     _check_measures(found)
-    checks.choice("ties", ties, ("document", "average"))
+    checks.choice("ties", ties, get_args(Ties))
     cells = checks.count("cells", cells)
     if progress is not None:
       checks.function("progress", progress, "a function of (done, queries), or None")
@@ -124,7 +123,7 @@ def evaluate(
     selection = select(qrels, run, queries)
   source = _padding.Queries(qrels, run, selection, ties)
   values = np.zeros((len(found), len(selection.names)), np.float32)
-  program, waiting, done = _program(found), collections.deque[Any](), 0
+  program, waiting, done = compiled(found), collections.deque[Any](), 0
 
   def collect() -> None:
     nonlocal done
@@ -159,17 +158,6 @@ def _check_measures(measures: tuple[Measure, ...]) -> None:
       )
 
 
-@functools.lru_cache(maxsize=64)
-def _program(measures: tuple[Measure, ...]) -> Callable[..., list[jax.Array]]:
-  """A jitted function for all batches, which runs of the same shapes share."""
-
-  def values(scores: jax.Array, labels: jax.Array, where: jax.Array) -> list[jax.Array]:
-    # By position, because jit sorts the keys of a dictionary.
-    return list(evaluate_arrays(measures, scores, labels, where=where).values())
-
-  return jax.jit(values)
-
-
 def _batches(sizes: np.ndarray, cells: int) -> Iterator[tuple[np.ndarray, int, int]]:
   """The queries of each batch by their places, its number of queries, and its length.
 
@@ -178,7 +166,7 @@ def _batches(sizes: np.ndarray, cells: int) -> Iterator[tuple[np.ndarray, int, i
   """
   left = np.argsort(-sizes, kind="stable")
   while left.size:
-    length = _round(int(sizes[left[0]]))
+    length = rounded_up(int(sizes[left[0]]))
     count = int(np.count_nonzero(2 * sizes[left] > length))
     count = left.size if length * left.size <= _PROGRAM else max(count, 1)
     batches = -(-count * length // cells)
@@ -186,9 +174,3 @@ def _batches(sizes: np.ndarray, cells: int) -> Iterator[tuple[np.ndarray, int, i
     for start in range(0, count, rows):
       yield left[start : min(start + rows, count)], rows, length
     left = left[count:]
-
-
-def _round(length: int) -> int:
-  """A length rounded up to one of eight in each octave, so that similar runs share programs."""
-  step = 1 << max((length - 1).bit_length() - 4, 0)
-  return max(-(-length // step) * step, 1)
