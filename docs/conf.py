@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 from docutils import nodes
@@ -11,7 +12,9 @@ from sphinx.util.typing import stringify_annotation
 
 import jaxrank
 
-sys.path.insert(0, str(Path(__file__).parent))
+DOCS = Path(__file__).parent
+PROJECT = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+sys.path.insert(0, str(DOCS))
 
 import formulas  # noqa: E402
 
@@ -33,6 +36,11 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"jaxrank {release}"
 html_copy_source = False
+html_theme_options = {
+  "source_repository": PROJECT["urls"]["Source"],
+  "source_branch": "main",
+  "source_directory": "docs/",
+}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
