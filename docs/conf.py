@@ -7,6 +7,7 @@ from pathlib import Path
 
 from docutils import nodes
 from jax.typing import ArrayLike
+from latex2mathml.converter import convert
 from sphinx import addnodes
 from sphinx.util.typing import stringify_annotation
 
@@ -19,14 +20,13 @@ sys.path.insert(0, str(DOCS))
 import formulas  # noqa: E402
 
 project = "jaxrank"
-author = "the authors of jaxrank"
+author = copyright = "the authors of jaxrank"
 release = version = jaxrank.__version__
 
 extensions = [
   "myst_parser",
   "sphinx.ext.autodoc",
   "sphinx.ext.autosummary",
-  "sphinx.ext.mathjax",
   "sphinx.ext.napoleon",
   "sphinx_copybutton",
 ]
@@ -36,6 +36,7 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"jaxrank {release}"
 html_copy_source = False
+html_math_renderer = "mathml"
 html_theme_options = {
   "source_repository": PROJECT["urls"]["Source"],
   "source_branch": "main",
@@ -107,9 +108,44 @@ def relink(app, doctree):
       link["refexplicit"] = True
 
 
+def finish_page(app, doctree):
+  """Links the public names in the code of a Markdown page, and renders the formulas of its table.
+
+  A name has a prefix, such as `jr.ndcg` or `losses.softmax`, or is a metric on the page of the
+  metrics, or a name of the module whose page it is. Code that is no name of the reference stays.
+  """
+  page = app.env.docname
+  if app.env.doc2path(page).suffix != ".md":
+    return
+  module = "" if page == "metrics" else f"{page}."
+  for block in doctree.findall(nodes.literal_block):
+    # The examples of pages end with an empty line, which tells doctest that the output ends.
+    block.rawsource = block.astext().rstrip("\n")
+    block[:] = [nodes.Text(block.rawsource)]
+  for code in list(doctree.findall(nodes.literal)):
+    text = code.astext()
+    name = re.fullmatch(r"((?:jr|jaxrank)\.)?([A-Za-z_][\w.]*)(?:\(.*)?", text, re.S)
+    if page == "metrics" and formulas.is_formula(text):
+      tex = formulas.latex(text)
+      code.replace_self(nodes.math(tex, tex))
+    elif name:
+      target = name[2] if name[1] or "." in name[2] else module + name[2]
+      link = {"refdomain": "py", "reftype": "obj", "reftarget": f"jaxrank.{target}"}
+      code.replace_self(addnodes.pending_xref(text, code.deepcopy(), **link, refexplicit=True))
+
+
+def visit_math(writer, node):
+  """Writes MathML, which browsers show without a script and without a network."""
+  display = "block" if isinstance(node, nodes.math_block) else "inline"
+  writer.body.append(convert(node.astext().replace(r"\_", "_"), display=display))
+  raise nodes.SkipNode
+
+
 def setup(app):
   """Registers the handlers."""
   app.connect("autodoc-process-docstring", clean_docstrings)
   app.connect("autodoc-process-signature", shorten_types)
   app.connect("autodoc-skip-member", skip_fields)
   app.connect("doctree-read", relink)
+  app.connect("doctree-read", finish_page)
+  app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
