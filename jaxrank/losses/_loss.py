@@ -99,8 +99,9 @@ def headroom(z: Array, terms: int) -> Array:
   It is 1, which changes nothing, unless a logit is huge.
   """
   power = 2.0 ** -(terms.bit_length() + 8)
-  huge = jnp.max(jnp.abs(lax.stop_gradient(z))) > largest(z) * power
-  return jnp.where(huge, jnp.asarray(power, z.dtype), 1)
+  top = jnp.max(jnp.abs(lax.stop_gradient(z)))
+  # A zero that depends on the logits: jax 0.10.0 cannot choose between constants over a mesh.
+  return jnp.where(top > largest(z) * power, jnp.asarray(power, z.dtype), 1 + 0 * top)
 
 
 def saturated(x: Array) -> Array:

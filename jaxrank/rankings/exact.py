@@ -255,7 +255,9 @@ class ExactQuery(Ranked):
 
     def value(rank: Array) -> Array:
       inside = rank <= jnp.asarray(self.n if k is None else k).astype(rank.dtype)
-      return jnp.where(inside, discount(rank.astype(self.dtype)), 0)
+      r = rank.astype(self.dtype)
+      # A zero that depends on the rank: jax 0.10.0 cannot choose between constants over a mesh.
+      return jnp.where(inside, discount(r), 0 * r)
 
     above, tied, relevant, rank = self.first_tie(b)
     expected = ties.first(value, above, tied, relevant, self.n) if self.average else value(rank)
