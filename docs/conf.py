@@ -1,5 +1,6 @@
 """Settings of Sphinx for the site; README.md has the command that builds it."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ author = "the authors of jaxrank"
 release = version = jaxrank.__version__
 
 extensions = [
-  "myst_parser",
+  "myst_nb",
   "sphinx.ext.autodoc",
   "sphinx.ext.autosummary",
   "sphinx.ext.mathjax",
@@ -33,10 +34,20 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"jaxrank {release}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["notebooks.css"]
+copybutton_selector = "div:not(.output) > div.highlight pre"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 myst_heading_anchors = 3
+
+# Pages with the header of jupytext are notebooks, which run in every build from scratch.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 120
+nb_merge_streams = True
 
 # Single backticks in docstrings are code, with a link where the code is a public name.
 default_role = "py:obj"
@@ -99,9 +110,22 @@ def relink(app, doctree):
       link["refexplicit"] = True
 
 
+def offer_download(app, doctree):
+  """Puts a link to the executed notebook under the title of its page."""
+  name = app.env.docname
+  if name.startswith("notebooks/"):
+    executed = Path(app.env.mystnb_config.output_folder, f"{name}.ipynb")
+    target = "/" + os.path.relpath(executed, app.srcdir)
+    link = addnodes.download_reference("", "Download this page as a notebook", reftarget=target)
+    title = doctree.next_node(nodes.title)
+    title.parent.insert(1, nodes.paragraph("", "", link))
+
+
 def setup(app):
   """Registers the handlers."""
   app.connect("autodoc-process-docstring", clean_docstrings)
   app.connect("autodoc-process-signature", shorten_types)
   app.connect("autodoc-skip-member", skip_fields)
   app.connect("doctree-read", relink)
+  # Before Sphinx collects the files that pages offer.
+  app.connect("doctree-read", offer_download, priority=400)
