@@ -114,7 +114,7 @@ def listed(path, pattern):
 @pytest.mark.parametrize(
   ("page", "pages"),
   [
-    ("index.md", [*DOCS.glob("*.md"), DOCS / "reference/index.rst"]),
+    ("index.md", [*DOCS.glob("*.md"), *DOCS.glob("notebooks/*.md"), DOCS / "reference/index.rst"]),
     ("reference/index.rst", (DOCS / "reference").glob("*.rst")),
     ("reference/interop.rst", (DOCS / "reference/interop").glob("*.rst")),
   ],
