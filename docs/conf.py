@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import formulas  # noqa: E402
 
 project = "jaxrank"
-author = "the authors of jaxrank"
+author = copyright = "the authors of jaxrank"
 release = version = jaxrank.__version__
 
 extensions = [

@@ -35,6 +35,8 @@ def test_notebooks_have_the_header_and_cells(path):
   text = path.read_text(encoding="utf-8")
   assert text.startswith(HEADER)
   assert text.count("```{") == len(cells(path)) >= 9
+  # The width of a page: longer lines would be cut off.
+  assert max(len(line) for code in cells(path) for line in code.splitlines()) <= 88
 
 
 @pytest.fixture
