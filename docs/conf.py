@@ -110,6 +110,14 @@ def relink(app, doctree):
       link["refexplicit"] = True
 
 
+def trim_examples(app, doctree):
+  """Drops the blank line at the end of an example, which doctest needs."""
+  for block in doctree.findall(nodes.literal_block):
+    if block.rawsource == block.astext():
+      block.rawsource = block.astext().rstrip()
+      block[:] = [nodes.Text(block.rawsource)]
+
+
 def offer_download(app, doctree):
   """Puts a link to the executed notebook under the title of its page."""
   name = app.env.docname
@@ -127,5 +135,6 @@ def setup(app):
   app.connect("autodoc-process-signature", shorten_types)
   app.connect("autodoc-skip-member", skip_fields)
   app.connect("doctree-read", relink)
+  app.connect("doctree-read", trim_examples)
   # Before Sphinx collects the files that pages offer.
   app.connect("doctree-read", offer_download, priority=400)
