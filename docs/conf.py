@@ -1,5 +1,6 @@
 """Settings of Sphinx for the site; README.md has the command that builds it."""
 
+import os
 import re
 import sys
 import tomllib
@@ -24,7 +25,7 @@ author = copyright = "the authors of jaxrank"
 release = version = jaxrank.__version__
 
 extensions = [
-  "myst_parser",
+  "myst_nb",
   "sphinx.ext.autodoc",
   "sphinx.ext.autosummary",
   "sphinx.ext.napoleon",
@@ -42,10 +43,20 @@ html_theme_options = {
   "source_branch": "main",
   "source_directory": "docs/",
 }
+html_static_path = ["_static"]
+html_css_files = ["notebooks.css"]
+copybutton_selector = "div:not(.output) > div.highlight pre"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 myst_heading_anchors = 3
+
+# Pages with the header of jupytext are notebooks, which run in every build from scratch.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 120
+nb_merge_streams = True
 
 # Single backticks in docstrings are code, with a link where the code is a public name.
 default_role = "py:obj"
@@ -118,10 +129,6 @@ def finish_page(app, doctree):
   if app.env.doc2path(page).suffix != ".md":
     return
   module = "" if page == "metrics" else f"{page}."
-  for block in doctree.findall(nodes.literal_block):
-    # The examples of pages end with an empty line, which tells doctest that the output ends.
-    block.rawsource = block.astext().rstrip("\n")
-    block[:] = [nodes.Text(block.rawsource)]
   for code in list(doctree.findall(nodes.literal)):
     text = code.astext()
     name = re.fullmatch(r"((?:jr|jaxrank)\.)?([A-Za-z_][\w.]*)(?:\(.*)?", text, re.S)
@@ -141,6 +148,25 @@ def visit_math(writer, node):
   raise nodes.SkipNode
 
 
+def trim_examples(app, doctree):
+  """Drops the blank line at the end of an example, which doctest needs."""
+  for block in doctree.findall(nodes.literal_block):
+    if block.rawsource == block.astext():
+      block.rawsource = block.astext().rstrip()
+      block[:] = [nodes.Text(block.rawsource)]
+
+
+def offer_download(app, doctree):
+  """Puts a link to the executed notebook under the title of its page."""
+  name = app.env.docname
+  if name.startswith("notebooks/"):
+    executed = Path(app.env.mystnb_config.output_folder, f"{name}.ipynb")
+    target = "/" + os.path.relpath(executed, app.srcdir)
+    link = addnodes.download_reference("", "Download this page as a notebook", reftarget=target)
+    title = doctree.next_node(nodes.title)
+    title.parent.insert(1, nodes.paragraph("", "", link))
+
+
 def setup(app):
   """Registers the handlers."""
   app.connect("autodoc-process-docstring", clean_docstrings)
@@ -149,3 +175,6 @@ def setup(app):
   app.connect("doctree-read", relink)
   app.connect("doctree-read", finish_page)
   app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
+  app.connect("doctree-read", trim_examples)
+  # Before Sphinx collects the files that pages offer.
+  app.connect("doctree-read", offer_download, priority=400)

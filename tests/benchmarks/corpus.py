@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks.corpus`: whole corpora, against the bare product of their chunks.
 
-The table replaces what stands between two comments of `docs/scale.md`. The product is that of the
-same queries and chunks in the same loop; its scores are written, and a column of them is read.
+The table replaces what stands between two comments of `docs/catalogues.md`. The product is that of
+the same queries and chunks in the same loop; its scores are written, and a column of them is read.
 """
 
 import functools
@@ -154,7 +154,7 @@ def main() -> None:
   check_whole()
   table = report.table([row for items in ITEMS for row in rows(items)])
   print(table)
-  report.write("corpus", f"{facts}\n\n{table}")
+  report.write("corpus", f"{facts}\n\n{table}", "catalogues.md")
 
 
 if __name__ == "__main__":

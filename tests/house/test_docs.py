@@ -120,11 +120,11 @@ def test_the_documentation_names_every_function():
 
 
 def test_links_between_pages_lead_somewhere():
-  anchors = {}
-  for page in PAGES:
+  anchors, pages = {}, [*PAGES, *(ROOT / "docs" / "notebooks").glob("*.md")]
+  for page in pages:
     heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
     anchors[page] = {re.sub(r"[^\w\- ]", "", head).lower().replace(" ", "-") for head in heads}
-  for page in PAGES:
+  for page in pages:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
       path, _, anchor = target.partition("#")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import jaxrank
+from tests.house import built_site
 from tests.house.public_api import MODULES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -114,7 +115,7 @@ def listed(path, pattern):
 @pytest.mark.parametrize(
   ("page", "pages"),
   [
-    ("index.md", [*DOCS.glob("*.md"), DOCS / "reference/index.rst"]),
+    ("index.md", [*DOCS.glob("*.md"), *DOCS.glob("notebooks/*.md"), DOCS / "reference/index.rst"]),
     ("reference/index.rst", (DOCS / "reference").glob("*.rst")),
     ("reference/interop.rst", (DOCS / "reference/interop").glob("*.rst")),
   ],
@@ -194,3 +195,26 @@ def test_docstrings_have_one_markup():
       if "``" in paragraph or paragraph.count("`") % 2 or joined:
         wrong.append(f"{name}: {paragraph}")
   assert not wrong
+
+
+def test_the_check_of_the_built_site_finds_what_is_wrong(tmp_path, capsys):
+  pages = {
+    "index.html": '<a href="a.html#here"><a href="a.html#gone"><a href="none.html"><img src="//x">',
+    "a.html": '<a id="here"><a href="#here"><a href="notebooks/run.html">',
+    "notebooks/run.html": '<a href="run.ipynb">',
+    "notebooks/new.html": '<a href="new.ipynb">',
+    "notebooks/run.ipynb": '{"cells": [{"outputs": [{}]}]}',
+    "notebooks/new.ipynb": '{"cells": [{"outputs": []}]}',
+  }
+  (tmp_path / "notebooks").mkdir()
+  for name, text in pages.items():
+    (tmp_path / name).write_text(text)
+  with pytest.raises(SystemExit, match="True"):
+    built_site.main(tmp_path)
+  *wrong, total = capsys.readouterr().out.splitlines()
+  assert [line.rpartition("/")[2] for line in wrong] == [
+    "index.html: a.html#gone",
+    "index.html: none.html",
+    "new.html",
+  ]
+  assert total == "4 pages, 8 links"
