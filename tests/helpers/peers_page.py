@@ -51,7 +51,7 @@ def run(block: Block) -> str:
   return "".join(report)
 
 
-def _table(heading: str) -> dict[str, list[str]]:
+def table(heading: str) -> dict[str, list[str]]:
   """The rows of the table under a heading, by their first cell."""
   lines = TEXT.partition(f"## {heading}\n")[2].partition("\n## ")[0].splitlines()
   rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
@@ -60,17 +60,17 @@ def _table(heading: str) -> dict[str, list[str]]:
 
 def libraries() -> list[str]:
   """The libraries in the order of the page."""
-  return list(_table("What each is for"))
+  return list(table("What each is for"))
 
 
 def versions() -> dict[str, str]:
   """The version of each library on the page, by the name of its package."""
-  return {row[0].strip("`"): row[1] for row in _table("What each is for").values()}
+  return {row[0].strip("`"): row[1] for row in table("What each is for").values()}
 
 
 def values() -> dict[str, str]:
   """The row of values of each library, as its block prints them."""
-  return {name: " ".join(row) for name, row in _table("One list in eight libraries").items()}
+  return {name: " ".join(row) for name, row in table("One list in eight libraries").items()}
 
 
 def others() -> list[str]:

@@ -6,6 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
 from tests.helpers.suites import thorough
@@ -30,7 +31,8 @@ def test_scripts_draw(name, tmp_path, monkeypatch):
   out = tmp_path / f"{name}.svg"
   monkeypatch.syspath_prepend(FOLDER)
   monkeypatch.setattr(sys, "argv", [f"{name}.py", "--out", str(out)])
-  runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+  with jax.numpy_rank_promotion("allow"):
+    runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
   drawn, kept = (path.read_text(encoding="utf-8") for path in (out, FOLDER / out.name))
   # As many lines, names and maps as in the picture of the page.
   assert drawn.count("<g id=") == kept.count("<g id=")
@@ -44,7 +46,8 @@ def test_the_costs_are_measured_anew(tmp_path, monkeypatch):
   out = tmp_path / "cost.json"
   small = ["--lengths", "10", "30", "--rounds", "1", "--out", str(out)]
   monkeypatch.setattr(sys, "argv", ["scaling", *small])
-  scaling.main()
+  with jax.numpy_rank_promotion("allow"):
+    scaling.main()
   measured, kept = (json.loads(x.read_text()) for x in (out, FOLDER / "cost.json"))
   assert measured.keys() == kept.keys()
   for what, sides in measured["seconds"].items():

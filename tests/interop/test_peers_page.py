@@ -11,6 +11,7 @@ import warnings
 import jax
 import pytest
 
+import jaxrank as jr
 from tests.helpers import peers_page
 from tests.helpers.suites import thorough
 
@@ -30,6 +31,15 @@ def test_the_tables_and_the_blocks_agree():
   assert {library for library in libraries if f"\n## {library}\n" in peers_page.TEXT} == {
     *libraries[1:]
   }
+
+
+def test_the_counts_of_jaxrank_are_those_of_its_pages():
+  table = (peers_page.PAGE.with_name("metrics.md")).read_text(encoding="utf-8")
+  metrics = table.partition("<!-- metrics: begin -->")[2].partition("<!-- metrics: end -->")[0]
+  losses = {*jr.losses.__all__} - {"neural_sort", "perturbed", "soft_sort"}
+  features = peers_page.table("What each has")
+  assert features["ranking metrics"][0] == str(metrics.count("\n| `"))
+  assert features["ranking losses"][0] == f"{len(losses)}, and any metric"
 
 
 @thorough
