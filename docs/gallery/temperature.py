@@ -48,12 +48,12 @@ def draw() -> Figure:
   losses.set(title="Loss: 1 - nDCG", ylabel="loss")
   slopes.set(title="Size of the loss's slope", ylabel="|d loss / d score|", yscale="log")
   slopes.set_ylim(1e-4, 5)
-  style.label(ranks, 2.0, 1.75, "exact", "black")
+  style.label(ranks, -0.1, 1.8, "exact", "black")
   # Beside the peak at the best of the others, except where a line is flat.
-  places = ((2.1, 2.0), (2.2, 0.6), (2.45, 0.17), (-4.3, 0.0015), (-4.3, 0.013))
+  places = ((2.1, 2.0), (2.2, 0.6), (2.45, 0.17), (-4.5, 0.0014), (-4.5, 0.016))
   for (x, y), t, colour in zip(places, TEMPERATURES, style.shades(5), strict=True):
     style.label(slopes, x, y, f"t = {t:g}", colour)
-  for x, y, t in ((2.6, 1.45, 3), (3.1, 2.5, 4)):
+  for x, y, t in ((2.8, 1.65, 3), (3.1, 2.5, 4)):
     style.label(ranks, x, y, f"t = {TEMPERATURES[t]:g}", style.shades(5)[t], va="top")
   for axes in (ranks, losses, slopes):
     axes.set(xlabel="score of the moving item", xlim=(-4.5, 4.5))
