@@ -106,16 +106,16 @@ def _ties(
 def smooth() -> Section:
   """Value and gradient of nDCG on Laplace and logistic ranks and under Gumbel noise."""
   rows = [*_pairwise(), *_growth(), _logistic(), *_temperatures()]
-  rows += [*noise.against_samples(_training_data), *noise.long_list(_training_data)]
+  rows += [*noise.against_samples(training_data), *noise.long_list(training_data)]
   return Section("Training on nDCG: value and gradient", _SMOOTH_NOTES, rows)
 
 
 def _pairwise() -> list[Row]:
-  scores, labels = _training_data(32, 1000)
+  scores, labels = training_data(32, 1000)
   sides = {
     "ours": _laplace_loss,
-    "pairwise, sigmoid (ApproxNDCG)": functools.partial(_pairwise_loss, jax.nn.sigmoid),
-    "pairwise, Laplace": functools.partial(_pairwise_loss, _laplace_cdf),
+    "pairwise, sigmoid (ApproxNDCG)": functools.partial(pairwise_loss, jax.nn.sigmoid),
+    "pairwise, Laplace": functools.partial(pairwise_loss, _laplace_cdf),
   }
   contenders = {name: _gradient(loss, scores, labels) for name, loss in sides.items()}
   missing, rax = "", "rax.approx_t12n(rax.ndcg_metric)"
@@ -147,7 +147,7 @@ def _growth() -> list[Row]:
   rows = []
   for queries in (1, 8):
     times = race({
-      str(n): _gradient(_laplace_loss, *_training_data(queries, n), rounds=9)
+      str(n): _gradient(_laplace_loss, *training_data(queries, n), rounds=9)
       for n in (10_000, 100_000)
     })  # fmt: skip
     short, long = times["10000"].seconds, times["100000"].seconds
@@ -160,9 +160,9 @@ def _growth() -> list[Row]:
 
 
 def _logistic() -> Row:
-  lists = _training_data(8, 4000)
+  lists = training_data(8, 4000)
   side = "pairwise, sigmoid (ApproxNDCG)"
-  losses = {"ours": _logistic_loss, side: functools.partial(_pairwise_loss, jax.nn.sigmoid)}
+  losses = {"ours": _logistic_loss, side: functools.partial(pairwise_loss, jax.nn.sigmoid)}
   calls = {name: jitted(jax.value_and_grad(loss), *lists) for name, loss in losses.items()}
   (value, slope), (expected, expected_slope) = (call() for call in calls.values())
   np.testing.assert_allclose(value, expected, rtol=1e-5)
@@ -174,7 +174,7 @@ def _logistic() -> Row:
 
 
 def _temperatures() -> list[Row]:
-  scores, labels = _training_data(32, 1000)
+  scores, labels = training_data(32, 1000)
   temperatures = jnp.geomspace(0.05, 5, 16)
 
   def loss(temperature, scores, labels):
@@ -201,7 +201,7 @@ def _temperatures() -> list[Row]:
   return rows
 
 
-def _training_data(queries: int, candidates: int) -> tuple[Array, Array]:
+def training_data(queries: int, candidates: int) -> tuple[Array, Array]:
   data = peers.make_data(queries, candidates)
   return jnp.log(jnp.asarray(data.scores)), jnp.asarray(data.labels, jnp.float32)
 
@@ -219,7 +219,7 @@ def _logistic_loss(scores: Array, labels: Array) -> Array:
   return 1 - jnp.mean(_NDCG(scores, labels, ranking=jr.Logistic(0.1)))
 
 
-def _pairwise_loss(precedes: Callable[[Any], Array], scores: Array, labels: Array) -> Array:
+def pairwise_loss(precedes: Callable[[Any], Array], scores: Array, labels: Array) -> Array:
   """ApproxNDCG (Qin, Liu and Li 2010) at temperature 0.1 as it is usually written: n x n pairs."""
   gaps = (scores[..., None, :] - scores[..., :, None]) / 0.1
   # Every item precedes itself with probability one half, which is not a rank.

@@ -31,11 +31,12 @@ class Contender(NamedTuple):
 
 
 class Result(NamedTuple):
-  """The median time in seconds and the mean of the values, or why there is none."""
+  """The median and the best time in seconds and the mean of the values, or why there are none."""
 
   seconds: float
   mean: float
   failure: str = ""
+  best: float = np.nan
 
 
 def jitted(function: Callable[..., Any], *args: Any) -> Callable[[], Any]:
@@ -66,7 +67,8 @@ def race(contenders: Mapping[str, Contender]) -> dict[str, Result]:
         times[name].append(time.perf_counter() - start)
   results = {name: Result(np.nan, np.nan, failure) for name, failure in failures.items()}
   for name, value in values.items():
-    results[name] = Result(statistics.median(times[name]), float(np.mean(np.asarray(value))))
+    mean = float(np.mean(np.asarray(value)))
+    results[name] = Result(statistics.median(times[name]), mean, best=min(times[name]))
   return results
 
 

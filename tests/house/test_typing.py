@@ -93,8 +93,9 @@ def test_pyright_reports_the_wrong_calls_and_no_other(tmp_path):
   check(by_pyright([CALLS], tmp_path))
 
 
-# Engines whose types are loose or missing; the examples of pages that import one run in the tests.
-ENGINES = re.compile(r"^>>> (?:import|from) (?:equinox|flax|grain|optuna)\b", re.MULTILINE)
+# Engines and peers whose types are loose or missing; the examples of pages that import one run in
+# the tests.
+ENGINES = re.compile(r"^>>> (?:import|from) (?:equinox|flax|grain|optuna|rax)\b", re.MULTILINE)
 
 
 @pytest.fixture
