@@ -61,6 +61,14 @@ UNRETRIEVED = {
 }
 # Metrics that a cut-off divides, however long the list.
 DIVIDED = ("bpm", "f_measure", "nearly_err", "precision", "precision_ia", "sdcg")
+# Curves that are interpolated after they are averaged over the orders of tied items.
+INTERPOLATED = ("eleven_point_average", "interpolated_precision")
+# Metrics that do not obey a law of `jaxrank.testing`, by the law, for the reason above.
+EXCEPTIONS = {
+  "permutation": GREEDY,
+  "ties": (*CONCORDANCE, *OF_MEAN_CURVES, *INTERPOLATED),
+  "long_cutoff": DIVIDED,
+}
 
 
 class Row(NamedTuple):
@@ -96,6 +104,15 @@ class Row(NamedTuple):
     """The value, `[...]`, of labels `[..., n]`."""
     labels = subtopics(labels) if self.about.subtopics else labels
     return self.public(scores, labels, **{**self.own, **given})
+
+  def __str__(self) -> str:
+    """The name of the metric, for messages."""
+    return self.about.name
+
+  @property
+  def __signature__(self) -> inspect.Signature:
+    """The public signature."""
+    return inspect.signature(self.public)
 
   def takes(self, parameter: str) -> bool:
     """Whether the public signature has a parameter."""
