@@ -19,6 +19,18 @@ arguments:
 `docs/testing.md` explains the laws with examples.
 """
 
+import importlib
+
+try:
+  importlib.import_module("hypothesis")
+except ModuleNotFoundError as error:
+  if error.name != "hypothesis":
+    raise
+  raise ModuleNotFoundError(
+    "jaxrank.testing needs hypothesis: python -m pip install 'jaxrank[testing]' brings it.",
+    name="hypothesis",
+  ) from None
+
 from jaxrank.testing.cases import Case
 from jaxrank.testing.checking import LAWS, check_metric
 from jaxrank.testing.exact import (

@@ -10,6 +10,9 @@ from jaxrank.rankings.exact import Exact, Ties
 from jaxrank.testing.asking import Answer, Law, Metric
 from jaxrank.testing.cases import Case, stacked
 
+# All orders of this many items are 720.
+_MOST = 6
+
 _TIES: tuple[Ties, ...] = ("average", "stable", "optimistic", "pessimistic")
 
 
@@ -37,10 +40,10 @@ def check_ties(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     ValueError: if the queries have more than 6 items.
   """
   statement = "all orders of tied items count alike, unless ties says otherwise"
+  n = case.scores.shape[-1]
+  if n > _MOST:
+    raise ValueError(f"check_ties tries all orders of at most {_MOST} items, got {n} items.")
   with Law("ties", statement, metric, case, tolerance) as law:
-    n = law.case.scores.shape[-1]
-    if n > 6:
-      raise ValueError(f"check_ties tries all orders of the items: at most 6 items, got {n}.")
     rules = _TIES if "ranking" in law.takes else _TIES[:1]
     for rule in rules if law.exact else ():
       exact: Any = Exact(ties=rule) if "ranking" in law.takes else None
@@ -151,7 +154,8 @@ def _below(case: Case, k: int) -> np.ndarray:
   s = case.scores.astype(np.float64)
   counted = case.valid & (s > -np.inf)
   above = (s[..., None, :] > s[..., :, None]) & counted[..., None, :]
-  return case.valid & (above.sum(-1) >= k)
+  below: np.ndarray = case.valid & (above.sum(-1) >= k)
+  return below
 
 
 def _rolled(x: np.ndarray, here: np.ndarray) -> np.ndarray:

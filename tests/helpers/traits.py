@@ -61,12 +61,19 @@ UNRETRIEVED = {
 }
 # Metrics that a cut-off divides, however long the list.
 DIVIDED = ("bpm", "f_measure", "nearly_err", "precision", "precision_ia", "sdcg")
-# Curves that are interpolated after they are averaged over the orders of tied items.
-INTERPOLATED = ("eleven_point_average", "interpolated_precision")
-# Metrics that do not obey a law of `jaxrank.testing`, by the law, for the reason above.
+# Metrics whose answers are averaged over the orders of tied items before the formula is applied.
+AVERAGED_FIRST = (
+  *OF_MEAN_CURVES,
+  *LOGARITHMS,
+  "eleven_point_average",
+  "inst",
+  "interpolated_precision",
+  "set_average_precision",
+)
+# Metrics that do not obey a law of `jaxrank.testing`, by the law, for the reasons above.
 EXCEPTIONS = {
   "permutation": GREEDY,
-  "ties": (*CONCORDANCE, *OF_MEAN_CURVES, *INTERPOLATED),
+  "ties": (*CONCORDANCE, *AVERAGED_FIRST),
   "long_cutoff": DIVIDED,
 }
 
