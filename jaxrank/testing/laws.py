@@ -60,6 +60,8 @@ def check_nan(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     for valid_item in (valid.argmax(-1), n - 1 - valid[..., ::-1].argmax(-1)):
       here = valid & (np.arange(n) == valid_item[..., None])
       for score, label in ((np.nan, None), (None, np.nan)):
+        if (law.case.scores if label is None else law.case.labels).dtype.kind in "biu":
+          continue
         spoiled = _set(law.case, here, score, label)
         law.equal(law.ask(spoiled), known(np.nan, "the value of a query with a NaN"), here.any(-1))
   return law.compared
@@ -141,28 +143,38 @@ def check_jit(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
 
 def _set(case: Case, here: np.ndarray, score: float | None, label: float | None) -> Case:
   """The case with another score and label, unless they are None, of some items."""
-  dtypes = case.scores.dtype, case.labels.dtype
-  scores = case.scores if score is None else np.where(here, dtypes[0].type(score), case.scores)
-  labels = case.labels if label is None else np.where(here, dtypes[1].type(label), case.labels)
+  scores = case.scores if score is None else np.where(here, _as(case.scores, score), case.scores)
+  labels = case.labels if label is None else np.where(here, _as(case.labels, label), case.labels)
   return case._replace(scores=scores, labels=labels)
+
+
+def _as(like: np.ndarray, x: float) -> np.generic:
+  """`x` in the dtype of an array: the nearest number that it has; 0 for NaN if it has none."""
+  dtype = like.dtype
+  if dtype.kind in "iu":
+    x = np.clip(np.nan_to_num(x), np.iinfo(dtype).min, np.iinfo(dtype).max)
+  number: np.generic = dtype.type(x > 0 if dtype.kind == "b" else x)
+  return number
 
 
 def _padded(case: Case, places: np.ndarray, width: int) -> Case:
   """The items of a case in some columns of `width`, among items that would rank first."""
 
-  def wide(x: np.ndarray) -> np.ndarray:
-    fill = x.dtype.type(x.dtype != np.bool_ and 1e4)
-    out = np.full((*x.shape[:-1], width), fill)
+  def wide(x: np.ndarray, fill: float) -> np.ndarray:
+    out = np.full((*x.shape[:-1], width), _as(x, fill))
     out[..., places] = x
     return out
 
-  padded = case.arrays(wide)
-  return padded._replace(labels=np.minimum(padded.labels, padded.labels.dtype.type(4)))
+  return case._replace(
+    scores=wide(case.scores, 1e4), labels=wide(case.labels, 4.0), where=wide(case.valid, 0.0)
+  )
 
 
 def _batch(case: Case, masks: bool) -> Case:
   """A batch `[4, ..., n]` of a case and three others."""
-  other = case._replace(scores=-case.scores, labels=np.roll(case.labels, 1, -1))
-  empty = case._replace(where=np.zeros_like(case.valid)) if masks else other
-  spoiled = case._replace(scores=np.full_like(case.scores, np.nan), where=np.ones_like(case.valid))
+  everywhere = np.ones_like(case.valid)
+  negated = ~case.scores if case.scores.dtype.kind in "biu" else -case.scores
+  other = case._replace(scores=negated, labels=np.roll(case.labels, 1, -1))
+  empty = case._replace(where=~everywhere) if masks else other
+  spoiled = _set(case, everywhere, np.nan, None)._replace(where=everywhere)
   return stacked([case, other, empty, spoiled])

@@ -29,9 +29,7 @@ def check_dtypes(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """
   statement = "values have the precision of the scores, and float32 at least"
   with Law("dtypes", statement, metric, case, tolerance) as law:
-    single = law.case._replace(
-      scores=law.case.scores.astype(np.float32), labels=law.case.labels.astype(np.float32)
-    )
+    single = _as_floats(law.case, np.float32)
     _of_dtype(law, law.ask(single), np.float32)
     for dtype in (jnp.bfloat16, jnp.float16):
       with np.errstate(over="ignore"):
@@ -62,7 +60,7 @@ def check_gradients(metric: Metric, case: Case, *, tolerance: float = _SLOPE_TOL
   """
   statement = "gradients are slopes, finite, and 0 under the mask"
   with Law("gradients", statement, metric, case, tolerance) as law:
-    _bounded(law, law.case)
+    _bounded(law, _as_floats(law.case, np.float32))
     with enable_x64():
       _slopes(law)
   return law.compared
@@ -70,9 +68,7 @@ def check_gradients(metric: Metric, case: Case, *, tolerance: float = _SLOPE_TOL
 
 def _slopes(law: Law) -> None:
   """Gradients in float64 are finite, and those in the scores are difference quotients."""
-  double = law.case._replace(
-    scores=law.case.scores.astype(np.float64), labels=law.case.labels.astype(np.float64)
-  )
+  double = _as_floats(law.case, np.float64)
   _bounded(law, double)
   n = double.scores.shape[-1]
   apart = double._replace(scores=0.75 * untied(double, np.arange(n)))
@@ -90,6 +86,11 @@ def _slopes(law: Law) -> None:
     return f"the gradient in the direction cos(1 + 2 i) of\n{law.text(apart, query)}"
 
   law.equal(Answer(found, slope), Answer(rise, lambda _: "its difference quotient"))
+
+
+def _as_floats(case: Case, dtype: type) -> Case:
+  """The case with scores and labels of a dtype."""
+  return case._replace(scores=case.scores.astype(dtype), labels=case.labels.astype(dtype))
 
 
 def _integers(x: np.ndarray) -> np.ndarray:

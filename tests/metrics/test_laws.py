@@ -246,7 +246,7 @@ def applies(law: str, name: str) -> bool:
 @quick(
   ("name", "law"),
   [(name, law) for name in METRICS for law in testing.LAWS if applies(law, name)],
-  lambda pair: pair[0] in QUICK and pair not in COSTLY,
+  lambda pair: (pair[0] in QUICK and pair not in COSTLY) or pair == ("alpha_ndcg", "nan"),
 )
 def test_metrics_obey_the_laws(name, law):
   for case in law_cases(law, name):

@@ -149,6 +149,16 @@ def test_a_metric_need_not_have_every_argument():
     testing.check_permutation(best, CASE)
 
 
+@thorough
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "bfloat16"])
+def test_labels_may_have_any_dtype(dtype):
+  labels = testing.labels(3, values=(0, 1), dtype=jnp.dtype(dtype))
+  assert testing.check_metric(share, labels=labels, n=3, max_examples=10) is None
+  case = CASE._replace(scores=np.array([4, 4, 1], "uint8"), labels=np.array([True, False, True]))
+  for law in testing.LAWS.keys() - {"limit"}:
+    assert testing.LAWS[law](share, case)
+
+
 def test_a_smooth_ranking_without_an_answer_is_left_out():
   assert testing.check_permutation(jr.kendall_tau, CASE._replace(ranking=jr.Laplace(1.0))) == 0
   assert testing.check_permutation(jr.kendall_tau, CASE._replace(ranking=jr.Exact())) == 2
@@ -207,18 +217,33 @@ def test_strategies_draw_what_they_say(data, n):
 
 
 # What a metric of the helpers does otherwise, on purpose.
-OWN = {}
+OWN = {
+  "mixture": {"empty"},
+  "depths": {"padding"},
+  **dict.fromkeys(("overtaken", *user_metrics.BENT), {"ties"}),
+}
+# Laws that share one compiled program.
+SHARED = {"mask", "nan", "permutation", "empty", "order"}
 
 
 @thorough
 @pytest.mark.parametrize("name", [*user_metrics.AFFINE, *user_metrics.BENT])
 def test_metrics_of_a_users_obey_the_laws(name):
   metric = (user_metrics.AFFINE | user_metrics.BENT)[name]
-  assert testing.check_metric(metric, laws=testing.LAWS.keys() - OWN.get(name, set())) is None
+  laws = SHARED | {"padding", "batch", "ties", "gradients"}
+  options = {"rankings": [jr.Exact()], "cutoffs": (None,)}
+  assert testing.check_metric(metric, laws=laws - OWN.get(name, set()), **options) is None
 
 
 @thorough
 @pytest.mark.parametrize("name", traits.rows())
 def test_public_metrics_obey_the_laws(name):
-  laws = [law for law in testing.LAWS if name not in traits.EXCEPTIONS.get(law, ())]
-  assert testing.check_metric(traits.rows()[name], laws=laws) is None
+  """In the queries of hypothesis; `tests/metrics/test_laws.py` holds them to all laws."""
+  laws = [law for law in SHARED if name not in traits.EXCEPTIONS.get(law, ())]
+  options = {"rankings": [jr.Exact()], "cutoffs": (None,)}
+  assert testing.check_metric(traits.rows()[name], laws=laws, **options) is None
+
+
+@thorough
+def test_a_metric_of_ours_obeys_all_laws():
+  assert testing.check_metric(jr.recall) is None
