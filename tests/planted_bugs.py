@@ -72,8 +72,7 @@ BUGS = (
   Bug("_core/apply.py", "(_isnan(scores) | _of_item(_isnan(labels)))", "_isnan(scores)", LAWS),
   Bug("_core/sorting.py", "_dense(lax.stop_gradient(x), where)", "_dense(x, where)", LAWS),
   Bug("testing/asking.py", "(np.isnan(x) & np.isnan(y))", "(np.isnan(x) | np.isnan(y))", "testing"),
-  Bug("testing/laws.py", "_set(law.case, masked, score, label)", "_set(law.case, masked, None, None)",
-      "testing"),
+  Bug("testing/laws.py", "_set(law.case, ~valid, np.nan, np.nan)", "law.case", "testing"),
   # Signs.
   Bug("metrics/binary.py", "return 1 - jnp.minimum(rank - 1, found)",
       "return 1 + jnp.minimum(rank - 1, found)", DEFINITIONS),

@@ -221,6 +221,7 @@ OWN = {
   "mixture": {"empty"},
   "depths": {"padding"},
   **dict.fromkeys(("overtaken", *user_metrics.BENT), {"ties"}),
+  "chosen_by_an_answer": {"empty", "ties"},
 }
 # Laws that share one compiled program.
 SHARED = {"mask", "nan", "permutation", "empty", "order"}
