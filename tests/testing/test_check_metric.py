@@ -245,6 +245,28 @@ def test_public_metrics_obey_the_laws(name):
   assert testing.check_metric(traits.rows()[name], laws=laws, **options) is None
 
 
+EXACT = jr.Exact()
+
+
+@jax.custom_vjp
+def steeper(x):
+  """`x`, with twice its slope."""
+  return x
+
+
+steeper.defvjp(lambda x: (x, None), lambda _, slope: (2 * slope,))
+
+
+@thorough
+def test_a_wrong_gradient_under_a_smooth_ranking_is_found():
+  def recall(scores, labels, *, where=None, ranking=EXACT):
+    return jr.recall(steeper(scores), labels, where=where, k=2, ranking=ranking)
+
+  text = broken(recall, laws=["gradients"])
+  assert text.startswith("recall breaks the law of gradients: ")
+  assert "ranking=jaxrank.Laplace(temperature=1.0)" in text
+
+
 @thorough
 def test_a_metric_of_ours_obeys_all_laws():
   assert testing.check_metric(jr.recall) is None
