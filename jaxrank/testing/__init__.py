@@ -31,7 +31,6 @@ except ModuleNotFoundError as error:
     name="hypothesis",
   ) from None
 
-from jaxrank.testing.cases import Case
 from jaxrank.testing.checking import LAWS, check_metric
 from jaxrank.testing.exact import (
   check_cutoff,
@@ -51,6 +50,7 @@ from jaxrank.testing.laws import (
   check_vmap,
 )
 from jaxrank.testing.numbers import check_dtypes, check_gradients
+from jaxrank.testing.queries import Case
 from jaxrank.testing.strategies import cases, cutoffs, dtypes, labels, masks, scores
 
 __all__ = [

@@ -14,7 +14,7 @@ from jaxrank._core import description
 from jaxrank._core.ranked import UnansweredError
 from jaxrank.measures import Measure
 from jaxrank.rankings.exact import Exact
-from jaxrank.testing.cases import Case, array, call
+from jaxrank.testing.queries import Case, array, call
 
 Metric = Callable[..., Any]
 How = Literal["direct", "jitted", "whole", "mapped", "cutoffs", "slopes"]

@@ -13,7 +13,7 @@ from jaxrank.rankings.exact import Exact
 from jaxrank.rankings.expected_rank import Laplace
 from jaxrank.testing import exact, laws, numbers, strategies
 from jaxrank.testing.asking import Metric, takes
-from jaxrank.testing.cases import Case
+from jaxrank.testing.queries import Case
 
 # The order of `check_metric`, which names the first law that is broken: a bug that breaks several
 # is named by the most basic.

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxrank.rankings.exact import Exact, Ties
 from jaxrank.testing.asking import Answer, Law, Metric
-from jaxrank.testing.cases import Case, stacked
+from jaxrank.testing.queries import Case, stacked
 
 # All orders of this many items are 720.
 _MOST = 6

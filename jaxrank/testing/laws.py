@@ -4,7 +4,7 @@ import numpy as np
 
 from jaxrank.rankings.exact import Exact
 from jaxrank.testing.asking import Law, Metric, known
-from jaxrank.testing.cases import Case, stacked
+from jaxrank.testing.queries import Case, stacked
 
 # What stands under a mask, as pairs of a score and a label. NaN has a law of its own.
 _HIDDEN = ((1e9, 4.0), (-3e38, -7.0), (np.inf, 1e9), (-np.inf, np.inf))

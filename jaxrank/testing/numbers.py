@@ -5,8 +5,8 @@ import numpy as np
 
 from jaxrank._core.x64 import enable_x64
 from jaxrank.testing.asking import Answer, Law, Metric
-from jaxrank.testing.cases import Case
 from jaxrank.testing.exact import places, untied
+from jaxrank.testing.queries import Case
 
 # Steps of scores that float64 tells apart and float32 does not.
 _TINY = 2.0**-50

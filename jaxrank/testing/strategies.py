@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from jaxrank._core.ranked import Ranking
-from jaxrank.testing.cases import Case
+from jaxrank.testing.queries import Case
 
 # The first is the simplest: that of the smallest case.
 LEVELS = (0.0, 1.0, 2.0, 3.0, -1.0, 0.25, -2.5, -0.0, 1.0 + 2.0**-23, 1e9, np.inf, -np.inf)
