@@ -68,6 +68,11 @@ BUGS = (
       "(entropy(student, t) - entropy(teacher, t)) * t))", "losses/test_distillation.py"),
   Bug("losses/distillation.py", "(rank - 1 - ranked.before(live)) ** 2",
       "(rank - ranked.before(live)) ** 2", "losses/test_distillation.py"),
+  # NaN, gradients in float64 labels, and the laws themselves.
+  Bug("_core/apply.py", "(_isnan(scores) | _of_item(_isnan(labels)))", "_isnan(scores)", LAWS),
+  Bug("_core/sorting.py", "_dense(lax.stop_gradient(x), where)", "_dense(x, where)", LAWS),
+  Bug("testing/asking.py", "(np.isnan(x) & np.isnan(y))", "(np.isnan(x) | np.isnan(y))", "testing"),
+  Bug("testing/laws.py", "_set(law.case, ~valid, np.nan, np.nan)", "law.case", "testing"),
   # Signs.
   Bug("metrics/binary.py", "return 1 - jnp.minimum(rank - 1, found)",
       "return 1 + jnp.minimum(rank - 1, found)", DEFINITIONS),

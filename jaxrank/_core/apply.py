@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import config, gains
+from jaxrank import config
 from jaxrank._core import batching, checks, description, recorder, splitting
 from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
@@ -222,7 +222,7 @@ def _answer(
   ) -> tuple[list[Any], list[Array]]:
     kept = where
     if not program.poisons:
-      has_nan = where & (_isnan(scores) | _isnan(_worth(labels)))
+      has_nan = where & (_isnan(scores) | _of_item(_isnan(labels)))
       kept = where & ~has_nan
     scores = jnp.where(kept, scores, jnp.zeros_like(scores))
     labels = jnp.where(_column(kept, labels), labels, jnp.zeros_like(labels))
@@ -303,9 +303,9 @@ def naming(metric: str) -> Iterator[None]:
     raise type(error)(f"{metric}: {error}") from None
 
 
-def _worth(labels: Array) -> Array:
-  """One number per item: its label, or the sum over its subtopics, NaN if one of them is."""
-  return jnp.sum(gains.linear(floating(labels)), axis=-1) if labels.ndim > 1 else labels
+def _of_item(mask: Array) -> Array:
+  """`[n]`, whether a mask `[n]`, or one of `[n, subtopics]` for any subtopic, is True."""
+  return jnp.any(mask, axis=-1) if mask.ndim > 1 else mask
 
 
 def _column(mask: Array, like: Array) -> Array:

@@ -77,7 +77,8 @@ def keys(x: Array, where: Array) -> Array:
   elif x.dtype.itemsize < 4:
     key = x.astype(jnp.int32)
   else:
-    key = _dense(x, where)
+    # Integers have no gradient, which JAX would look for in a sort of floats.
+    key = _dense(lax.stop_gradient(x), where)
   if jnp.issubdtype(x.dtype, jnp.floating):
     key = jnp.where(x == -jnp.inf, LOST, key)
   return jnp.where(where, key, MASKED)

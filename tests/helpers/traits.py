@@ -61,6 +61,21 @@ UNRETRIEVED = {
 }
 # Metrics that a cut-off divides, however long the list.
 DIVIDED = ("bpm", "f_measure", "nearly_err", "precision", "precision_ia", "sdcg")
+# Metrics whose answers are averaged over the orders of tied items before the formula is applied.
+AVERAGED_FIRST = (
+  *OF_MEAN_CURVES,
+  *LOGARITHMS,
+  "eleven_point_average",
+  "inst",
+  "interpolated_precision",
+  "set_average_precision",
+)
+# Metrics that do not obey a law of `jaxrank.testing`, by the law, for the reasons above.
+EXCEPTIONS = {
+  "permutation": GREEDY,
+  "ties": (*CONCORDANCE, *AVERAGED_FIRST),
+  "long_cutoff": DIVIDED,
+}
 
 
 class Row(NamedTuple):
@@ -96,6 +111,15 @@ class Row(NamedTuple):
     """The value, `[...]`, of labels `[..., n]`."""
     labels = subtopics(labels) if self.about.subtopics else labels
     return self.public(scores, labels, **{**self.own, **given})
+
+  def __str__(self) -> str:
+    """The name of the metric, for messages."""
+    return self.about.name
+
+  @property
+  def __signature__(self) -> inspect.Signature:
+    """The public signature."""
+    return inspect.signature(self.public)
 
   def takes(self, parameter: str) -> bool:
     """Whether the public signature has a parameter."""

@@ -13,11 +13,12 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
+from jaxrank import testing
 from tests.helpers import cases, oracles
 from tests.helpers.suites import quick, thorough
 from tests.helpers.traits import (
   CONCORDANCE,
-  GREEDY,
+  EXCEPTIONS,
   LEAST_LOGARITHM,
   LOGARITHMS,
   OF_MEAN_CURVES,
@@ -89,7 +90,6 @@ KINDS = [*QUESTIONS, "r_precision", "curve_recall", "auc(rel=2)", "spearman"]
 
 every = quick("name", METRICS, QUICK)
 once = quick("name", ONCE, QUICK)
-tied = quick("name", TIED, QUICK)
 cut = quick("name", CUT, QUICK)
 questions = quick("name", QUESTIONS, QUICK)
 keyed = quick("name", KEYED, QUICK)
@@ -147,12 +147,6 @@ def values(name: str, drawn: cases.Cases, ties: str | None = None) -> np.ndarray
   return in_batches(lambda *lists: [compiled(name, ties)(*lists)], drawn)[0]
 
 
-def distinct(drawn: cases.Cases) -> cases.Cases:
-  """The same queries with no two scores alike."""
-  order = np.random.default_rng(3).random(drawn.scores.shape).argsort(-1)
-  return drawn._replace(scores=order.astype(np.float32) - 4)
-
-
 def wider(drawn: cases.Cases, columns: int) -> tuple[np.ndarray, cases.Cases]:
   """The places of the old columns, and the queries among hostile padding."""
   rng = np.random.default_rng(columns)
@@ -187,11 +181,6 @@ def moved(drawn: cases.Cases) -> cases.Cases:
   return out
 
 
-def repeated(*rows) -> list[np.ndarray]:
-  """Rows of `N` numbers, each as often as the compiled functions want."""
-  return [np.tile(np.float32([x]), (QUERIES, 1)) for x in rows]
-
-
 def same(actual, expected, rtol=2e-6, atol=2e-6) -> None:
   """Equal to rounding, NaN to NaN."""
   np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=rtol, atol=atol)
@@ -210,51 +199,74 @@ def forget_programs():
   jax.clear_caches()
 
 
-@quick("name", [m for m in METRICS if METRICS[m].about.name not in GREEDY], QUICK)
-def test_the_order_of_the_items_is_irrelevant(name):
-  order = np.random.default_rng(0).random(MANY.scores.shape).argsort(-1)
-  shuffled = cases.Cases(*(np.take_along_axis(x, order, -1) for x in MANY))
-  modes = ("average", "optimistic", "pessimistic") if name in TIED else (None,)
-  for ties in modes:
-    same(values(name, shuffled, ties), values(name, MANY, ties))
+# Infinities and zeros of either sign tie, and the least numbers are numbers.
+ODD_SCORES = testing.Case(
+  np.float32(
+    [[np.inf, np.inf, 0.0, -0.0, 0.0, -1, 5], [1e-45, 1e-44, -1e-45, 0.0, -0.0, 1e-40, -1e-40]]
+  ),
+  np.float32([[3, 0, 1, 0, 2, 0, 4], [3, 0, 1, 0, 2, 0, 4]]),
+)
+# All orders of few items are tried.
+FEW = cases.draw(5, 4 * QUERIES, 5, most_orders=10**6)
+RULES = (None, *map(exact, TIES[1:]))
 
 
-@every
-def test_where_the_padding_stands_is_irrelevant(name):
-  for ties in (None, "stable") if name in TIED else (None,):
-    same(values(name, moved(MANY), ties), values(name, MANY, ties))
+# These compile many programs.
+COSTLY = [("ndcg@3", "dtypes"), *(("kendall_tau", law) for law in ("dtypes", "jit", "vmap"))]
 
 
-@kinds
-def test_longer_padding_is_irrelevant(name):
-  # Long enough for small cut-offs to select instead of sorting.
-  _, padded = wider(LISTS, 12)
-  same(compiled(name)(*padded[:3]), compiled(name)(*LISTS[:3]))
+def law_cases(law: str, name: str) -> list[testing.Case]:
+  """The queries with which a metric meets a law, and how it is called on them."""
+  row = METRICS[name]
+  lists = testing.Case(*(FEW if law == "ties" else MANY)[:3])
+  rules = RULES if name in TIED else RULES[:1]
+  if law == "order":
+    return [lists, ODD_SCORES]
+  if law in ("cutoff", "jit") and row.takes("k"):
+    return [lists._replace(k=k) for k in (2, N + 2)]
+  if law == "permutation":
+    rules = [rule for rule in rules if rule is None or rule.ties != "stable"]
+  elif law == "padding":
+    rules = rules[:2]
+  elif law != "nan":
+    rules = rules[:1]
+  return [lists._replace(ranking=rule) for rule in rules]
 
 
-@pytest.mark.parametrize("columns", [100, 5000])
-@questions
-def test_lists_so_long_that_they_are_ranked_another_way(name, columns):
-  _, padded = wider(LISTS, columns)
-  same(compiled(name)(*padded[:3]), compiled(name)(*LISTS[:3]))
+def applies(law: str, name: str) -> bool:
+  """Whether a law says something of a metric."""
+  about, row = METRICS[name].about, METRICS[name]
+  if law == "long_cutoff" and not row.saturates:
+    return False
+  if law in ("cutoff", "long_cutoff") and not row.takes("k"):
+    return False
+  return law != "limit" and about.name not in EXCEPTIONS.get(law, ())
 
 
-@every
-def test_what_stands_under_the_mask_is_irrelevant(name):
-  call = compiled(name)
-  expected = call(*LISTS[:3])
-  for score, label in zip(cases.HOSTILE_SCORES, cases.HOSTILE_LABELS[::-1], strict=True):
-    scores = np.where(LISTS.where, LISTS.scores, np.float32(score))
-    labels = np.where(LISTS.where, LISTS.labels, np.float32(label))
-    np.testing.assert_array_equal(call(scores, labels, LISTS.where), expected)
+@quick(
+  ("name", "law"),
+  [(name, law) for name in METRICS for law in testing.LAWS if applies(law, name)],
+  lambda pair: (pair[0] in QUICK and pair not in COSTLY) or pair == ("alpha_ndcg", "nan"),
+)
+def test_metrics_obey_the_laws(name, law):
+  for case in law_cases(law, name):
+    assert testing.LAWS[law](METRICS[name], case) >= len(case.scores) // 2
 
 
-@every
-def test_only_the_order_of_the_scores_matters(name):
-  scores, labels, where = ALL_VALID[:3]
-  expected = compiled(name)(scores, labels, where)
-  for transform in (lambda s: 4 * s - 1, np.exp, lambda s: s**3, lambda s: s * 1e-30):
-    same(compiled(name)(transform(scores), labels, where), expected)
+# Some lists are long enough for small cut-offs to select instead of sorting.
+@quick(
+  ("name", "columns"),
+  [(name, columns) for name in KINDS for columns in (12, 100, 5000)],
+  lambda pair: pair[0] in QUICK[: 1 + (pair[1] > 12)],
+)
+def test_longer_padding_is_irrelevant(name, columns):
+  case = testing.Case(*LISTS[:3])
+  assert testing.check_padding(METRICS[name], case, columns=columns - N)
+
+
+def test_precision_divides_by_a_cutoff_past_the_end():
+  at = lambda k: jr.precision(*ALL_VALID[:2], k=k)  # noqa: E731
+  same(at(N + 2) * (N + 2), at(N) * N)
 
 
 @every
@@ -294,13 +306,6 @@ def test_tie_modes_bracket_the_average(name):
   assert np.all(np.maximum(average, stable) <= best + 2e-6)
   assert np.any(worst < average - 1e-3)
   assert np.any(average < best - 1e-3)
-
-
-@tied
-def test_without_ties_every_mode_agrees(name):
-  lists = distinct(MANY)
-  for ties in TIES[1:]:
-    same(values(name, lists, ties), values(name, lists, TIES[0]))
 
 
 # The label of every item of a query that holds nothing of what a metric seeks.
@@ -346,50 +351,6 @@ def test_no_items_to_weigh():
   same(jr.ndcg(nothing, nothing, weights=nothing), np.zeros(3))
 
 
-@every
-def test_not_a_number_poisons_its_own_query(name):
-  for field in (0, 1):
-    lists = [x.copy() for x in ALL_VALID[:3]]
-    lists[field][2, 3] = lists[field][5] = np.nan
-    lists[1 - field][5] = 0
-    expected = np.array(compiled(name)(*ALL_VALID[:3]))
-    expected[[2, 5]] = np.nan
-    for ties in TIES if name in TIED else (None,):
-      if ties not in (None, "average"):
-        expected = np.array(compiled(name, ties)(*ALL_VALID[:3]))
-        expected[[2, 5]] = np.nan
-      same(compiled(name, ties)(*lists), expected)
-
-
-@every
-def test_zeros_and_infinities_tie(name):
-  labels, scores, places = repeated(
-    [3, 0, 1, 0, 2, 0, 4],
-    [np.inf, np.inf, 0.0, -0.0, 0.0, -1, 5],
-    [3, 3, 1, 1, 1, 0, 2],
-  )
-  same(compiled(name)(scores, labels, VALID), compiled(name)(places, labels, VALID))
-
-
-@every
-def test_denormal_scores_are_numbers(name):
-  labels, scores, places = repeated(
-    [3, 0, 1, 0, 2, 0, 4],
-    [1e-45, 1e-44, -1e-45, 0.0, -0.0, 1e-40, -1e-40],
-    [3, 4, 1, 2, 2, 5, 0],
-  )
-  same(compiled(name)(scores, labels, VALID), compiled(name)(places, labels, VALID))
-
-
-@every
-def test_gradients_of_exact_metrics(name):
-  total = lambda scores, labels: jnp.sum(eager(name)(scores, labels, LISTS.where))  # noqa: E731
-  by_score, by_label = jax.jit(jax.grad(total, argnums=(0, 1)))(*LISTS[:2])
-  np.testing.assert_array_equal(by_score, 0)
-  assert np.all(np.isfinite(by_label))
-  np.testing.assert_array_equal(np.asarray(by_label)[~LISTS.where], 0)
-
-
 @pytest.mark.parametrize("name", ["dcg(exponential)", "ndcg(geometric)", "err@3(max=4)", "nerr@3"])
 def test_gradients_in_the_labels_are_slopes(name):
   rng = np.random.default_rng(0)
@@ -401,23 +362,6 @@ def test_gradients_in_the_labels_are_slopes(name):
   _, slope = jax.jvp(call, (labels,), (direction,))
   rise = call(labels + step * direction) - call(labels - step * direction)
   same(slope, rise / (2 * step), rtol=2e-3, atol=2e-3)
-
-
-@cut
-def test_cutoffs(name):
-  metric = METRICS[name]
-  at = lambda k: metric(*ALL_VALID[:2], k=k)  # noqa: E731
-  ks = np.arange(1, N + 3, dtype=np.int32)
-  swept = np.asarray(jax.jit(jax.vmap(at))(ks))
-  middle, last, past, whole = jax.jit(lambda: [at(k) for k in (2, N, N + 2, None)])()
-  same(swept[1], middle)
-  same(swept[N - 1], last)
-  same(swept[N + 1], past)
-  same(whole, last)
-  if metric.saturates:
-    same(past, last)
-  elif metric.public is jr.precision:
-    same(past * (N + 2), last * N)
 
 
 @quick("name", KEYED, ["ndcg@3"])
@@ -524,24 +468,6 @@ def test_random_ties_differ_between_queries_and_keys():
   )
   assert len(np.unique(call(0))) > 40
   assert np.mean(call(0) == call(1)) < 0.1
-
-
-@once
-def test_a_batch_is_a_loop(name):
-  expected = compiled(name)(*LISTS[:3])
-  assert expected.shape == (QUERIES,)
-  assert expected.dtype == jnp.float32
-  loop = [compiled(name)(*(x[i] for x in LISTS[:3])) for i in range(QUERIES)]
-  assert loop[0].shape == ()
-  same(jnp.stack(loop), expected)
-
-
-@kinds
-def test_any_leading_dimensions_also_mapped_and_not_jitted(name):
-  expected = np.asarray(compiled(name)(*LISTS[:3])).reshape(4, 3, 2)
-  cube = [x.reshape(4, 3, 2, N) for x in LISTS[:3]]
-  same(eager(name)(*cube), expected)
-  same(jax.jit(jax.vmap(jax.vmap(eager(name))))(*cube), expected)
 
 
 @kinds
@@ -792,11 +718,9 @@ def test_smooth_values_shift_and_scale(name):
 
 @smooth
 def test_smooth_is_exact_when_cold(name):
-  drawn = distinct(MANY)
-  drawn.scores[:, 3] = -np.inf
+  case = testing.Case(*MANY[:3], ranking=jr.Laplace(1.0))
   for temperature in (1e-30, 1e-6, 1e-2):
-    value, *_ = in_batches(at_temperature(name, temperature), drawn)
-    same(value, values(name, drawn), rtol=1e-5, atol=1e-5)
+    assert testing.check_limit(METRICS[name], case, temperature=temperature)
 
 
 @smooth

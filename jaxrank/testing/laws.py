@@ -1,0 +1,180 @@
+"""Laws of the arguments: order, padding, NaN, batch axes and transformations of JAX."""
+
+import numpy as np
+
+from jaxrank.rankings.exact import Exact
+from jaxrank.testing.asking import Law, Metric, known
+from jaxrank.testing.queries import Case, stacked
+
+# What stands under a mask, as pairs of a score and a label. NaN has a law of its own.
+_HIDDEN = ((1e9, 4.0), (-3e38, -7.0), (np.inf, 1e9), (-np.inf, np.inf))
+
+
+def check_permutation(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
+  """The order of the items does not matter: `m(s_p, y_p) = m(s, y)` for every permutation `p`.
+
+  The law says nothing of `Exact(ties="stable")`, where the order of tied items does matter. It
+  tries a rotation and a swap of two items, which generate all permutations. See `jaxrank.testing`
+  for the arguments.
+  """
+  statement = "the order of the items does not matter"
+  with Law("permutation", statement, metric, case, tolerance) as law:
+    n = law.case.scores.shape[-1]
+    stable = isinstance(law.case.ranking, Exact) and law.case.ranking.ties == "stable"
+    if n > 1 and not stable:
+      expected = law.ask(law.case)
+      for order in (np.roll(np.arange(n), 1), np.r_[1, 0, 2:n]):
+        law.equal(law.ask(law.case.take(order)), expected)
+  return law.compared
+
+
+def check_mask(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
+  """What stands under the mask does not matter, as far as it is a number or infinite.
+
+  `m(s, y) = m(s', y')` if `s_i = s'_i` and `y_i = y'_i` for all items with `where_i`. See
+  `jaxrank.testing` for the arguments.
+  """
+  statement = "what stands under the mask does not matter"
+  with Law("mask", statement, metric, case, tolerance) as law:
+    masked = ~law.case.valid
+    if masked.any():
+      expected = law.ask(law.case)
+      for score, label in _HIDDEN:
+        law.equal(law.ask(_set(law.case, masked, score, label)), expected, masked.any(-1))
+  return law.compared
+
+
+def check_nan(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
+  """A NaN score or label of a valid item makes the value NaN; a NaN under the mask does not matter.
+
+  See `jaxrank.testing` for the arguments.
+  """
+  statement = "the value is NaN if and only if a score or a label of a valid item is"
+  with Law("nan", statement, metric, case, tolerance) as law:
+    valid = law.case.valid
+    if not valid.all():
+      expected = law.ask(law.case)
+      hidden = _set(law.case, ~valid, np.nan, np.nan)
+      law.equal(law.ask(hidden), expected, ~valid.all(-1))
+    n = valid.shape[-1]
+    for valid_item in (valid.argmax(-1), n - 1 - valid[..., ::-1].argmax(-1)):
+      here = valid & (np.arange(n) == valid_item[..., None])
+      for score, label in ((np.nan, None), (None, np.nan)):
+        if (law.case.scores if label is None else law.case.labels).dtype.kind in "biu":
+          continue
+        spoiled = _set(law.case, here, score, label)
+        law.equal(law.ask(spoiled), known(np.nan, "the value of a query with a NaN"), here.any(-1))
+  return law.compared
+
+
+def check_padding(metric: Metric, case: Case, *, columns: int = 3, tolerance: float = 1e-5) -> int:
+  """Longer padding, wherever it stands, does not matter.
+
+  The items stand among more columns, with `where` False there: before, behind and between them, in
+  their order. `columns` is the number of columns that are added. See `jaxrank.testing` for the
+  other arguments.
+  """
+  statement = "padding does not matter"
+  with Law("padding", statement, metric, case, tolerance) as law:
+    n = law.case.scores.shape[-1]
+    if "where" in law.takes and n:
+      expected = law.ask(law.case)
+      spread = np.linspace(0, n + columns - 1, n).round().astype(int) if n > 1 else np.array([1])
+      for places in (np.arange(n), np.arange(n) + columns, spread):
+        law.equal(law.ask(_padded(law.case, places, n + columns)), expected)
+  return law.compared
+
+
+def check_empty(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
+  """The value of a query with every item masked is 0.
+
+  See `jaxrank.testing` for the arguments.
+  """
+  statement = "a query with every item masked is 0"
+  with Law("empty", statement, metric, case, tolerance) as law:
+    if "where" in law.takes:
+      empty = law.case._replace(where=np.zeros_like(law.case.valid))
+      law.equal(law.ask(empty), known(0.0, "the value of an empty query"))
+  return law.compared
+
+
+def check_batch(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
+  """A query has in a batch the value that it has alone, whatever the other queries are.
+
+  The others are the query with its scores negated, an empty query, and one whose scores are NaN.
+  See `jaxrank.testing` for the arguments.
+  """
+  statement = "a query has in a batch the value that it has alone"
+  with Law("batch", statement, metric, case, tolerance) as law:
+    batch = _batch(law.case, "where" in law.takes)
+    together = law.ask(batch, prefix="one query of a batch, ")
+    for i in (0, 1):
+      alone = law.ask(batch.at(i), prefix="the query alone, ")
+      law.equal(together.at(i), alone)
+  return law.compared
+
+
+def check_vmap(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
+  """`jax.vmap(m)` of a batch is `m` of the batch.
+
+  See `jaxrank.testing` for the arguments.
+  """
+  statement = "jax.vmap maps over queries as a batch axis does"
+  with Law("vmap", statement, metric, case, tolerance) as law:
+    batch = _batch(law.case, "where" in law.takes)
+    mapped = law.ask(batch, "mapped", "under jax.vmap, one query of a batch, ")
+    law.equal(mapped, law.ask(batch, prefix="without jax.vmap, "))
+  return law.compared
+
+
+def check_jit(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
+  """`jax.jit(m)`, with a traced cut-off `k`, is `m`, with an int `k`.
+
+  See `jaxrank.testing` for the arguments.
+  """
+  statement = "jax.jit does not change the value, and a cut-off may be traced"
+  with Law("jit", statement, metric, case, tolerance) as law:
+    law.equal(
+      law.ask(law.case, prefix="under jax.jit, "),
+      law.ask(law.case, "direct", "without jax.jit, "),
+    )
+  return law.compared
+
+
+def _set(case: Case, here: np.ndarray, score: float | None, label: float | None) -> Case:
+  """The case with another score and label, unless they are None, of some items."""
+  scores = case.scores if score is None else np.where(here, _as(case.scores, score), case.scores)
+  labels = case.labels if label is None else np.where(here, _as(case.labels, label), case.labels)
+  return case._replace(scores=scores, labels=labels)
+
+
+def _as(like: np.ndarray, x: float) -> np.generic:
+  """`x` in the dtype of an array: the nearest number that it has; 0 for NaN if it has none."""
+  dtype = like.dtype
+  if dtype.kind in "iu":
+    x = np.clip(np.nan_to_num(x), np.iinfo(dtype).min, np.iinfo(dtype).max)
+  number: np.generic = dtype.type(x > 0 if dtype.kind == "b" else x)
+  return number
+
+
+def _padded(case: Case, places: np.ndarray, width: int) -> Case:
+  """The items of a case in some columns of `width`, among items that would rank first."""
+
+  def wide(x: np.ndarray, fill: float) -> np.ndarray:
+    out = np.full((*x.shape[:-1], width), _as(x, fill))
+    out[..., places] = x
+    return out
+
+  return case._replace(
+    scores=wide(case.scores, 1e4), labels=wide(case.labels, 4.0), where=wide(case.valid, 0.0)
+  )
+
+
+def _batch(case: Case, masks: bool) -> Case:
+  """A batch `[4, ..., n]` of a case and three others."""
+  everywhere = np.ones_like(case.valid)
+  negated = ~case.scores if case.scores.dtype.kind in "biu" else -case.scores
+  other = case._replace(scores=negated, labels=np.roll(case.labels, 1, -1))
+  empty = case._replace(where=~everywhere) if masks else other
+  spoiled = _set(case, everywhere, np.nan, None)._replace(where=everywhere)
+  return stacked([case, other, empty, spoiled])
