@@ -35,6 +35,7 @@ exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"jaxrank {release}"
 html_copy_source = False
 html_math_renderer = "mathml"

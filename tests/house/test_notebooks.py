@@ -46,6 +46,7 @@ def names():
   pyplot.switch_backend("Agg")
   with (
     pyplot.rc_context(),
+    np.printoptions(),
     jax.numpy_dtype_promotion("standard"),
     jax.numpy_rank_promotion("allow"),
     warnings.catch_warnings(),
