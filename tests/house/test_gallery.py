@@ -46,7 +46,7 @@ def test_the_costs_are_measured_anew(tmp_path, monkeypatch):
   out = tmp_path / "cost.json"
   small = ["--lengths", "10", "30", "--rounds", "1", "--out", str(out)]
   monkeypatch.setattr(sys, "argv", ["scaling", *small])
-  with jax.numpy_rank_promotion("allow"):
+  with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
     scaling.main()
   measured, kept = (json.loads(x.read_text()) for x in (out, FOLDER / "cost.json"))
   assert measured.keys() == kept.keys()
