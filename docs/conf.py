@@ -175,7 +175,7 @@ def setup(app):
   app.connect("autodoc-skip-member", skip_fields)
   app.connect("doctree-read", relink)
   app.connect("doctree-read", finish_page)
-  app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
   app.connect("doctree-read", trim_examples)
   # Before Sphinx collects the files that pages offer.
   app.connect("doctree-read", offer_download, priority=400)
+  app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
