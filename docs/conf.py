@@ -45,7 +45,7 @@ html_theme_options = {
   "source_directory": "docs/",
 }
 html_static_path = ["_static"]
-html_css_files = ["notebooks.css"]
+html_css_files = ["site.css"]
 copybutton_selector = "div:not(.output) > div.highlight pre"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
