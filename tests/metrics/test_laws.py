@@ -247,7 +247,7 @@ def applies(law: str, name: str) -> bool:
   if law in ("cutoff", "long_cutoff") and not row.takes("k"):
     return False
   if law == "ties":
-    return name in TIED
+    return row.tied
   return law != "limit" and about.name not in EXCEPTIONS.get(law, ())
 
 
