@@ -54,7 +54,7 @@ def check_gradients(metric: Metric, case: Case, *, tolerance: float = _SLOPE_TOL
   """Gradients in the scores are slopes; under the mask they are 0; they are finite everywhere.
 
   `g * d = (m(s + h d) - m(s - h d)) / (2 h)` in float64, for a direction `d` and a step `h`, at
-  scores without ties in the order of those of the case, and 0.75 apart. At the scores of the case
+  scores without ties in the order of those of the case, about 0.75 apart. At the scores of the case
   itself, and NaN under the mask, the gradients in scores and labels are finite, 0 under the mask,
   and in the scores 0 where a score is -inf. See `jaxrank.testing` for the arguments.
   """
@@ -71,7 +71,10 @@ def _slopes(law: Law) -> None:
   double = _as_floats(law.case, np.float64)
   _bounded(law, double)
   n = double.scores.shape[-1]
-  apart = double._replace(scores=0.75 * untied(double, np.arange(n)))
+  # Unequal distances, because a kink such as that of bpref may lie where items are symmetric.
+  apart = double._replace(
+    scores=0.75 * untied(double, np.arange(n)) + 0.1 * np.cos(3 * np.arange(n))
+  )
   moving = double.valid & np.isfinite(apart.scores)
   step = np.where(moving, _STEP * np.cos(1 + 2 * np.arange(n)), 0)
   still = np.where(moving, apart.scores, 0)
