@@ -129,7 +129,9 @@ class Row(NamedTuple):
 def subtopics(labels):
   """Labels of three subtopics, `[..., n, 3]`, that grow with the labels of the items."""
   labels = jnp.asarray(labels)
-  return jnp.stack([labels, *(jnp.maximum(labels - i, 0) for i in (1, 2))], axis=-1)
+  grades = labels.astype(jnp.int32) if labels.dtype == bool else labels
+  found = jnp.stack([grades, *(jnp.maximum(grades - i, 0) for i in (1, 2))], axis=-1)
+  return found.astype(labels.dtype)
 
 
 def row(public, *, perfect: float | None = 1.0, saturates: bool = True, **own) -> Row:
