@@ -12,16 +12,16 @@ class Case(NamedTuple):
   """Queries, and the arguments with which a metric is called on them.
 
   Attributes:
-    scores: `[..., n]`.
+    scores: `[..., n]`, an array of NumPy or JAX.
     labels: `[..., n]`.
     where: `[..., n]`, False on padding; None is all True.
     k: The cut-off; None is the default of the metric.
     ranking: The ranking, without random ties; None is the default of the metric.
   """
 
-  scores: np.ndarray
-  labels: np.ndarray
-  where: np.ndarray | None = None
+  scores: Any
+  labels: Any
+  where: Any = None
   k: int | None = None
   ranking: Ranking | None = None
 
