@@ -98,6 +98,12 @@ def skip_fields(app, what, name, obj, skip, options):
   return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field") else None
 
 
+def math(text):
+  """The node of a formula in plain text."""
+  tex = formulas.latex(text)
+  return nodes.math(tex, tex)
+
+
 def relink(app, doctree):
   """Corrects the links that code in docstrings would become.
 
@@ -112,8 +118,7 @@ def relink(app, doctree):
         link.replace_self(link.children)
   for link in list(doctree.findall(addnodes.pending_xref)):
     if link.get("reftype") == "obj" and formulas.is_formula(link.astext()):
-      tex = formulas.latex(link.astext())
-      link.replace_self(nodes.math(tex, tex))
+      link.replace_self(math(link.astext()))
     page = re.fullmatch(r"docs/(\w+)\.md", link.get("reftarget", ""))
     if page:
       link.attributes |= {"refdomain": "std", "reftype": "doc", "reftarget": f"/{page[1]}"}
@@ -134,8 +139,7 @@ def finish_page(app, doctree):
     text = code.astext()
     name = re.fullmatch(r"((?:jr|jaxrank)\.)?([A-Za-z_][\w.]*)(?:\(.*)?", text, re.S)
     if page == "metrics" and formulas.is_formula(text):
-      tex = formulas.latex(text)
-      code.replace_self(nodes.math(tex, tex))
+      code.replace_self(math(text))
     elif name:
       target = name[2] if name[1] or "." in name[2] else module + name[2]
       link = {"refdomain": "py", "reftype": "obj", "reftarget": f"jaxrank.{target}"}

@@ -33,6 +33,10 @@ def test_the_tables_and_the_blocks_agree():
   }
 
 
+def test_the_page_is_about_this_version():
+  assert peers_page.versions()["jaxrank"] == jr.__version__
+
+
 def test_the_counts_of_jaxrank_are_those_of_its_pages():
   table = (peers_page.PAGE.with_name("metrics.md")).read_text(encoding="utf-8")
   metrics = table.partition("<!-- metrics: begin -->")[2].partition("<!-- metrics: end -->")[0]
@@ -63,4 +67,4 @@ def test_versions_are_those_of_the_page(package):
   written = peers_page.versions()[package]
   if installed != written:
     pytest.skip(f"{package} {installed} is installed, and docs/peers.md is about {written}")
-  assert written in peers_page.TEXT
+  assert any(package.replace("-", "_") in block.modules for block in BLOCKS)
