@@ -158,8 +158,14 @@ def _by_blocks(coefficients: np.ndarray, place: Place, temperature: Array, w: Ar
 
   place, w = [columns(x, "edge") for x in place], columns(w, "constant")
   out = _within_blocks(coefficients, place, temperature, w)
-  for side in range(2):
-    out += _across_blocks(*_one_side(coefficients, side), side, place, temperature, w)
+  sides = [_Side(coefficients, side, place, temperature) for side in range(2)]
+  sides = [side for side in sides if side.powers]
+  if sides:
+    # One recurrence for both sides, each in its own direction.
+    decays = jnp.concatenate([side.decay for side in sides])
+    sums = _recurrence(decays, jnp.concatenate([side.moments(w) for side in sides]))
+    ends = np.cumsum([side.powers for side in sides])[:-1]
+    out += sum(side.beyond(x) for side, x in zip(sides, jnp.split(sums, ends), strict=True))
   return jnp.swapaxes(out, -1, -2).reshape(-1, blocks * width)[:, :n]
 
 
@@ -180,34 +186,46 @@ def _within_blocks(coefficients: np.ndarray, place: Place, temperature: Array, w
   return jnp.stack(total)
 
 
-def _across_blocks(
-  c: np.ndarray, first: bool, side: int, place: Place, temperature: Array, w: Array
-) -> Array:
+class _Side:
   """The sums over all blocks ahead of the block of each item, or behind it.
 
   docs/mathematics.md, "Sums over pairs", defines the moments and their recurrence.
+
+  Attributes:
+    powers: The number of powers of `x` in the sums.
+    decay: The powers of the decay from each block to the next, `[powers, blocks]`.
   """
-  by = -1 if side else 1
-  # The end of a block that is nearer to the items that its power sums go to.
-  edge = [x[:1] if side else x[-1:] for x in place]
-  beyond = _neighbours(edge, by)
-  x = _decay(edge, place, by, temperature)
-  decay = _decay(edge, beyond, by, temperature)
-  moments, decays = [], [jnp.ones_like(decay)]
-  for weights in c.T:
-    w = w * x[None]
-    weighed = jnp.sum(jnp.asarray(weights, w.dtype)[:, None, None] * w, axis=0) if first else w[0]
-    moments.append(jnp.sum(weighed, axis=0))
-    decays.append(decays[-1] * decay)
-  if not moments:
-    return jnp.zeros_like(w[:1] if first else w, shape=(1 if first else len(c), *w.shape[1:]))
-  order = slice(None, None, by)
-  sums = _recurrence(jnp.concatenate(decays[1:])[:, order], jnp.stack(moments)[:, order])
-  entering = _shift(sums[:, order], by)[:, None]
-  y = _decay(place, beyond, by, temperature)
-  if first:
-    return _polynomial(entering, y)[None]
-  return jnp.stack([_polynomial(_weigh(weights, entering[:, 0])[:, None], y) for weights in c])
+
+  def __init__(self, coefficients: np.ndarray, side: int, place: Place, temperature: Array) -> None:
+    self._c, self._first = _one_side(coefficients, side)
+    self.powers = self._c.shape[1]
+    self._by = by = -1 if side else 1
+    # The end of a block that is nearer to the items that its power sums go to.
+    edge = [x[:1] if side else x[-1:] for x in place]
+    beyond = _neighbours(edge, by)
+    self._inside = _decay(edge, place, by, temperature)
+    self._outside = _decay(place, beyond, by, temperature)
+    powers = np.arange(1, 1 + self.powers, dtype=self._inside.dtype)[:, None]
+    self.decay = _decay(edge, beyond, by, temperature, powers)[:, ::by]
+
+  def moments(self, w: Array) -> Array:
+    """The power sums of each block, `[powers, blocks]`, in the direction of the side."""
+
+    def moment(w: Array, weights: Array) -> tuple[Array, Array]:
+      w = w * self._inside[None]
+      return w, jnp.sum(jnp.tensordot(weights, w, 1) if self._first else w[0], axis=0)
+
+    weights = jnp.asarray(self._c.T, w.dtype)
+    found: Array = lax.scan(moment, w, weights, unroll=self.powers <= 2)[1]
+    return found[:, :: self._by]
+
+  def beyond(self, sums: Array) -> Array:
+    """The sums for each item, from the recurrence over the moments, `[outputs, width, blocks]`."""
+    entering = _shift(sums[:, :: self._by], self._by)[:, None]
+    if self._first:
+      return _polynomial(entering, self._outside)[None]
+    weighed = (_weigh(weights, entering[:, 0])[:, None] for weights in self._c)
+    return jnp.stack([_polynomial(x, self._outside) for x in weighed])
 
 
 def _recurrence(decay: Array, new: Array) -> Array:

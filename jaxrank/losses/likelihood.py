@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.log_sums import log_sums
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Gain
 from jaxrank.losses._loss import apply_loss, headroom, largest, logits, saturated, target
@@ -91,7 +92,7 @@ def _by_label(query: ExactQuery, z: Array) -> _Levels:
   nothing = -largest(z)
   z = z - lax.stop_gradient(jnp.max(jnp.where(query.retrieved, z, nothing)))
   z = jnp.where(live, take(jnp.maximum(z, nothing), item), nothing)
-  total = lax.cumlogsumexp(z, axis=0, reverse=True)
+  total = log_sums(z)
   total = jnp.concatenate([total, jnp.full_like(z[:1], nothing)])
   return _Levels(item, live, start, end + 1, z, total)
 

@@ -1,0 +1,48 @@
+"""The sorting network and other ways of sorting on CPU against numpy, and where each is taken."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrank._core import networks, sorting
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 8, 64, 512])
+def test_a_network_sorts(n):
+  rng = np.random.default_rng(n)
+  for shape in ((n,), (n, 3), (n, 2, 5)):
+    x = rng.integers(-9, 9, size=shape, dtype=np.int32)
+    np.testing.assert_array_equal(jax.jit(networks.ascending)(x), np.sort(x, axis=0))
+
+
+def test_a_network_sorts_all_zeros_and_ones():
+  """A network of comparisons that sorts these sorts everything (Knuth, volume 3, 5.3.4)."""
+  x = (np.arange(2**16, dtype=np.int32) >> np.arange(16, dtype=np.int32)[:, None]) & 1
+  np.testing.assert_array_equal(jax.jit(networks.ascending)(x), np.sort(x, axis=0))
+
+
+@pytest.mark.parametrize("shape", [(82, 100), (9, 1000), (2, 5000), (3, 4, 1000)])
+def test_orders_by_the_network_are_stable(shape, monkeypatch):
+  monkeypatch.setattr(sorting, "_order_by_sort", None)
+  key = np.random.default_rng(0).integers(-40, 40, size=shape, dtype=np.int32)
+  wanted = np.argsort(-key, axis=-1, kind="stable")
+  ordered, index = jax.jit(sorting.order_on_cpu)(key)
+  np.testing.assert_array_equal(index, wanted)
+  np.testing.assert_array_equal(ordered, np.take_along_axis(key, wanted, -1))
+
+
+def test_few_items_are_sorted_without_a_network(monkeypatch):
+  monkeypatch.setattr(sorting, "_order_by_network", None)
+  for shape in ((1, 10000), (32, 100), (2, 70000)):
+    jax.eval_shape(sorting.order_on_cpu, jnp.zeros(shape, jnp.int32))
+
+
+@pytest.mark.parametrize("queries", [3, 2000])
+def test_the_largest_values_are_those_of_a_sort(queries):
+  """Few queries are sorted, many are searched for their levels, which may be infinite."""
+  rng = np.random.default_rng(queries)
+  x = rng.choice(np.float32([-np.inf, -2, 0, 1, 3, np.inf]), size=(queries, 20))
+  x[0] = rng.standard_normal(20)
+  found = jax.jit(jax.vmap(lambda x: sorting.descending(x, 7)))(x)
+  np.testing.assert_array_equal(found, -np.sort(-x, axis=-1)[:, :7])
