@@ -25,11 +25,9 @@ MASKED = np.int32(np.iinfo(np.int32).min)
 LOST = np.int32(MASKED + 1)
 _MAGNITUDE = np.int32(np.iinfo(np.int32).max)
 
-# XLA sorts fewer items than these on CPU. What is faster for more items saves some 0.04 ms for
-# fewer, and takes up to half a second longer to compile.
-_MANY = 8192
-
-# The network is faster than XLA's sort for several lists of up to this length.
+# The network is faster on CPU than XLA's sort for this many items of several queries, in lists of up
+# to this length. For fewer items it would save some 0.02 ms, and compile for half a second longer.
+_NETWORK_ITEMS = 4096
 _NETWORK_LENGTH = 65536
 
 # Labels have few distinct values: this many are searched for one by one before sorting.
@@ -166,7 +164,7 @@ def _order(key: Array) -> tuple[Array, Array]:
 def order_on_cpu(key: Array) -> tuple[Array, Array]:
   """`order` by the faster of two algorithms for a CPU, `[..., n]`."""
   alone = key.size == key.shape[-1]
-  if alone or key.size < _MANY or key.shape[-1] > _NETWORK_LENGTH:
+  if alone or key.size < _NETWORK_ITEMS or key.shape[-1] > _NETWORK_LENGTH:
     return _order_by_sort(key)
   return _order_by_network(key)
 
@@ -241,10 +239,9 @@ _Levels = tuple[Any, Array, Array, Array]
 
 
 def _descending(x: Array, k: int) -> Array:
-  by_sort = functools.partial(_sorted, k=k)
-  if x.size < _MANY:
-    return by_sort(x)
-  found: Array = by_platform(x, cpu=functools.partial(_by_levels, k=k), default=by_sort)
+  found: Array = by_platform(
+    x, cpu=functools.partial(_by_levels, k=k), default=functools.partial(_sorted, k=k)
+  )
   return found
 
 

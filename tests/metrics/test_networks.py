@@ -1,4 +1,4 @@
-"""The sorting network and other ways of sorting on CPU against numpy, and where each is taken."""
+"""Ways of sorting on a CPU against numpy, and where the network is taken."""
 
 import jax
 import jax.numpy as jnp
@@ -38,11 +38,10 @@ def test_few_items_are_sorted_without_a_network(monkeypatch):
     jax.eval_shape(sorting.order_on_cpu, jnp.zeros(shape, jnp.int32))
 
 
-@pytest.mark.parametrize("queries", [3, 2000])
-def test_the_largest_values_are_those_of_a_sort(queries):
-  """Few queries are sorted, many are searched for their levels, which may be infinite."""
-  rng = np.random.default_rng(queries)
-  x = rng.choice(np.float32([-np.inf, -2, 0, 1, 3, np.inf]), size=(queries, 20))
+def test_the_largest_values_are_those_of_a_sort():
+  """By a search for the levels, which may be infinite."""
+  rng = np.random.default_rng(0)
+  x = rng.choice(np.float32([-np.inf, -2, 0, 1, 3, np.inf]), size=(30, 20))
   x[0] = rng.standard_normal(20)
   found = jax.jit(jax.vmap(lambda x: sorting.descending(x, 7)))(x)
   np.testing.assert_array_equal(found, -np.sort(-x, axis=-1)[:, :7])
