@@ -25,8 +25,8 @@ MASKED = np.int32(np.iinfo(np.int32).min)
 LOST = np.int32(MASKED + 1)
 _MAGNITUDE = np.int32(np.iinfo(np.int32).max)
 
-# On CPU the network is faster than XLA's sort for this many items of several queries, in lists of up
-# to this length. Fewer items would gain some 0.02 ms, and wait for the compiler half a second longer.
+# On CPU the network is faster than XLA's sort for this many items of several queries, in lists of
+# up to this length. For fewer items it would save some 0.02 ms, and compile half a second longer.
 _NETWORK_ITEMS = 4096
 _NETWORK_LENGTH = 65536
 
