@@ -255,7 +255,11 @@ def _recurrence(decay: Array, new: Array) -> Array:
     return inside + shrunk * entering, entering
 
   start = (jnp.zeros_like(new[:, :blocks]), jnp.ones_like(new[:, :blocks]))
-  ends, (inside, shrunk) = lax.scan(step, start, (columns(decay), columns(new)))
-  _, entering = lax.scan(carry, jnp.zeros_like(new[:, 0]), jax.tree.map(jnp.transpose, ends))
+  # Short loops are written out.
+  unroll = n <= 16
+  ends, (inside, shrunk) = lax.scan(step, start, (columns(decay), columns(new)), unroll=unroll)
+  _, entering = lax.scan(
+    carry, jnp.zeros_like(new[:, 0]), jax.tree.map(jnp.transpose, ends), unroll=unroll
+  )
   out = inside + shrunk * entering.T[None]
   return out.transpose(1, 2, 0).reshape(powers, blocks * width)[:, :n]
