@@ -71,6 +71,10 @@ BUGS = (
   # NaN, gradients in float64 labels, and the laws themselves.
   Bug("_core/apply.py", "(_isnan(scores) | _of_item(_isnan(labels)))", "_isnan(scores)", LAWS),
   Bug("_core/sorting.py", "_dense(lax.stop_gradient(x), where)", "_dense(x, where)", LAWS),
+  Bug("_core/sorting.py", "(x < last) | (level == 0)", "x < last", "metrics/test_networks.py"),
+  Bug("_core/networks.py", "turned ^= row // (n // 2)", "turned |= row // (n // 2)",
+      "metrics/test_networks.py"),
+  Bug("_core/log_sums.py", "most + jnp.log(w + behind)", "most + jnp.log(behind)", LOSSES),
   Bug("testing/asking.py", "(np.isnan(x) & np.isnan(y))", "(np.isnan(x) | np.isnan(y))", "testing"),
   Bug("testing/laws.py", "_set(law.case, ~valid, np.nan, np.nan)", "law.case", "testing"),
   # Signs.

@@ -50,15 +50,17 @@ def measure(
 ) -> Iterator[Row]:
   """The rows of programs, as they are done."""
   context = multiprocessing.get_context("spawn")
-  with concurrent.futures.ProcessPoolExecutor(
-    processes, context, _prepare, (platform,), max_tasks_per_child=_PROGRAMS_OF_A_PROCESS
-  ) as pool:
-    futures = {pool.submit(_row, platform, name, only_headline): name for name in names}
-    for future in concurrent.futures.as_completed(futures):
-      try:
-        yield future.result()
-      except Exception as error:
-        yield Row(futures[future], failure=f"{type(error).__name__}: {error}")
+  # A pool of its own for each part: in Python 3.11 a pool with `max_tasks_per_child` stops for ever
+  # when it replaces a process (python/cpython#115634).
+  size = processes * _PROGRAMS_OF_A_PROCESS
+  for part in (names[i : i + size] for i in range(0, len(names), size)):
+    with concurrent.futures.ProcessPoolExecutor(processes, context, _prepare, (platform,)) as pool:
+      futures = {pool.submit(_row, platform, name, only_headline): name for name in part}
+      for future in concurrent.futures.as_completed(futures):
+        try:
+          yield future.result()
+        except Exception as error:
+          yield Row(futures[future], failure=f"{type(error).__name__}: {error}")
 
 
 def _prepare(platform: str) -> None:
