@@ -50,8 +50,8 @@ def measure(
 ) -> Iterator[Row]:
   """The rows of programs, as they are done."""
   context = multiprocessing.get_context("spawn")
-  # A pool of its own for each part: in Python 3.11 a pool with `max_tasks_per_child` stops for ever
-  # when it replaces a process (python/cpython#115634).
+  # A pool of its own for each part, because one with `max_tasks_per_child` waits for ever when it
+  # should replace a process (python/cpython#115634).
   size = processes * _PROGRAMS_OF_A_PROCESS
   for part in (names[i : i + size] for i in range(0, len(names), size)):
     with concurrent.futures.ProcessPoolExecutor(processes, context, _prepare, (platform,)) as pool:
