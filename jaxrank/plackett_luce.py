@@ -31,7 +31,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, sorting
 from jaxrank._core.apply import Call, apply_calls
-from jaxrank._core.decayed_sums import distance
+from jaxrank._core.decays import distance
 from jaxrank._core.description import Description
 from jaxrank._core.pair_sums import polynomial_sums
 from jaxrank._core.parameters import Kind

@@ -1,7 +1,7 @@
-"""Quotients and roots that are safe to differentiate, and conversion to float32 or wider."""
+"""Quotients, roots and logarithms at the ends of their ranges; conversion to float32 or wider."""
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 
 def safe_divide(x: Array, y: Array) -> Array:
@@ -35,3 +35,19 @@ def rounded_up(length: int) -> int:
 def added(total: Array) -> Array:
   """What each rank adds to a running total, `[n]`: the inverse of a cumulative sum."""
   return jnp.diff(total, prepend=jnp.zeros_like(total[:1]))
+
+
+def log_of_rest(ended: Array, factor: Array) -> Array:
+  """`log(1 - ended)`, where `1 - ended` is `factor`, with full relative precision at both ends."""
+
+  def log(ended: Array, far: Array) -> Array:
+    near = ended < 0.5
+    return jnp.where(near, jnp.log1p(-jnp.where(near, ended, 0)), far)
+
+  if not jnp.iscomplexobj(ended):
+    return log(ended, jnp.log(factor))
+  x, y = jnp.real(factor), jnp.imag(factor)
+  less = 2 * jnp.real(ended) - jnp.square(jnp.real(ended)) - jnp.square(y)
+  larger, smaller = jnp.maximum(jnp.abs(x), jnp.abs(y)), jnp.minimum(jnp.abs(x), jnp.abs(y))
+  far = 2 * jnp.log(larger) + jnp.log1p(jnp.square(smaller / larger))
+  return lax.complex(log(less, far) / 2, jnp.arctan2(y, x))

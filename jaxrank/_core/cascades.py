@@ -1,5 +1,8 @@
 """Cascades of users, one for each subtopic, on one ranking: for `diversity` and `intent_aware`."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
@@ -12,6 +15,9 @@ from jaxrank._core.types import Cutoff, Discount
 
 # The worth of items and the probabilities of stopping at them, `[n, s]`.
 Cascades = tuple[Array, Array]
+
+# Ranks are summed in blocks of this many.
+_BLOCK = 2**14
 
 # The chosen items, their number, the probability of reaching the next rank by subtopic, the items
 # that are left, and their gains.
@@ -37,19 +43,23 @@ def perfect(
 
   The list may be shorter than `k`. Weights should be 0 for subtopics that no item covers.
   """
-  last, going = ranked.cutoff(k), 1 - jnp.asarray(stop).astype(ranked.dtype)
-  one = jnp.ones_like(last)
-
-  def unfinished(state: tuple[Array, Array, Array]) -> Array:
-    rank, reached, _ = state
-    return (rank <= last) & (reached > 0)
-
-  def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-    rank, reached, found = state
-    return rank + 1, reached * going, found + reached * discount(rank)
-
-  *_, found = lax.while_loop(unfinished, step, (one, one * jnp.ones_like(going), 0 * last))
+  going = 1 - jnp.asarray(stop).astype(ranked.dtype)
+  found = over_ranks(ranked, lambda rank: going ** (rank - 1) * discount(rank), k)
   return found * jnp.sum(subtopic_weights)
+
+
+def over_ranks(ranked: Ranked, value: Callable[[Array], Array], k: Cutoff) -> Array:
+  """The sum of a function of the rank over the ranks to `k`, past the end of the list too."""
+  last = ranked.cutoff(k)
+  most: Any = ranked.n if k is None else k
+  size = min(most, _BLOCK) if isinstance(most, int) else _BLOCK
+
+  def add(block: Any, total: Array) -> Array:
+    rank = (block * size + jnp.arange(1, size + 1, dtype=jnp.int32)).astype(ranked.dtype)
+    return total + jnp.sum(jnp.where(rank <= last, value(rank), 0))
+
+  total: Array = lax.fori_loop(0, -(-most // size), add, jnp.zeros((), ranked.dtype))
+  return total
 
 
 def greedy(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxrank._core.arithmetic import log_of_rest
 from jaxrank._core.quadrature import Integrand, Noise
 
 
@@ -140,14 +141,26 @@ def _reduced_products(noise: Noise) -> Integrand:
     above, below, density = across
     return above, below, density
 
-  def sums(above: Array, below: Array, hit: Array, stop: Array, lost: Array) -> tuple[Array, ...]:
-    """The products without each item, `1 / F_j`, and the sum of hits times products."""
+  def sums(
+    above: Array, below: Array, hit: Array, stop: Array, lost: Array, anew: bool = False
+  ) -> tuple[Array, ...]:
+    """The products without each item, `1 / F_j`, and the sum of hits times products.
+
+    The logarithms of the factors may be computed anew for the products, instead of stored.
+    """
     above, below, hit = (x[..., None, :].astype(lost.dtype) for x in (above, below, hit))
     stop, lost = stop[..., None, None, :].astype(lost.dtype), lost[..., None, :, None]
-    ended = above * (lost + (1 - lost) * stop)
-    factor = below + above * (1 - lost) * (1 - stop)
-    log = _log_of_rest(ended, factor)
-    left = jnp.exp(jnp.sum(log, axis=-1, keepdims=True) - log)
+
+    def factors(lost: Array) -> tuple[Array, Array]:
+      factor = below + above * (1 - lost) * (1 - stop)
+      return factor, log_of_rest(above * (lost + (1 - lost) * stop), factor)
+
+    factor, log = factors(lost)
+    none = jnp.sum(log, axis=-1, keepdims=True)
+    if anew:
+      none, lost = lax.optimization_barrier((none, lost))
+      factor, log = factors(lost)
+    left = jnp.exp(none - log)
     # A quotient of complex numbers takes the square of the divisor, which may underflow.
     without = jnp.exp(-log) if jnp.iscomplexobj(factor) else 1 / factor
     return left, without, jnp.sum(hit * left, axis=-1, keepdims=True)
@@ -156,7 +169,7 @@ def _reduced_products(noise: Noise) -> Integrand:
     u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
   ) -> Array:
     above, below, density = chances(u, z, *among)
-    *_, one = sums(above, below, c[..., None, :] * density, stop, lost)
+    *_, one = sums(above, below, c[..., None, :] * density, stop, lost, anew=True)
     return jnp.sum(jnp.real(w[..., None, :] * one[..., 0]), axis=(-2, -1))
 
   def gradient(
@@ -186,22 +199,6 @@ def _reduced_products(noise: Noise) -> Integrand:
     return by_z, by_c, by_stop, by_w, by_lost, *map(jnp.zeros_like, among)
 
   return Integrand(value, gradient)
-
-
-def _log_of_rest(ended: Array, factor: Array) -> Array:
-  """`log(1 - ended)`, where `1 - ended` is `factor`, with full relative precision at both ends."""
-
-  def log(ended: Array, far: Array) -> Array:
-    near = ended < 0.5
-    return jnp.where(near, jnp.log1p(-jnp.where(near, ended, 0)), far)
-
-  if not jnp.iscomplexobj(ended):
-    return log(ended, jnp.log(factor))
-  x, y = jnp.real(factor), jnp.imag(factor)
-  less = 2 * jnp.real(ended) - jnp.square(jnp.real(ended)) - jnp.square(y)
-  larger, smaller = jnp.maximum(jnp.abs(x), jnp.abs(y)), jnp.minimum(jnp.abs(x), jnp.abs(y))
-  far = 2 * jnp.log(larger) + jnp.log1p(jnp.square(smaller / larger))
-  return lax.complex(log(less, far) / 2, jnp.arctan2(y, x))
 
 
 # The number of points on the circle that accelerators take at once.

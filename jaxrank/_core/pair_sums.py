@@ -1,35 +1,27 @@
 """Sums over pairs of functions of score differences, in O(n) time and memory for sorted scores.
 
 The functions are polynomials in `x = exp(-|s_i - s_j| / t)`, or series of such powers: the Laplace
-and logistic distribution functions and their logarithms. `decayed_sums` adds them up; this module
-has the series, and the derivative of the sums. The rankings of `rankings.expected_rank` use both.
-docs/mathematics.md, "Sums over pairs", derives the slopes and the error of the series.
+and logistic distribution functions and their logarithms. This module has the series, and
+`decayed_sums` adds them up. docs/mathematics.md, "Sums over pairs", derives the error of the
+series.
 """
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.custom_derivatives import SymbolicZero
 
-from jaxrank._core import sorting
-from jaxrank._core.decayed_sums import decayed_sums, distance
+from jaxrank._core.decayed_sums import decayed_sums
 
 # The numbers of powers of x in the series of a logarithm, the tail and the variance: errors are
 # below 2e-8 and 3e-14, and each power divides them by 3 + sqrt(8): docs/mathematics.md, "Sums over
 # pairs". With one power fewer, the slopes of a logarithm on the two sides of a tie differ by 1e-6.
 _POWERS = {"float32": (10, 12, 12), "float64": (20, 20, 20)}
-
-# Items at more temperatures from each other are as good as infinitely far apart.
-_WIDE = 40.0
-
-# Coefficients for the items ahead and for those behind.
-_Pair = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 class Series(NamedTuple):
@@ -119,60 +111,5 @@ def polynomial_sums(
   Returns:
     `[n]`.
   """
-  ahead, behind = (tuple(map(float, c)) for c in pair)
-  groups = () if group is None else (group,)
-  sums: Array = _pair_sums((ahead, behind), at_once, score, temperature, w, *groups)
-  return sums
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _pair_sums(
-  pair: _Pair, at_once: int, score: Array, temperature: Array, w: Array, *group: Array
-) -> Array:
-  place = (score, *group)
-  return decayed_sums(np.array(pair)[None, None], at_once, place, temperature, w[None])[0]
-
-
-def _pair_sums_jvp(
-  pair: _Pair, at_once: int, primals: tuple[Any, ...], tangents: tuple[Any, ...]
-) -> tuple[Array, Array]:
-  """The derivative is two more sums over pairs: docs/mathematics.md, "Sums over pairs"."""
-  score, temperature, w, *group = primals
-  by_score, by_temperature, by_w, *_ = tangents
-  place = (score, *group)
-  plain = np.array(pair)
-  steep = plain * np.arange(1, plain.shape[1] + 1) * [[1], [-1]]
-  both = np.stack([plain, steep])[:, None]
-  value, slope = decayed_sums(both, at_once, place, temperature, w[None])
-  change, weights, coefficients = jnp.zeros_like(value), [], []
-  if not isinstance(by_w, SymbolicZero):
-    weights.append(by_w)
-    coefficients.append(plain)
-  for moved in _moves(score, temperature, by_score, by_temperature):
-    change += slope * moved
-    weights.append(w * moved)
-    coefficients.append(-steep)
-  if weights:
-    # Decays are computed anew for the gradient, because there are many of them.
-    sums = jax.checkpoint(functools.partial(decayed_sums, np.stack(coefficients)[None], at_once))
-    change += sums(place, temperature, jnp.stack(weights))[0]
-  return value, change
-
-
-_pair_sums.defjvp(_pair_sums_jvp, symbolic_zeros=True)
-
-
-def _moves(score: Array, temperature: Array, by_score: Any, by_temperature: Any) -> Iterator[Array]:
-  """Changes of `score / temperature`, by the scores and by the temperature.
-
-  Each is up to a constant for all items that are near each other. The temperature moves an item by
-  its distance from the first such item, because larger numbers would cancel with rounding errors.
-  """
-  if not isinstance(by_score, SymbolicZero):
-    yield by_score / temperature
-  if not isinstance(by_temperature, SymbolicZero):
-    gap = distance(score[:-1], score[1:], temperature)
-    starts = jnp.concatenate([jnp.ones_like(score[:1], bool), (gap < 0) | (gap > _WIDE)])
-    slot = sorting.slots(score)
-    head = sorting.take(score, lax.cummax(jnp.where(starts, slot, 0)))
-    yield (head - score) / temperature * (by_temperature / temperature)
+  place = (score,) if group is None else (score, group)
+  return decayed_sums(pair[None, None], at_once, place, temperature, w[None])[0]

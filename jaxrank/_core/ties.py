@@ -1,8 +1,9 @@
 """Averages over the orders of tied items: runs of equal keys, counts, means, the first item.
 
 Items are in rank order, `[n]`, so that a tie is a run of equal keys. On a CPU, ties of two take one
-pass over the data, and the loops for longer ones end with the longest tie of the batch.
-Accelerators take running extremes, and steps whose number only the length of the list determines.
+pass over the data, and the loops for longer ones end with the longest tie of the batch; the means
+of a small batch take a scatter instead, which compiles sooner. Accelerators take running extremes,
+and steps whose number only the length of the list determines.
 `rankings.exact` uses this module. docs/mathematics.md, "Averages over tied orders", derives the
 formulas.
 """
@@ -19,6 +20,7 @@ from jax import Array, lax
 from jaxrank._core import sorting
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take
+from jaxrank._core.x64 import enable_x64
 
 _MOST = np.int32(np.iinfo(np.int32).max)
 
@@ -180,14 +182,29 @@ def _mean_jvp(
   return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)
 
 
-def _mean(w: Array, start: Array, end: Array) -> Array:
-  down, up = sums(w, start, end)
-  return (down + (up - w)) / (end - start + 1).astype(w.dtype)
-
-
 @sorting.batched
-def sums(w: Array, start: Array, end: Array) -> tuple[Array, Array]:
-  """The sums of `w` from the start of the tie to each item, and from there to the end.
+def _mean(w: Array, start: Array, end: Array) -> Array:
+  few = w.size < sorting.FEW
+  total: Array = by_platform(w, start, end, cpu=_at_starts if few else _sums, default=_sums)
+  return total / (end - start + 1).astype(w.dtype)
+
+
+def _at_starts(w: Array, start: Array, _: Array) -> Array:
+  """The sum over the tie of each item, added up at its start.
+
+  It is in double precision, because small numbers lose digits when they are added to a large sum.
+  """
+
+  def total(w: Array, start: Array) -> Array:
+    return take(jnp.zeros_like(w).at[start].add(w, mode="promise_in_bounds"), start)
+
+  with enable_x64():
+    found: Array = jnp.vectorize(total, signature="(n),(n)->(n)")(w.astype(jnp.float64), start)
+    return found.astype(w.dtype)
+
+
+def _sums(w: Array, start: Array, end: Array) -> Array:
+  """The sum from the start of the tie to each item, plus the sum of those behind in the tie.
 
   A difference of two prefix sums was rejected: their rounding errors are those of the whole list.
   """
@@ -216,8 +233,9 @@ def sums(w: Array, start: Array, end: Array) -> tuple[Array, Array]:
 
   down = w + jnp.where(start < slot, above(w), 0)
   up = w + jnp.where(slot < end, below(w), 0)
-  found: tuple[Array, Array] = by_platform(down, up, cpu=to_the_longest, default=to_all)
-  return found
+  down, up = by_platform(down, up, cpu=to_the_longest, default=to_all)
+  total: Array = down + jnp.where(slot < end, below(up), 0)
+  return total
 
 
 def above(x: Array, first: Any = 0) -> Array:

@@ -12,7 +12,7 @@ from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny
 from jaxrank.losses._loss import _chances, apply_loss, cross_entropy, largest, saturated
-from jaxrank.losses.pairwise import Items, rows_of, total
+from jaxrank.losses.pairs import Items, rows_of, total
 from jaxrank.rankings.exact import Exact, ExactQuery
 from jaxrank.rankings.expected_rank import Logistic
 

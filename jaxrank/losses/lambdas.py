@@ -23,7 +23,8 @@ from jaxrank._core.sorting import slots
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.losses import swaps
 from jaxrank.losses._loss import Lists, apply_loss, headroom, logits, saturated
-from jaxrank.losses.pairwise import Items, bends, rows_of, total
+from jaxrank.losses.pairs import Items, rows_of, total
+from jaxrank.losses.pairwise import bends
 from jaxrank.losses.swaps import Features, Swap
 from jaxrank.measures.grammar import one_measure
 from jaxrank.measures.measure import One

@@ -1,13 +1,9 @@
-"""Pairwise losses in O(n^2) time, and in O(n) memory because pairs are computed in blocks of rows.
+"""Pairwise losses in O(n^2) time and O(n) memory: the loss of a query is a mean over pairs.
 
-The loss of a query is a mean over pairs. `total` and `rows_of` also serve `jaxrank.losses.lambdas`
-and the pairwise losses of `jaxrank.interop.rax`, and `bends` and `logistic_bends`
-`jaxrank.losses.curvature`.
+`bends` and `logistic_bends` also serve `jaxrank.losses.curvature`.
 """
 
-import functools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,50 +14,11 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank.losses._loss import Lists, apply_loss, headroom, logits, saturated, softplus
+from jaxrank.losses.pairs import Items, rows_of, total
 from jaxrank.rankings.exact import ExactQuery
-
-# Number of pairs held in memory at a time, over all queries of a batch.
-_PAIRS = 2**19
-
-# The longest list whose pairs the backward pass may find stored.
-_STORED = 256
 
 # A function of the difference of two logits and of the scale of the logits; the result has it too.
 Link = Callable[[Array, Array], Array]
-
-Items = Sequence[Array]
-
-
-def total(pair: Callable[..., Any], items: tuple[Array, ...], rows: int) -> Any:
-  """Sums `pair(upper, lower)` over all pairs of items, in blocks of `rows` times `n` pairs.
-
-  The backward pass computes each of several blocks again, so that no block is stored. A single one
-  is stored if the list is short: to compute it again doubles the time of lists of 100.
-
-  Args:
-    pair: Elementwise function of the features of two items; returns a pytree of arrays.
-    items: Features of the items, `[n]` each. Padding is 0 or False, and `pair` must be 0 on it.
-    rows: Number of items in a block, each of which is paired with all `n` items.
-
-  Returns:
-    The sums, a pytree of scalars.
-  """
-
-  def block(upper: Items) -> Any:
-    lower = [x[None] for x in items]
-    return jax.tree.map(jnp.sum, pair([x[:, None] for x in upper], lower))
-
-  n = items[0].shape[0]
-  if rows >= n:
-    return (block if n <= _STORED else jax.checkpoint(block))(items)
-  padded = [jnp.pad(x, (0, -n % rows)).reshape(-1, rows) for x in items]
-  found = lax.map(jax.checkpoint(block), padded)
-  return jax.tree.map(functools.partial(jnp.sum, axis=0), found)
-
-
-def rows_of(scores: ArrayLike) -> int:
-  """Returns how many rows of pairs of each query to hold in memory at a time."""
-  return max(1, _PAIRS // max(1, math.prod(jnp.shape(scores))))
 
 
 def bends(x: Array, z: Array, other_z: Array, scale: Array) -> Array:

@@ -4,12 +4,13 @@ import functools
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.cascades import over_ranks
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import Argument, ir_measures
 from jaxrank._core.parameters import DISCOUNT, GRADE, POSITIVE, SHARE, Kind
@@ -17,9 +18,6 @@ from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff, Discount
 from jaxrank.metrics.user_models import CWL_DEPTH, scaled_gains
 from jaxrank.rankings.exact import Exact
-
-# Ranks past the end of a list are summed in blocks of this many.
-_BLOCK = 1024
 
 # Equal numbers in names give the same object, so that the measures are equal.
 _geometric = functools.cache(discounts.geometric)
@@ -41,16 +39,8 @@ _TARGET = {"T": Argument("discount", Kind(POSITIVE.meaning, _of_target)), **_GRA
 
 def _past_the_end(ranked: Ranked, discount: Discount, k: Cutoff) -> Array:
   """The sum of a discount over the ranks to `k` that no retrieved item has."""
-  found, last = ranked.count(ranked.retrieved), ranked.cutoff(k)
-  most: Any = ranked.n if k is None else k
-  size = min(most, _BLOCK) if isinstance(most, int) else _BLOCK
-
-  def add(block: Any, total: Array) -> Array:
-    rank = (block * size + jnp.arange(1, size + 1, dtype=jnp.int32)).astype(ranked.dtype)
-    return total + jnp.sum(jnp.where((rank > found) & (rank <= last), discount(rank), 0))
-
-  total: Array = lax.fori_loop(0, -(-most // size), add, jnp.zeros((), ranked.dtype))
-  return total
+  found = ranked.count(ranked.retrieved)
+  return over_ranks(ranked, lambda rank: jnp.where(rank > found, discount(rank), 0), k)
 
 
 def _nearly_err(

@@ -16,7 +16,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks, pair_sums
-from jaxrank._core.decayed_sums import distance
+from jaxrank._core.decays import distance
 from jaxrank._core.pair_sums import Series, normal_tail, polynomial_sums
 from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny, memoised
 from jaxrank._core.types import Cutoff, Discount, pytree
@@ -139,6 +139,8 @@ class ExpectedRankQuery(SmoothQuery):
     gap = distance(self.score[:-1], self.score[1:], self.temperature)
     passed = jnp.concatenate([jnp.zeros_like(count[:1]), count[1:] * gap])
     log = log - jnp.cumsum(passed) + count * self.series.log_scale
+    # One sum after the other, so that the powers of both are not in memory at once.
+    log, wall = lax.optimization_barrier((log, wall))
     return jnp.exp(log + self._sums(wall, self.series.log_ahead, self.series.log_behind))
 
   def expect(

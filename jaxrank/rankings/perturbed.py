@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._core import integrands, quadrature
-from jaxrank._core.decayed_sums import distance
+from jaxrank._core.decays import distance
 from jaxrank._core.quadrature import Integrand, Noise
 from jaxrank._core.rank_chances import rank_chances
 from jaxrank._core.types import Cutoff, Discount, pytree

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import sorting
-from jaxrank._core.decayed_sums import distance
+from jaxrank._core.decays import distance
 from jaxrank._core.pair_sums import polynomial_sums
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take

@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
 from jaxrank import losses
-from jaxrank.losses import pairwise
+from jaxrank.losses import pairs as sums_over_pairs
 from tests.helpers import cases, oracles
 from tests.helpers import loss_oracles as slow
 from tests.helpers.suites import quick, thorough
@@ -383,7 +383,7 @@ SHARED = ["approx_ndcg@3", "xe_ndcg(key)", "perturbed", "sampled_softmax", "list
 def test_losses_train_on_many_devices(name, monkeypatch):
   value, slope = call(name, DISTINCT)
   # So that the seven rows of a query make three blocks.
-  monkeypatch.setattr(pairwise, "_PAIRS", 3 * QUERIES * N)
+  monkeypatch.setattr(sums_over_pairs, "_PAIRS", 3 * QUERIES * N)
   both.cache_clear()
   if not LOSSES[name].noisy:
     mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
@@ -417,7 +417,7 @@ def test_blocks_change_nothing(rows):
 
   def sums(z, w):
     items = z, w, jnp.ones(7, bool)
-    return pairwise.total(pair, items, rows)
+    return sums_over_pairs.total(pair, items, rows)
 
   expected = w[:, None] * w * np.log1p(np.exp(z[:, None] - z))
   value, count = sums(z, w)

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from jaxrank._core import batching
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank.interop.rax.lists import Lists, ReduceFn, safe_reduce
-from jaxrank.losses.pairwise import rows_of, total
+from jaxrank.losses.pairs import rows_of, total
 
 PairLossFn = Callable[[Array, Array], tuple[Array, Array]]
 LambdaweightFn = Callable[..., Array]

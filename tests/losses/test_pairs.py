@@ -1,0 +1,93 @@
+"""Sums over pairs as accelerators compute them, against the blocks of a CPU."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrank import losses
+from jaxrank._core import platforms
+from jaxrank.losses import pairs
+
+N = 300
+
+
+def _margin_mse(scores, labels, *, where, weights, temperature):
+  del weights
+  return losses.margin_mse(scores, labels, teacher=jnp.sin(5 * labels) / temperature, where=where)
+
+
+LOSSES = {
+  "pairwise_logistic": losses.pairwise_logistic,
+  "pairwise_hinge": lambda *args, temperature, **given: losses.pairwise_hinge(
+    *args, margin=temperature, **given
+  ),
+  "lambda_rank": lambda *args, weights, **given: losses.lambda_rank(*args, **given),
+  "margin_mse": _margin_mse,
+}
+
+
+def _same(ours, theirs, tolerance=2e-6):
+  assert len(ours) == len(theirs) > 0
+  for x, y in zip(ours, theirs, strict=True):
+    np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max())
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_platforms_agree(name):
+  rng = np.random.default_rng(5)
+  scores, along = (jnp.asarray(rng.standard_normal((2, N)), jnp.float32) for _ in range(2))
+  labels = jnp.asarray(rng.integers(0, 4, (2, N)), jnp.float32)
+  where = jnp.asarray(rng.random((2, N)) < 0.9)
+  weights = jnp.asarray(rng.random((2, N)), jnp.float32)
+
+  def value(scores, temperature, weights):
+    given = {"where": where, "weights": weights, "temperature": temperature}
+    return jnp.sum(LOSSES[name](scores, labels, **given))
+
+  def every(scores, temperature, weights):
+    slope = jax.value_and_grad(value, argnums=(0, 1, 2))
+    forward = jax.jvp(lambda x: value(x, temperature, weights), (scores,), (along,))
+    return jax.tree.leaves((slope(scores, temperature, weights), forward))
+
+  found = {}
+  for platform in ("cpu", "default"):
+    with platforms.forced(platform):
+      found[platform] = jax.jit(every)(scores, jnp.float32(0.7), weights)
+  _same(found["default"], found["cpu"])
+
+
+def test_second_derivatives_and_constants():
+  """Also features without a derivative, and several outputs in a tree."""
+  rng = np.random.default_rng(6)
+  with jax.enable_x64(True):
+    z, along = (jnp.asarray(rng.standard_normal(N)) for _ in range(2))
+    grade = jnp.asarray(rng.integers(0, 3, N))
+
+    def value(z, scale):
+      def pair(upper, lower):
+        (z, grade), (other_z, other_grade) = upper, lower
+        better = grade > other_grade
+        return {
+          "loss": jnp.where(better, jnp.tanh(scale * (z - other_z)) * z, 0),
+          "count": better.astype(z.dtype),
+        }
+
+      found = pairs.total(pair, (z, grade), 64)
+      return found["loss"] ** 2 / found["count"]
+
+    def every(z, scale):
+      slope = jax.grad(value, argnums=(0, 1))
+      return jax.tree.leaves(
+        (
+          slope(z, scale),
+          jax.jvp(lambda z: slope(z, scale), (z,), (along,)),
+          jax.grad(lambda z: jnp.sum(slope(z, scale)[0] * along))(z),
+        )
+      )
+
+    found = {}
+    for platform in ("cpu", "default"):
+      with platforms.forced(platform):
+        found[platform] = jax.jit(every)(z, jnp.float64(1.5))
+  _same(found["default"], found["cpu"], 1e-11)

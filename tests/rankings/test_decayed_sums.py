@@ -1,0 +1,135 @@
+"""`decayed_sums` and its rules as a primitive, against a formula over all pairs."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrank._core import platforms
+from jaxrank._core.decayed_sums import decayed_sums
+
+N = 21
+# Outputs and inputs, of which one is 1; for powers 1 to 3, and for one power on one side.
+MANY = np.random.default_rng(1).standard_normal((2, 1, 2, 3))
+KINDS = {
+  "outputs": MANY,
+  "inputs": MANY.swapaxes(0, 1),
+  "one": np.array([0.0, 1.0]).reshape(1, 1, 2, 1),
+}
+
+
+@pytest.fixture(params=["cpu", "default"], autouse=True)
+def platform(request):
+  with platforms.forced(request.param):
+    yield request.param
+
+
+def arguments(coefficients, seed=0):
+  """Descending scores with ties and a wide gap, a temperature, and weights."""
+  rng = np.random.default_rng(seed)
+  score = np.sort(np.round(rng.standard_normal(N), 1))[::-1].copy()
+  score[-3:] -= 100
+  weights = rng.standard_normal((coefficients.shape[1], N))
+  return tuple(jnp.asarray(x, jnp.float32) for x in (score, 0.5, weights))
+
+
+def sums(coefficients, score, temperature, w, *group):
+  return decayed_sums(coefficients, 2, (score, *group), temperature, w)
+
+
+def pairs(coefficients, score, temperature, w, *group):
+  """The same over all pairs."""
+  rise = jnp.where(np.tri(N, dtype=bool), 1, -1) * (score[None, :] - score[:, None])
+  side = np.where(np.tri(N, dtype=bool), 0, 1)
+  same = (group[0][None, :] == group[0][:, None]) if group else np.ones((N, N), bool)
+  other = jnp.where(same & ~np.eye(N, dtype=bool), 1.0, 0.0)
+  found = 0
+  for power in range(coefficients.shape[-1]):
+    x = jnp.exp(-(power + 1) * rise / temperature) * other
+    found += jnp.einsum("kmij,ij,mj->ki", coefficients[..., power][:, :, side], x, w)
+  return found.astype(w.dtype)
+
+
+def same(ours, theirs, tolerance=2e-6):
+  scale = max(1.0, float(np.abs(theirs).max()))
+  np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values(kind):
+  c = KINDS[kind]
+  score, *rest = arguments(c)
+  same(jax.jit(functools.partial(sums, c))(score, *rest), pairs(c, score, *rest))
+  group = jnp.repeat(jnp.arange(3), 7)
+  rising = jnp.concatenate([x + i for i, x in enumerate(jnp.split(score, 3))])
+  same(sums(c, rising, *rest, group), pairs(c, rising, *rest, group))
+
+
+@pytest.mark.parametrize("kind", ["outputs", "inputs"])
+@pytest.mark.parametrize("axes", [(0, 0, 0), (None, None, 1), (0, None, None), (None, 0, None)])
+def test_batches(kind, axes):
+  c = KINDS[kind]
+  each = [arguments(c, seed) for seed in range(3)]
+  each = [(s, t * (1 + i), w) for i, (s, t, w) in enumerate(each)]
+  given = [
+    jnp.stack([x[i] for x in each], axis=axis) if axis is not None else each[0][i]
+    for i, axis in enumerate(axes)
+  ]
+  found = jax.jit(jax.vmap(functools.partial(sums, c), in_axes=axes))(*given)
+  for row in range(3):
+    alone = [each[row if axis is not None else 0][i] for i, axis in enumerate(axes)]
+    same(found[row], sums(c, *alone), 1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_transpose_exchanges_inputs_and_outputs(kind):
+  c = KINDS[kind]
+  score, temperature, w = arguments(c)
+  out = jnp.asarray(np.random.default_rng(2).standard_normal((len(c), N)), jnp.float32)
+  ours, theirs = (
+    jax.linear_transpose(functools.partial(f, c, score, temperature), w)(out)[0]
+    for f in (sums, pairs)
+  )
+  same(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", ["outputs", "inputs"])
+def test_first_and_second_derivatives(kind):
+  c = KINDS[kind]
+  with jax.enable_x64(True):
+    given = tuple(x.astype(jnp.float64) for x in arguments(c))
+    # Without the wide gap, at which the exponents of the formula over all pairs are not clipped.
+    given = (given[0].at[-3:].add(98), *given[1:])
+    rng = np.random.default_rng(3)
+    mark = rng.standard_normal((len(c), N))
+    along = tuple(jnp.asarray(rng.standard_normal(x.shape)) for x in given)
+
+    def derivatives(f):
+      def value(*args):
+        return jnp.sum(mark * f(c, *args) ** 2)
+
+      slope = jax.grad(value, argnums=(0, 1, 2))
+
+      def rise(*args):
+        return sum(jnp.sum(x * y) for x, y in zip(slope(*args), along, strict=True))
+
+      forward = jax.jvp(slope, given, along)
+      return (jax.jvp(value, given, along), *forward, jax.grad(rise, argnums=(0, 1, 2))(*given))
+
+    for ours, theirs in zip(
+      *(jax.tree.leaves(jax.jit(functools.partial(derivatives, f))()) for f in (sums, pairs)),
+      strict=True,
+    ):
+      same(ours, theirs, 1e-11)
+
+
+def test_without_jit():
+  c = KINDS["outputs"]
+  given = arguments(c)
+  expected = jax.jit(functools.partial(sums, c))(*given)
+  with jax.disable_jit():
+    np.testing.assert_array_equal(sums(c, *given), expected)
+    vmapped = jax.vmap(functools.partial(sums, c), in_axes=(None, None, 0))
+    same(vmapped(*given[:2], given[2][None])[0], expected, 1e-6)
