@@ -18,10 +18,10 @@ from jax import Array, lax
 
 from jaxrank._core.decayed_sums import decayed_sums
 
-# The numbers of powers of x in the series of a logarithm, the tail and the variance: errors are
-# below 2e-8 and 3e-14, and each power divides them by 3 + sqrt(8): docs/mathematics.md, "Sums over
-# pairs". With one power fewer, the slopes of a logarithm on the two sides of a tie differ by 1e-6.
-_POWERS = {"float32": (10, 12, 12), "float64": (20, 20, 20)}
+# The numbers of powers of x in the series of a logarithm, the tail and the variance: errors of
+# values and slopes are below 3e-8 and 3e-7, or 2e-14 and 3e-13, and each power divides them by
+# 3 + sqrt(8): docs/mathematics.md, "Sums over pairs".
+_POWERS = {"float32": (9, 10, 11), "float64": (20, 20, 20)}
 
 
 class Series(NamedTuple):
@@ -60,19 +60,20 @@ def _normal_tail_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Arr
   return normal_tail(v), -jnp.exp(-jnp.square(v) / 2) / math.sqrt(2 * math.pi) * dv
 
 
-def _series(function: Callable[..., Any], powers: int) -> np.ndarray:
-  """Coefficients of `x p(x)`, where `p` interpolates `function` at Chebyshev nodes of [0, 1].
+def _series(derivative: Callable[..., Any], powers: int) -> np.ndarray:
+  """Coefficients of a polynomial without a constant term, from its derivative.
 
-  docs/mathematics.md, "Sums over pairs", bounds the error.
+  The derivative is interpolated at Chebyshev nodes of [0, 1]. docs/mathematics.md, "Sums over
+  pairs", bounds the error.
   """
-  chebyshev = np.polynomial.Chebyshev.interpolate(function, powers - 1, domain=[0, 1])
-  return chebyshev.convert(kind=np.polynomial.Polynomial).coef
+  slope = np.polynomial.Chebyshev.interpolate(derivative, powers - 1, domain=[0, 1])
+  return slope.integ(lbnd=0).convert(kind=np.polynomial.Polynomial).coef[1:]
 
 
 @functools.cache
 def laplace(dtype: str) -> Series:
   """The Laplace distribution function, `F(-z) = x / 2`."""
-  log_behind = _series(lambda x: np.log1p(-x / 2) / x, _POWERS[dtype][0])
+  log_behind = _series(lambda x: 1 / (x - 2), _POWERS[dtype][0])
   tail, variance = np.array([0.5]), np.array([0.5, -0.25])
   return Series(tail, variance, np.zeros(1), log_behind, -math.log(2))
 
@@ -81,9 +82,10 @@ def laplace(dtype: str) -> Series:
 def logistic(dtype: str) -> Series:
   """The logistic distribution function, `F(-z) = x / (1 + x)`."""
   for_log, for_tail, for_variance = _POWERS[dtype]
-  log = _series(lambda x: -np.log1p(x) / x, for_log)
-  tail = _series(lambda x: 1 / (1 + x), for_tail)
-  return Series(tail, _series(lambda x: (1 + x) ** -2, for_variance), log, log, 0.0)
+  log = _series(lambda x: -1 / (1 + x), for_log)
+  tail = _series(lambda x: (1 + x) ** -2, for_tail)
+  variance = _series(lambda x: (1 - x) / (1 + x) ** 3, for_variance)
+  return Series(tail, variance, log, log, 0.0)
 
 
 def polynomial_sums(
