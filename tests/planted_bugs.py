@@ -62,6 +62,7 @@ BUGS = (
       "return jnp.sum(bits(p, apart) + bits(q, apart), axis=-1)", "exposure"),
   Bug("exposure/_inputs.py", "(ids < 0) | (ids >= count)", "(ids < 0) | (ids > count)", "exposure"),
   Bug("exposure/equity.py", "ranked.weighted(target)) ** 2)", "target) ** 2)", "exposure"),
+  Bug("_core/integrands.py", "(1 - lost) * above * after", "(1 - lost) * after", "rankings"),
   Bug("_core/integrands.py", "jnp.zeros_like(z), stop, *args)[1]",
       "jnp.zeros_like(z), stop, *args)[0]", "exposure"),
   Bug("losses/distillation.py", "(entropy(student, t) - entropy(teacher, t)) * t) * t)",

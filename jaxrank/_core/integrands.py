@@ -95,13 +95,7 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
     return jnp.sum(w[..., None] * one, axis=(-2, -1))
 
   def gradient(
-    u: Array,
-    z: Array,
-    c: Array,
-    stop: Array,
-    w: Array,
-    lost: Array,
-    *among: Array,
+    u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
   ) -> tuple[Array, ...]:
     (above, below, density), back = jax.vjp(lambda z: _probabilities(noise, u, z, *among), z)
     hit = c[..., None] * density
@@ -130,9 +124,14 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
   return _marked(plain) if marked else plain
 
 
+# Of longer lists XLA stores what several sums over the items have in common.
+_ROW = 1024
+
+
 def _reduced_products(noise: Noise) -> Integrand:
   """`products` by sums over all items at once, `[..., nodes, terms, n]`, of which none is stored.
 
+  Values, and slopes for long lists, compute the logarithms of the factors anew for each sum.
   docs/mathematics.md, "Quadrature over noise".
   """
 
@@ -141,59 +140,58 @@ def _reduced_products(noise: Noise) -> Integrand:
     above, below, density = across
     return above, below, density
 
+  def factors(above: Array, below: Array, stop: Array, lost: Array) -> tuple[Array, Array]:
+    """The factor of each item, and its logarithm."""
+    factor = below + above * (1 - lost) * (1 - stop)
+    return factor, log_of_rest(above * (lost + (1 - lost) * stop), factor)
+
   def sums(
-    above: Array, below: Array, hit: Array, stop: Array, lost: Array, anew: bool = False
-  ) -> tuple[Array, ...]:
-    """The products without each item, `1 / F_j`, and the sum of hits times products.
-
-    The logarithms of the factors may be computed anew for the products, instead of stored.
-    """
-    above, below, hit = (x[..., None, :].astype(lost.dtype) for x in (above, below, hit))
-    stop, lost = stop[..., None, None, :].astype(lost.dtype), lost[..., None, :, None]
-
-    def factors(lost: Array) -> tuple[Array, Array]:
-      factor = below + above * (1 - lost) * (1 - stop)
-      return factor, log_of_rest(above * (lost + (1 - lost) * stop), factor)
-
-    factor, log = factors(lost)
-    none = jnp.sum(log, axis=-1, keepdims=True)
+    above: Array, below: Array, hit: Array, stop: Array, lost: Array, *, anew: bool
+  ) -> tuple[Array, Array]:
+    """The logarithm of the product, and the sum of hits times the products without each item."""
+    none = jnp.sum(factors(above, below, stop, lost)[1], axis=-1, keepdims=True)
     if anew:
-      none, lost = lax.optimization_barrier((none, lost))
-      factor, log = factors(lost)
-    left = jnp.exp(none - log)
-    # A quotient of complex numbers takes the square of the divisor, which may underflow.
-    without = jnp.exp(-log) if jnp.iscomplexobj(factor) else 1 / factor
-    return left, without, jnp.sum(hit * left, axis=-1, keepdims=True)
+      none, above = lax.optimization_barrier((none, above))
+    left = jnp.exp(none - factors(above, below, stop, lost)[1])
+    return none, jnp.sum(hit * left, axis=-1, keepdims=True)
+
+  def arguments(stop: Array, lost: Array, *by_node: Array) -> tuple[Array, ...]:
+    """The arguments of `sums`, `[..., nodes, terms, n]`."""
+    above, below, hit = (x[..., None, :].astype(lost.dtype) for x in by_node)
+    return above, below, hit, stop[..., None, None, :].astype(lost.dtype), lost[..., None, :, None]
 
   def value(
     u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
   ) -> Array:
     above, below, density = chances(u, z, *among)
-    *_, one = sums(above, below, c[..., None, :] * density, stop, lost, anew=True)
+    chosen = arguments(stop, lost, above, below, c[..., None, :] * density)
+    _, one = sums(*chosen, anew=True)
     return jnp.sum(jnp.real(w[..., None, :] * one[..., 0]), axis=(-2, -1))
 
   def gradient(
-    u: Array,
-    z: Array,
-    c: Array,
-    stop: Array,
-    w: Array,
-    lost: Array,
-    *among: Array,
+    u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
   ) -> tuple[Array, ...]:
     (above, below, density), back = jax.vjp(lambda z: chances(u, z, *among), z)
-    hit = c[..., None, :] * density
-    left, without, one = sums(above, below, hit, stop, lost)
+    chosen = arguments(stop, lost, above, below, c[..., None, :] * density)
+    anew = z.shape[-1] > _ROW
+    none, one = sums(*chosen, anew=anew)
+    above, below, hit, stop, lost = chosen
     weight = w[..., None, :, None]
-    above, hit = (x[..., None, :].astype(lost.dtype) for x in (above, hit))
-    stop, lost = stop[..., None, None, :].astype(lost.dtype), lost[..., None, :, None]
-    others = weight * without * (hit * left - one)
-    by_hit = jnp.sum(jnp.real(weight * left), axis=-2)
-    by_above = jnp.sum(jnp.real((lost + (1 - lost) * stop) * others), axis=-2)
-    by_ended = above * others
-    by_stop = jnp.sum(jnp.real((1 - lost) * by_ended), axis=(-3, -2))
-    by_lost = jnp.sum((1 - stop) * by_ended, axis=(-3, -1))
-    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None, :] * by_hit))
+
+    def after(known: Array) -> tuple[Array, Array]:
+      """The products without each item, and weighed slopes by its factor."""
+      again = lax.optimization_barrier((known, above))[1] if anew else above
+      factor, log = factors(again, below, stop, lost)
+      left = jnp.exp(none - log)
+      # A quotient of complex numbers takes the square of the divisor, which may underflow.
+      without = jnp.exp(-log) if jnp.iscomplexobj(factor) else 1 / factor
+      return left, weight * without * (hit * left - one)
+
+    by_hit = jnp.sum(jnp.real(weight * after(one)[0]), axis=-2)
+    by_above = jnp.sum(jnp.real((lost + (1 - lost) * stop) * after(by_hit)[1]), axis=-2)
+    by_stop = jnp.sum(jnp.real((1 - lost) * above * after(by_above)[1]), axis=(-3, -2))
+    by_lost = jnp.sum((1 - stop) * above * after(by_stop)[1], axis=(-3, -1))
+    (by_z,) = back((by_above, jnp.zeros_like(by_above), c[..., None, :] * by_hit))
     by_w = jnp.sum(one[..., 0], axis=-2)
     by_c = jnp.sum(by_hit * density, axis=-2)
     return by_z, by_c, by_stop, by_w, by_lost, *map(jnp.zeros_like, among)

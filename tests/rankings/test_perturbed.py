@@ -231,6 +231,30 @@ def test_cut_offs_of_longer_lists_agree(ranking, k):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 * np.abs(one).max())
 
 
+@quick(
+  ("ranking", "name"),
+  itertools.product(NAMES, ("ndcg", "err", "average_precision")),
+  [("Gumbel", "err")],
+)
+def test_slopes_of_long_lists_agree(ranking, name):
+  """Lists whose sums accelerators compute one after the other."""
+  rng = np.random.default_rng(0)
+  scores = rng.standard_normal((2, 1030)).astype(np.float32)
+  labels = rng.choice([0, 1, 2], p=[0.8, 0.1, 0.1], size=scores.shape).astype(np.float32)
+  own = {"max_label": 2} if name == "err" else {}
+
+  def total(scores, labels):
+    return jnp.sum(getattr(jr, name)(scores, labels, ranking=getattr(jr, ranking)(0.5), **own))
+
+  found = []
+  for platform in ("cpu", "default"):
+    with platforms.forced(platform):
+      found.append(jax.jit(jax.grad(total, argnums=(0, 1)))(scores, labels))
+  for one, other in zip(*found, strict=True):
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 * np.abs(one).max())
+  assert name == "average_precision" or found[0][1].any()
+
+
 @functools.cache
 def orders(row):
   """All orders of the retrieved items of a row, and the labels of the valid ones."""
