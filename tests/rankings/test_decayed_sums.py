@@ -1,6 +1,7 @@
 """`decayed_sums` and its rules as a primitive, against a formula over all pairs."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import pytest
 
 from jaxrank._core import platforms
 from jaxrank._core.decayed_sums import decayed_sums
+from tests.helpers.suites import quick
 
 N = 21
 # Outputs and inputs, of which one is 1; for powers 1 to 3, and for one power on one side.
@@ -67,8 +69,13 @@ def test_values(kind):
   same(sums(c, rising, *rest, group), pairs(c, rising, *rest, group))
 
 
-@pytest.mark.parametrize("kind", ["outputs", "inputs"])
-@pytest.mark.parametrize("axes", [(0, 0, 0), (None, None, 1), (0, None, None), (None, 0, None)])
+@quick(
+  ("kind", "axes"),
+  itertools.product(
+    ["outputs", "inputs"], [(0, 0, 0), (None, None, 1), (0, None, None), (None, 0, None)]
+  ),
+  [("outputs", (0, 0, 0)), ("inputs", (None, None, 1))],
+)
 def test_batches(kind, axes):
   c = KINDS[kind]
   each = [arguments(c, seed) for seed in range(3)]
@@ -95,7 +102,7 @@ def test_the_transpose_exchanges_inputs_and_outputs(kind):
   same(ours, theirs)
 
 
-@pytest.mark.parametrize("kind", ["outputs", "inputs"])
+@quick("kind", ["outputs", "inputs"], ["inputs"])
 def test_first_and_second_derivatives(kind):
   c = KINDS[kind]
   with jax.enable_x64(True):
