@@ -10,7 +10,7 @@ import pytest
 
 from jaxrank._core import platforms
 from jaxrank._core.decayed_sums import decayed_sums
-from tests.helpers.suites import quick
+from tests.helpers.suites import quick, thorough
 
 N = 21
 # Outputs and inputs, of which one is 1; for powers 1 to 3, and for one power on one side.
@@ -102,6 +102,9 @@ def test_the_transpose_exchanges_inputs_and_outputs(kind):
   same(ours, theirs)
 
 
+@pytest.mark.parametrize(
+  "platform", [pytest.param("cpu", marks=thorough), "default"], indirect=True
+)
 @quick("kind", ["outputs", "inputs"], ["inputs"])
 def test_first_and_second_derivatives(kind):
   c = KINDS[kind]
