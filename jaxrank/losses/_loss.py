@@ -146,8 +146,7 @@ class _Chances(NamedTuple):
   """The softmax of one query; a NaN score makes all sums NaN.
 
   Attributes:
-    quarter: A quarter of the logits, `[n]`; finite, so that differences are. Half of them would do,
-      but XLA stores an array of any constant that two sums share, and XE-NDCG adds 1/2.
+    quarter: A quarter of the logits, `[n]`; finite, so that differences are.
     gap: `-log p / 4`, `[n]`, finite.
     share: The probabilities times `total`, `[n]`.
     total: The sum of the shares.
@@ -158,25 +157,30 @@ class _Chances(NamedTuple):
   share: Array
   total: Array
 
+  @property
+  def miss(self) -> Array:
+    """`1 - p`, `[n]`."""
+    return (self.total - self.share) * (1 / self.total)
+
 
 def _chances(scores: Array, temperature: Array) -> _Chances:
   z, bound = scores / temperature, largest(scores)
-  top = jnp.clip(lax.stop_gradient(jnp.max(z)), -bound, bound)
-  share = jnp.where(scores == -jnp.inf, 0, jnp.exp(jnp.minimum(z, bound) - top))
+  top = lax.stop_gradient(jnp.max(z))
+  # The difference of two infinities would be NaN.
+  share = jnp.exp(jnp.where(z == top, 0, z - top))
   total = jnp.sum(share)
-  total = jnp.where(total == 0, 1, total)
-  quarter = jnp.minimum(jnp.maximum(z, -bound) / 4, bound / 4)
-  return _Chances(quarter, (jnp.log(total) + top) / 4 - quarter, share, total)
+  quarter = jnp.clip(z, -bound, bound) / 4
+  gap = (jnp.log(total) + jnp.clip(top, -bound, bound)) / 4 - quarter
+  return _Chances(quarter, gap, share, total)
 
 
 @jax.custom_jvp
 def cross_entropy(worth: Array, missed: Array, scores: Array, temperature: Array) -> Array:
   """`sum_i worth_i (-log p_i) + missed_i (1 - p_i)`, with `p = softmax(scores / temperature)`.
 
-  This costs what the formula costs that knows no padding, lost items, infinities or NaN. XLA sums
-  the arguments of a program in place, but a select takes a pass of its own. A score of -inf
-  therefore stands for a mask, quarters of the logits keep differences finite, and the sums that the
-  formula needs anyway find every NaN.
+  This costs little more than the formula that knows no padding, lost items, infinities or NaN: a
+  score of -inf stands for a mask, quarters of the logits keep differences finite, and the sums that
+  the formula needs anyway find every NaN.
 
   Args:
     worth: `[n]`, 0 where the score is -inf.
@@ -187,14 +191,23 @@ def cross_entropy(worth: Array, missed: Array, scores: Array, temperature: Array
   Returns:
     The value, or the largest float if it is larger; NaN, with gradient 0, for a NaN.
   """
-  return _value(worth, missed, _chances(scores, temperature))
+  return _value(worth, missed, scores, _chances(scores, temperature))
 
 
-def _value(worth: Array, missed: Array, chances: _Chances) -> Array:
-  value = 4 * jnp.sum(worth * chances.gap)
+def _value(worth: Array, missed: Array, scores: Array, chances: _Chances) -> Array:
+  term = worth * chances.gap
   if missed.ndim:
-    value += jnp.sum(missed * -jnp.expm1(-4 * chances.gap))
-  return saturated(value)
+    term += missed / 4 * chances.miss
+  return saturated(4 * _sum_of_retrieved(term, scores))
+
+
+def _sum_of_retrieved(term: Array, scores: Array) -> Array:
+  """The sum of an array that is 0 where the score is -inf.
+
+  On CPU, XLA leaves the arithmetic before a sum to a library that takes several times as long for
+  it as for the sum. The select, which the library does not know, keeps the arithmetic out of it.
+  """
+  return jnp.sum(jnp.where(scores == -jnp.inf, 0, term))
 
 
 @cross_entropy.defjvp
@@ -207,10 +220,10 @@ def _cross_entropy_jvp(
   )
   chances = _chances(scores, temperature)
   quarter, gap, share, total = chances
-  pull, push = jnp.sum(worth), worth
+  push = worth
   if missed.ndim:
-    lost = missed * share / total
-    pull, push = pull + jnp.sum(lost), worth + lost
+    push = jnp.where(scores == -jnp.inf, 0, worth + missed * share / total)
+  pull = jnp.sum(push)
   finite = jnp.isfinite(total + pull)
   slope = jnp.where(finite, share * (pull / total) - push, 0)
   by_temperature = -4 * jnp.sum(slope * jnp.where(finite, quarter, 0)) / temperature
@@ -219,5 +232,5 @@ def _cross_entropy_jvp(
   rise = jnp.sum(slope * d_scores) / temperature + by_temperature * (d_temperature / temperature)
   rise += 4 * jnp.sum(d_worth * jnp.where(finite, gap, 0))
   if missed.ndim:
-    rise += jnp.sum(d_missed * jnp.where(finite, -jnp.expm1(-4 * gap), 0))
-  return _value(worth, missed, chances), rise
+    rise += jnp.sum(d_missed * jnp.where(finite, chances.miss, 0))
+  return _value(worth, missed, scores, chances), rise

@@ -174,10 +174,11 @@ def xe_ndcg(
 def _xe_ndcg(
   query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
 ) -> Array:
-  softened = target(query, functools.partial(_softened, gain=gain, key=query.noise), weights)
   # The sum divides the loss and not each target, which would take a pass. The power of two keeps
   # the loss of the undivided targets finite.
-  worth = softened * 2.0 ** -(query.n.bit_length() + 8)
+  scale = 2.0 ** -(query.n.bit_length() + 8)
+  softened = functools.partial(_softened, gain=gain, key=query.noise, scale=scale)
+  worth = target(query, softened, weights)
   total = jnp.sum(worth)
   some = (jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0) & (total > 0)
   loss = _cross_entropy(query, worth, temperature) / jnp.where(some, total, 1)
@@ -185,11 +186,11 @@ def _xe_ndcg(
   return jnp.where(some, saturated(loss), 0 * total)
 
 
-def _softened(labels: Array, gain: Gain, key: Array | None) -> Array:
+def _softened(labels: Array, gain: Gain, key: Array | None, scale: float) -> Array:
   if key is None:
-    return gain(labels) + 0.5
+    return scale * (gain(labels) + 0.5)
   noise = by_column(functools.partial(jax.random.uniform, dtype=labels.dtype), key, labels)
-  return gain(labels) + (1 - noise)
+  return scale * (gain(labels) + (1 - noise))
 
 
 def sampled_softmax(
