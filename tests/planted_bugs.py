@@ -222,7 +222,7 @@ BUGS = (
   Bug("streaming/reservoir.py", "return merge(new, sample)",
       "return merge(new, sample)._replace(seed=sample.seed)", "streaming"),
   # Gradients: the values stay right.
-  Bug("losses/_loss.py", "worth + missed * share / total)", "worth)", LOSSES),
+  Bug("losses/_loss.py", "worth + missed * share / total", "worth", LOSSES),
   Bug("_core/ties.py", "return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)",
       "return mean(*primals), sum_", LAWS),
   Bug("_core/pair_sums.py", "math.sqrt(2 * math.pi) * dv", "math.sqrt(math.pi) * dv", LAWS),

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank._core.arithmetic import log_of_rest
+from jaxrank._core.arithmetic import log_of_rest, plain_sum
 from jaxrank._core.quadrature import Integrand, Noise
 
 
@@ -41,12 +41,17 @@ def _marked(plain: Integrand) -> Integrand:
   return Integrand(value, gradient, there, nodes=max(1, plain.nodes // 4))
 
 
-def _probabilities(noise: Noise, u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
+def _distances(u: Array, z: Array) -> Array:
+  """How far each node is above each item, `[..., n, nodes]`."""
+  return u[..., None, :] - z[..., :, None]
+
+
+def _probabilities(noise: Noise, v: Array, *among: Array) -> tuple[Array, Array, Array]:
   """The probabilities and densities of every item at every node, `[..., n, nodes]`.
 
   With a mask `among`, `[..., n]` of 0 and 1, the other items are never above a node.
   """
-  above, below, density = noise.probabilities(u[..., None, :] - z[..., :, None])
+  above, below, density = noise.probabilities(v)
   if among:
     counts = among[0][..., None]
     above, below = above * counts, jnp.where(counts > 0, below, 1)
@@ -90,14 +95,15 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
   def value(
     u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
   ) -> Array:
-    above, _, density = _probabilities(noise, u, z, *among)
+    above, _, density = _probabilities(noise, _distances(u, z), *among)
     _, one = sums(above, c[..., None] * density, stop, lost)
     return jnp.sum(w[..., None] * one, axis=(-2, -1))
 
   def gradient(
     u: Array, z: Array, c: Array, stop: Array, w: Array, lost: Array, *among: Array
   ) -> tuple[Array, ...]:
-    (above, below, density), back = jax.vjp(lambda z: _probabilities(noise, u, z, *among), z)
+    v = _distances(u, z)
+    (above, below, density), back = jax.vjp(lambda v: _probabilities(noise, v, *among), v)
     hit = c[..., None] * density
     none, one = sums(above, hit, stop, lost)
 
@@ -108,16 +114,16 @@ def products(noise: Noise, marked: bool = False) -> Integrand:
       left = without * none
       by_hit = w[..., None] * left
       others = w[..., None] * without * (hit[..., None, :] * left - one)
-      by_ended = jnp.sum(above[..., None, :] * others, axis=-1)
-      by_above = jnp.sum(ended * others, axis=-2)
-      slopes = by_above, jnp.sum(by_hit, axis=-2), jnp.sum((1 - lost) * by_ended, axis=-1)
+      by_ended = plain_sum(above[..., None, :] * others, -1)
+      by_above = plain_sum(ended * others, -2)
+      slopes = by_above, plain_sum(by_hit, -2), jnp.sum((1 - lost) * by_ended, axis=-1)
       return by_lost + (1 - stop) * by_ended, slopes
 
     items = _by_item(above, hit, stop[..., None], below)
     by_lost, slopes = lax.scan(step, jnp.zeros_like(lost), items)
     by_above, by_hit, by_stop = (jnp.moveaxis(x, 0, z.ndim - 1) for x in slopes)
-    (by_z,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_hit))
-    by_c = jnp.sum(by_hit * density, axis=-1)
+    (by_v,) = back((by_above, jnp.zeros_like(below), c[..., None] * by_hit))
+    by_z, by_c = -plain_sum(by_v, -1), plain_sum(by_hit * density, -1)
     return by_z, by_c, by_stop, jnp.sum(one, axis=-1), by_lost, *map(jnp.zeros_like, among)
 
   plain = Integrand(value, gradient, _reduced_products(noise))
@@ -136,7 +142,7 @@ def _reduced_products(noise: Noise) -> Integrand:
   """
 
   def chances(u: Array, z: Array, *among: Array) -> tuple[Array, Array, Array]:
-    across = (jnp.swapaxes(x, -1, -2) for x in _probabilities(noise, u, z, *among))
+    across = (jnp.swapaxes(x, -1, -2) for x in _probabilities(noise, _distances(u, z), *among))
     above, below, density = across
     return above, below, density
 
@@ -278,7 +284,7 @@ def counts(noise: Noise, marked: bool = False) -> Integrand:
   """
 
   def value(u: Array, z: Array, c: Array, stop: Array, d: Array, *among: Array) -> Array:
-    above, _, density = _probabilities(noise, u, z, *among)
+    above, _, density = _probabilities(noise, _distances(u, z), *among)
     hit = c[..., None] * density
 
     def step(
@@ -320,7 +326,7 @@ def weight_ahead(noise: Noise) -> Integrand:
   """`density_i sum_j p_j w_j` over `j` not `i`, for each item; the arguments are `z` and `w`."""
 
   def value(u: Array, z: Array, w: Array) -> Array:
-    above, _, density = _probabilities(noise, u, z)
+    above, _, density = _probabilities(noise, _distances(u, z))
     above = w[..., None] * above
     ahead = jnp.sum(above, axis=-2, keepdims=True) - above
     return jnp.sum(density * ahead, axis=-1)

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.arithmetic import plain_sum
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking, at_least_tiny
 from jaxrank._core.types import Gain
@@ -191,23 +192,14 @@ def cross_entropy(worth: Array, missed: Array, scores: Array, temperature: Array
   Returns:
     The value, or the largest float if it is larger; NaN, with gradient 0, for a NaN.
   """
-  return _value(worth, missed, scores, _chances(scores, temperature))
+  return _value(worth, missed, _chances(scores, temperature))
 
 
-def _value(worth: Array, missed: Array, scores: Array, chances: _Chances) -> Array:
+def _value(worth: Array, missed: Array, chances: _Chances) -> Array:
   term = worth * chances.gap
   if missed.ndim:
     term += missed / 4 * chances.miss
-  return saturated(4 * _sum_of_retrieved(term, scores))
-
-
-def _sum_of_retrieved(term: Array, scores: Array) -> Array:
-  """The sum of an array that is 0 where the score is -inf.
-
-  On CPU, XLA leaves the arithmetic before a sum to a library that takes several times as long for
-  it as for the sum. The select, which the library does not know, keeps the arithmetic out of it.
-  """
-  return jnp.sum(jnp.where(scores == -jnp.inf, 0, term))
+  return saturated(4 * plain_sum(term))
 
 
 @cross_entropy.defjvp
@@ -220,10 +212,10 @@ def _cross_entropy_jvp(
   )
   chances = _chances(scores, temperature)
   quarter, gap, share, total = chances
-  push = worth
+  push, pull = worth, jnp.sum(worth)
   if missed.ndim:
-    push = jnp.where(scores == -jnp.inf, 0, worth + missed * share / total)
-  pull = jnp.sum(push)
+    push = worth + missed * share / total
+    pull = plain_sum(push)
   finite = jnp.isfinite(total + pull)
   slope = jnp.where(finite, share * (pull / total) - push, 0)
   by_temperature = -4 * jnp.sum(slope * jnp.where(finite, quarter, 0)) / temperature
@@ -233,4 +225,4 @@ def _cross_entropy_jvp(
   rise += 4 * jnp.sum(d_worth * jnp.where(finite, gap, 0))
   if missed.ndim:
     rise += jnp.sum(d_missed * jnp.where(finite, chances.miss, 0))
-  return _value(worth, missed, scores, chances), rise
+  return _value(worth, missed, chances), rise
