@@ -1,8 +1,5 @@
 """Quotients, roots and logarithms at the ends of their ranges; conversion to float32 or wider."""
 
-import functools
-
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -56,20 +53,11 @@ def log_of_rest(ended: Array, factor: Array) -> Array:
   return lax.complex(log(less, far) / 2, jnp.arctan2(y, x))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def plain_sum(x: Array, axis: int | None = None) -> Array:
   """`jnp.sum` of floats, of which XLA computes the arithmetic apart from the sum.
 
   On CPU, XLA leaves a sum together with the arithmetic before it to a library that takes several
   times as long for the arithmetic as XLA itself. The select, which the library does not know, keeps
-  the arithmetic out of it.
+  the arithmetic out of it. It is for derivatives, since a derivative would store its mask.
   """
   return jnp.sum(jnp.where(jnp.isnan(x), jnp.nan, x), axis=axis)
-
-
-@plain_sum.defjvp
-def _plain_sum_jvp(
-  axis: int | None, primals: tuple[Array], tangents: tuple[Array]
-) -> tuple[Array, Array]:
-  (x,), (change,) = primals, tangents
-  return plain_sum(x, axis), jnp.sum(change, axis=axis)
