@@ -128,7 +128,7 @@ BUGS = (
       "one, two = safe_divide(m, t), safe_divide(m * m, t * t)", "catalogue"),
   Bug("catalogue/counts.py", "(2 * rank - self.items - 1)", "(2 * rank - self.items)", "catalogue"),
   # Masks, and what is not retrieved or not judged.
-  Bug("losses/_loss.py", "jnp.where(z == top, 0, z - top)", "z - top", LOSSES),
+  Bug("losses/_loss.py", "jnp.where((z == top) & jnp.isinf(top), 0, z - top)", "z - top", LOSSES),
   Bug("metrics/counts.py", "others = ranked.where & ~ranked.relevant(rel)",
       "others = ~ranked.relevant(rel)", DEFINITIONS),
   Bug("metrics/binary.py", "others = ranked.judged & ~b", "others = ranked.where & ~b",
@@ -223,6 +223,7 @@ BUGS = (
       "return merge(new, sample)._replace(seed=sample.seed)", "streaming"),
   # Gradients: the values stay right.
   Bug("losses/_loss.py", "worth + missed * share / total", "worth", LOSSES),
+  Bug("losses/_loss.py", "(z == top) & jnp.isinf(top)", "z == top", "interop/test_boosting.py"),
   Bug("_core/ties.py", "return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)",
       "return mean(*primals), sum_", LAWS),
   Bug("_core/pair_sums.py", "math.sqrt(2 * math.pi) * dv", "math.sqrt(math.pi) * dv", LAWS),

@@ -167,8 +167,8 @@ class _Chances(NamedTuple):
 def _chances(scores: Array, temperature: Array) -> _Chances:
   z, bound = scores / temperature, largest(scores)
   top = lax.stop_gradient(jnp.max(z))
-  # The difference of two infinities would be NaN.
-  share = jnp.exp(jnp.where(z == top, 0, z - top))
+  # The difference of two infinities would be NaN; that of two finite numbers has a derivative.
+  share = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - top))
   total = jnp.sum(share)
   quarter = jnp.clip(z, -bound, bound) / 4
   gap = (jnp.log(total) + jnp.clip(top, -bound, bound)) / 4 - quarter
