@@ -54,10 +54,11 @@ def log_of_rest(ended: Array, factor: Array) -> Array:
 
 
 def plain_sum(x: Array, axis: int | None = None) -> Array:
-  """`jnp.sum` of floats, of which XLA computes the arithmetic apart from the sum.
+  """`jnp.sum` of floats, which XLA computes faster on CPU if `x` is the result of arithmetic.
 
-  On CPU, XLA leaves a sum together with the arithmetic before it to a library that takes several
-  times as long for the arithmetic as XLA itself. The select, which the library does not know, keeps
-  the arithmetic out of it. It is for derivatives, since a derivative would store its mask.
+  There XLA hands a sum, together with the arithmetic before it, to a library that takes several
+  times as long for the arithmetic as a loop of XLA. The library has no select, so the select here,
+  which changes no value, leaves the arithmetic to XLA. The reverse mode stores the mask of the
+  select: call this function where the derivative is written by hand.
   """
   return jnp.sum(jnp.where(jnp.isnan(x), jnp.nan, x), axis=axis)

@@ -161,7 +161,7 @@ class _Chances(NamedTuple):
   @property
   def miss(self) -> Array:
     """`1 - p`, `[n]`."""
-    return (self.total - self.share) * (1 / self.total)
+    return (self.total - self.share) / self.total
 
 
 def _chances(scores: Array, temperature: Array) -> _Chances:
@@ -212,10 +212,11 @@ def _cross_entropy_jvp(
   )
   chances = _chances(scores, temperature)
   quarter, gap, share, total = chances
-  push, pull = worth, jnp.sum(worth)
   if missed.ndim:
     push = worth + missed * share / total
     pull = plain_sum(push)
+  else:
+    push, pull = worth, jnp.sum(worth)
   finite = jnp.isfinite(total + pull)
   slope = jnp.where(finite, share * (pull / total) - push, 0)
   by_temperature = -4 * jnp.sum(slope * jnp.where(finite, quarter, 0)) / temperature

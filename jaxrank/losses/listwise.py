@@ -175,10 +175,10 @@ def _xe_ndcg(
   query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
 ) -> Array:
   # The sum divides the loss and not each target, which would take a pass. The power of two keeps
-  # the loss of the undivided targets finite.
-  scale = 2.0 ** -(query.n.bit_length() + 8)
-  softened = functools.partial(_softened, gain=gain, key=query.noise, scale=scale)
-  worth = target(query, softened, weights)
+  # the loss of the undivided targets finite. XLA would multiply by it again for each sum if it came
+  # after the selects of `target`.
+  power = 2.0 ** -(query.n.bit_length() + 8)
+  worth = target(query, lambda labels: power * _softened(labels, gain, query.noise), weights)
   total = jnp.sum(worth)
   some = (jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0) & (total > 0)
   loss = _cross_entropy(query, worth, temperature) / jnp.where(some, total, 1)
@@ -186,11 +186,11 @@ def _xe_ndcg(
   return jnp.where(some, saturated(loss), 0 * total)
 
 
-def _softened(labels: Array, gain: Gain, key: Array | None, scale: float) -> Array:
+def _softened(labels: Array, gain: Gain, key: Array | None) -> Array:
   if key is None:
-    return scale * (gain(labels) + 0.5)
+    return gain(labels) + 0.5
   noise = by_column(functools.partial(jax.random.uniform, dtype=labels.dtype), key, labels)
-  return scale * (gain(labels) + (1 - noise))
+  return gain(labels) + (1 - noise)
 
 
 def sampled_softmax(

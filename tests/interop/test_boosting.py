@@ -156,7 +156,9 @@ def test_the_bound_of_softmax_is_its_chances():
   np.testing.assert_allclose(curvature, 3 * 3 * chances, rtol=1e-5)
 
 
-@quick("loss", [losses.lambda_rank, losses.softmax, smooth_ndcg], [losses.softmax])
+@quick(
+  "loss", [losses.lambda_rank, losses.softmax, smooth_ndcg], [losses.lambda_rank, losses.softmax]
+)
 def test_the_diagonal_is_that_of_the_hessian(loss):
   rng = np.random.default_rng(5)
   scores, labels, sizes = rng.normal(size=12), rng.integers(0, 3, 12), np.array([5, 7])
