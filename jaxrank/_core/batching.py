@@ -5,14 +5,16 @@
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank._core.platforms import by_platform
+from jaxrank._core.platforms import by_platform, operation
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def over_queries(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]:
@@ -20,6 +22,48 @@ def over_queries(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]
   for _ in range(leading):
     kernel = jax.vmap(kernel)
   return kernel
+
+
+def batched(function: _Function) -> _Function:
+  """Makes a function of the last axis of arrays its own batching rule.
+
+  Under `vmap` it receives the whole batch at once, so that a loop has one predicate for all
+  queries, and the layout can be chosen for the batch. It has no derivative.
+  """
+  tree: Any = None
+
+  def leaves(*args: Array) -> list[Array]:
+    nonlocal tree
+    found, tree = jax.tree.flatten(function(*args))
+    return found
+
+  traced = jax.jit(leaves, inline=True)
+
+  @functools.wraps(function)
+  def call(*args: Array) -> Any:
+    found = _batched.bind(*args, function=traced)
+    return jax.tree.unflatten(tree, found)
+
+  return cast(_Function, call)
+
+
+def whole_batch(args: Sequence[Array], axes: Sequence[int | None]) -> list[Array]:
+  """The arguments of a batch, each with a leading axis for it."""
+  size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
+  return [
+    jnp.broadcast_to(x, (size, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
+    for x, axis in zip(args, axes, strict=True)
+  ]
+
+
+def _batch(
+  args: Sequence[Array], axes: Sequence[int | None], **static: Any
+) -> tuple[list[Array], list[int]]:
+  found = _batched.bind(*whole_batch(args, axes), **static)
+  return found, [0] * len(found)
+
+
+_batched = operation("batched", _batch)
 
 
 def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:

@@ -5,7 +5,6 @@ kind: a gradient computes the sums twice, in whatever order it is batched, and a
 algorithm of its platform only. docs/mathematics.md, "Sums over pairs", derives the slopes.
 """
 
-import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +15,9 @@ from jax import Array, lax
 from jax.interpreters import ad, batching
 
 from jaxrank._core import platforms, sorting
+from jaxrank._core.batching import whole_batch
 from jaxrank._core.decays import Place, distance
+from jaxrank._core.platforms import by_platform
 from jaxrank._core.sums_by_blocks import by_blocks
 from jaxrank._core.sums_by_doubling import by_doubling
 
@@ -47,7 +48,7 @@ def decayed_sums(
 def _sums(
   coefficients: np.ndarray, place: Place, temperature: Array, w: Array, **static: Any
 ) -> Array:
-  out: Array = _primitive().bind(
+  out: Array = _primitive.bind(
     w, temperature, *place, coefficients=_hashable(coefficients), **static
   )
   return out
@@ -132,36 +133,29 @@ def _transpose(
 
 def _batch(args: Sequence[Array], axes: Sequence[Any], **static: Any) -> tuple[Array, int]:
   """The axis of a batch is the first after that of the inputs and outputs."""
-  size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
-  w, *others = (
-    jnp.broadcast_to(x, (size, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
-    for x, axis in zip(args, axes, strict=True)
-  )
-  return _primitive().bind(jnp.swapaxes(w, 0, 1), *others, **static), 1
+  w, *others = whole_batch(args, axes)
+  return _primitive.bind(jnp.swapaxes(w, 0, 1), *others, **static), 1
 
 
-def _on_cpu(w: Array, temperature: Array, *place: Array, coefficients: Any, **_: Any) -> Array:
-  return by_blocks(np.array(coefficients), place, temperature, w)
-
-
-def _elsewhere(
+def _summed(
   w: Array, temperature: Array, *place: Array, coefficients: Any, at_once: int, anew: bool
 ) -> Array:
-  if anew:
-    # Decays are computed anew for a gradient, because to keep those of its value takes memory.
-    _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
-  return by_doubling(np.array(coefficients), at_once, place, temperature, w)
+  def elsewhere(w: Array, temperature: Array, *place: Array) -> Array:
+    if anew:
+      # Decays are computed anew for a gradient, because to keep those of its value takes memory.
+      _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
+    return by_doubling(np.array(coefficients), at_once, place, temperature, w)
+
+  def on_cpu(w: Array, temperature: Array, *place: Array) -> Array:
+    return by_blocks(np.array(coefficients), place, temperature, w)
+
+  found: Array = by_platform(w, temperature, *place, cpu=on_cpu, default=elsewhere)
+  return found
 
 
-@functools.cache
-def _primitive() -> Any:
-  # Loading it takes 30 ms, and exact metrics do not need it.
-  from jax.extend.core import Primitive
-
-  primitive = Primitive("decayed_sums")
-  primitive.def_abstract_eval(_type)
-  ad.primitive_jvps[primitive] = _jvp
-  ad.primitive_transposes[primitive] = _transpose
-  batching.primitive_batchers[primitive] = _batch
-  platforms.lower(primitive, cpu=_on_cpu, default=_elsewhere)
-  return primitive
+_primitive = platforms.Primitive("decayed_sums")
+_primitive.def_abstract_eval(_type)
+ad.primitive_jvps[_primitive] = _jvp
+ad.primitive_transposes[_primitive] = _transpose
+batching.primitive_batchers[_primitive] = _batch
+platforms.lower(_primitive, _summed)

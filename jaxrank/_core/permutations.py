@@ -4,6 +4,7 @@ A CPU sorts words of a key and an index, and gathers the other arrays. Accelerat
 as operands, because a gather there takes longer than a sort.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank._core import sorting
-from jaxrank._core.platforms import by_platform
+from jaxrank._core.batching import whole_batch
+from jaxrank._core.platforms import by_platform, operation
 
 
 def arranged(key: Array, scores: Array, *others: Array) -> tuple[Array, ...]:
@@ -42,8 +44,28 @@ def _followed_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tu
   return _followed(*primals), _permuted(tangents[0], primals[2])
 
 
-@jax.custom_batching.custom_vmap
-def _arranged(key: Array, scores: Array, *others: Array) -> Any:
+def _arranged(*arrays: Array) -> Sequence[Array]:
+  moved: Sequence[Array] = _operation.bind(*arrays, function=_sorted_together)
+  return moved
+
+
+def _arranged_batch(
+  args: Sequence[Array], axes: Sequence[int | None], **_: Any
+) -> tuple[Sequence[Array], Sequence[int | None]]:
+  if axes[0] is not None or axes[1] is not None:
+    moved = _arranged(*whole_batch(args, axes))
+    return moved, [0] * len(moved)
+  # Lists that share their scores are sorted once.
+  key, item, scores = _arranged(*args[:2])
+  lists = whole_batch(args[2:], axes[2:])
+  return [key, item, scores, *(sorting.take(x, item) for x in lists)], [None] * 3 + [0] * len(lists)
+
+
+_operation = operation("arranged", _arranged_batch)
+
+
+@functools.partial(jax.jit, inline=True)
+def _sorted_together(key: Array, scores: Array, *others: Array) -> Any:
   def by_order(key: Array, *rest: Array) -> tuple[Array, ...]:
     key, item = sorting.order_on_cpu(key)
     return key, item, *(sorting.take(x, item) for x in rest)
@@ -62,17 +84,6 @@ def _arranged(key: Array, scores: Array, *others: Array) -> Any:
 def _decoded(scores: Array) -> bool:
   """Whether the keys of scores hold them."""
   return jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize <= 4
-
-
-@_arranged.def_vmap
-def _arranged_batch(size: int, is_batched: Sequence[bool], *args: Array) -> tuple[Any, Any]:
-  if any(is_batched[:2]):
-    out = _arranged(*sorting.spread_out(size, is_batched, args))
-    return out, jax.tree.map(lambda _: True, out)
-  # Lists that share their scores are sorted once.
-  key, item, scores = _arranged(*args[:2])
-  others = (sorting.take(x, item) for x in args[2:])
-  return (key, item, scores, *others), (False, False, False, *is_batched[2:])
 
 
 def _permuted(x: Array, item: Array) -> Array:

@@ -2,36 +2,51 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 from jax import lax
-from jax.interpreters import mlir
+from jax.interpreters import batching, mlir
 
-_forced: str | None = None
+# The platform whose algorithms are traced; None if the program may run on any.
+_chosen = jax.make_user_context(None)
+
+# The class of `jax.extend.core`, which takes 30 ms to load.
+Primitive = type(lax.sort_p)
+
+_Batcher = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 
 
 def by_platform(*args: Any, cpu: Callable[..., Any], default: Callable[..., Any]) -> Any:
   """`cpu(*args)` in programs for a CPU, and `default(*args)` in those for other devices."""
-  if _forced is not None:
-    return {"cpu": cpu, "default": default}[_forced](*args)
-  return lax.platform_dependent(*args, cpu=cpu, default=default)
+  if _chosen.value is None:
+    return lax.platform_dependent(*args, cpu=cpu, default=default)
+  return {"cpu": cpu, "default": default}[_chosen.value](*args)
 
 
-def lower(primitive: Any, *, cpu: Callable[..., Any], default: Callable[..., Any]) -> None:
-  """Implements a primitive by `cpu` in programs for a CPU, and by `default` in other programs.
+def forced(platform: str) -> contextlib.AbstractContextManager[None]:
+  """Takes the algorithms of one platform, "cpu" or "default", on any device.
 
-  Only the function of the platform is traced, when the program is compiled.
+  Programs are traced and compiled anew. For tests, which run the algorithms of accelerators on a
+  CPU, and for functions that are traced for one platform only.
+  """
+  context: contextlib.AbstractContextManager[None] = _chosen(platform)
+  return context
+
+
+def lower(primitive: Any, function: Callable[..., Any]) -> None:
+  """Implements a primitive by a function, of which each platform has its own algorithm.
+
+  It is traced when the program is compiled, and `by_platform` then traces one algorithm.
   """
 
   def rule(platform: str) -> Callable[..., Any]:
-    functions = {"cpu": cpu, "default": default}
-
     def chosen(*args: Any, **static: Any) -> Any:
-      return functions[_forced or platform](*args, **static)
+      with forced(_chosen.value or platform):
+        return function(*args, **static)
 
-    return mlir.lower_fun(chosen, multiple_results=False)
+    return mlir.lower_fun(chosen, multiple_results=primitive.multiple_results)
 
   def evaluate(*args: Any, **static: Any) -> Any:
     # Outside `jit`, or where `jit` is disabled.
@@ -43,18 +58,22 @@ def lower(primitive: Any, *, cpu: Callable[..., Any], default: Callable[..., Any
   primitive.def_impl(evaluate)
 
 
-@contextlib.contextmanager
-def forced(platform: str) -> Iterator[None]:
-  """Takes the algorithms of one platform, "cpu" or "default", on any device.
+def operation(name: str, batch: _Batcher) -> Any:
+  """A primitive that calls its parameter `function`, which returns a list of arrays.
 
-  For tests, which run the algorithms of accelerators on a CPU. Compiled programs are forgotten on
-  entry and on exit.
+  The function is traced for one platform only, once if this is a CPU. It has no derivative.
   """
-  global _forced
-  before, _forced = _forced, platform
-  jax.clear_caches()
-  try:
-    yield
-  finally:
-    _forced = before
-    jax.clear_caches()
+
+  def call(*args: Any, function: Callable[..., Any]) -> Any:
+    return function(*args)
+
+  def types(*args: Any, function: Callable[..., Any]) -> Any:
+    with forced(_chosen.value or "cpu"):
+      return jax.make_jaxpr(function)(*args).out_avals
+
+  primitive = Primitive(name)
+  primitive.multiple_results = True
+  primitive.def_abstract_eval(types)
+  batching.primitive_batchers[primitive] = batch
+  lower(primitive, call)
+  return primitive

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank._core import sorting
+from jaxrank._core.batching import batched
 from jaxrank._core.pair_sums import normal_tail
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.transposition import constant, transposable
@@ -181,7 +181,7 @@ def _sweep(
     start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first))
     return lax.while_loop(lambda state: state[0] < count, body, (first, start_at))[1]
 
-  @sorting.batched
+  @batched
   def either(*args: Array) -> Any:
     nodes = min(max(_BLOCK_SIZE // (args[2].size * width), 1), _MOST_NODES)
     there = integrand.on_accelerators or integrand

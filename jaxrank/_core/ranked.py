@@ -110,7 +110,6 @@ class Ranked(abc.ABC):
     given_labels: The labels in the dtype of the caller.
     depth: The largest rank that a kernel asks for, a static int; None for the whole list, 0 if no
       kernel needs an order.
-    keys: `[n]`, int32 numbers in the order of the scores.
     order: `[n]`, the column of each item in the input; None for the order of the input.
   """
 
@@ -125,8 +124,12 @@ class Ranked(abc.ABC):
     self.labels = jnp.where(self._valid(labels), labels.astype(self.dtype), 0)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
-    self.keys = sorting.keys(lax.stop_gradient(scores), where)
     self.memory: dict[Any, Any] = {}
+
+  @functools.cached_property
+  def keys(self) -> Array:
+    """`[n]`, int32 numbers in the order of the scores."""
+    return sorting.keys(lax.stop_gradient(self.scores), self.where)
 
   def _valid(self, like: Array) -> Array:
     """The mask of valid items, for an array `[n]` or `[n, subtopics]`."""

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank._core import sorting
+from jaxrank._core.batching import batched
 from jaxrank._core.sorting import take
 from jaxrank._core.ties import above
 
@@ -45,7 +46,7 @@ def _met_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
   return jax.jvp(scanned, (worth, stop), tangents[:2])
 
 
-@sorting.batched
+@batched
 def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
   longest = jnp.max(end - start + 1, initial=0)
 

@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import sorting
+from jaxrank._core.batching import batched
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take
 from jaxrank._core.x64 import enable_x64
@@ -51,7 +52,7 @@ def runs(key: Array, least: np.int32 = sorting.LOST) -> Runs:
   docs/mathematics.md, "Averages over tied orders".
   """
   tied = (key > least) & (key == above(key, least))
-  return Runs(tied, *by_platform(tied, cpu=_layout_by_lengths, default=_layout_by_scans))
+  return Runs(tied, *_layout(tied))
 
 
 def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
@@ -59,7 +60,12 @@ def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
   return runs(key, least)[1:]
 
 
-@sorting.batched
+@batched
+def _layout(tied: Array) -> tuple[Array, Array]:
+  found: tuple[Array, Array] = by_platform(tied, cpu=_layout_by_lengths, default=_layout_by_scans)
+  return found
+
+
 def _layout_by_lengths(tied: Array) -> tuple[Array, Array]:
   def double(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
     length, up, down, _ = state
@@ -182,7 +188,7 @@ def _mean_jvp(
   return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)
 
 
-@sorting.batched
+@batched
 def _mean(w: Array, start: Array, end: Array) -> Array:
   few = w.size < sorting.FEW
   total: Array = by_platform(w, start, end, cpu=_at_starts if few else _sums, default=_sums)

@@ -182,10 +182,10 @@ def test_what_is_under_the_mask_does_not_matter():
 
 def test_scores_are_sorted_once_for_all_classes():
   scores, queries, candidates, _ = draw(0, rows=True)
-  program = jax.make_jaxpr(functools.partial(class_labels.macro_mean, jr.average_precision))
-  text = str(program(scores, queries, candidates))
-  assert f"i64[{Q},{N}]" in text
-  assert f"i64[{C},{Q},{N}]" not in text
+  program = jax.jit(functools.partial(class_labels.macro_mean, jr.average_precision))
+  text = program.lower(scores, queries, candidates).as_text()
+  assert f"tensor<{Q}x{N}xi64>" in text
+  assert f"tensor<{C}x{Q}x{N}xi64>" not in text
 
 
 def test_measures_are_metrics():
