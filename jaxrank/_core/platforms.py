@@ -68,7 +68,8 @@ def operation(name: str, batch: _Batcher) -> Any:
     return function(*args)
 
   def types(*args: Any, function: Callable[..., Any]) -> Any:
-    with forced(_chosen.value or "cpu"):
+    mesh = jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh())
+    with mesh, forced(_chosen.value or "cpu"):
       return jax.make_jaxpr(function)(*args).out_avals
 
   primitive = Primitive(name)

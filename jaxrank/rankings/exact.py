@@ -59,7 +59,7 @@ class ExactQuery(Ranked):
     if self.depth is None:
       return True
     selects = self.depth <= _SELECT_DEPTH and self.depth * _SELECT_RATIO <= self.n
-    selects = selects and self.rule in ("average", "stable") and not sorting.spread(self.keys)
+    selects = selects and self.rule in ("average", "stable") and not sorting.spread(self.scores)
     return self.depth != 0 and not selects
 
   def _tie_keys(self) -> Array | None:
