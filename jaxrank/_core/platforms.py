@@ -35,6 +35,16 @@ def forced(platform: str) -> contextlib.AbstractContextManager[None]:
   return context
 
 
+def traced(platform: str, function: Callable[..., Any], *args: Any) -> Any:
+  """The program of a function of `jax.jit` for one platform, unless another one is forced.
+
+  It is traced once for arguments of the same types: JAX looks for a trace under the same mesh.
+  """
+  mesh = jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh())
+  with mesh, forced(_chosen.value or platform):
+    return jax.make_jaxpr(function)(*args)
+
+
 def lower(primitive: Any, function: Callable[..., Any]) -> None:
   """Implements a primitive by a function, of which each platform has its own algorithm.
 
@@ -68,9 +78,7 @@ def operation(name: str, batch: _Batcher) -> Any:
     return function(*args)
 
   def types(*args: Any, function: Callable[..., Any]) -> Any:
-    mesh = jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh())
-    with mesh, forced(_chosen.value or "cpu"):
-      return jax.make_jaxpr(function)(*args).out_avals
+    return traced("cpu", function, *args).out_avals
 
   primitive = Primitive(name)
   primitive.multiple_results = True

@@ -1,5 +1,6 @@
 """Counts of small programs: loops, branches, fusions, sorts and gathers."""
 
+import re
 import textwrap
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
+from jaxrank._core import platforms
 from tests.benchmarks.devices import counting, hlo, turns
 from tests.benchmarks.devices.counting import Cost
 
@@ -208,7 +210,10 @@ def test_the_turns_of_the_noise_cover_the_nodes(labelled):
 
   program = programs.table(True)["gradient of ndcg, Gaussian [32, 1000]"]
   small = program._replace(shape=(2, 50))
-  traced = jax.jit(small.function).trace(*small.arguments)
+  with platforms.forced("default"):
+    traced = jax.jit(small.function).trace(*small.arguments)
+    text = traced.lower().as_text(debug_info=True)
   counts = turns.count(traced.jaxpr, "cuda", small.data())
   assert counts
+  assert all(re.search(rf"{name}\b", text) for name in counts)
   assert all(count >= 0 for count in counts.values())

@@ -16,12 +16,16 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend import core
 
+from jaxrank._core import platforms
+
 _LABEL = re.compile(r"labelled_loop_\d+")
 # Primitives that only call a program, which is evaluated in their place.
 _CALLS = {
   "jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call",
-  "custom_vmap_call", "remat2", "checkpoint",
+  "remat2", "checkpoint",
 }  # fmt: skip
+# Primitives of jaxrank that call a function.
+_OPERATIONS = {"batched", "arranged"}
 
 
 def label(text: str) -> str:
@@ -80,6 +84,10 @@ def _evaluate(
       index = _index(parameters["branches_platforms"], platform)
       branch = parameters["branches"][index]
       results = _evaluate(branch.jaxpr, branch.consts, given[1:], platform, found)
+    elif name in _OPERATIONS:
+      # The trace that the lowering has found, with the same labels.
+      inner = platforms.traced("default", parameters["function"], *given)
+      results = _evaluate(inner.jaxpr, inner.consts, given, platform, found)
     elif name in _CALLS and inner is not None:
       bare, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
       results = _evaluate(bare, consts, given, platform, found)
