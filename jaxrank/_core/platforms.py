@@ -69,13 +69,17 @@ def lower(primitive: Any, function: Callable[..., Any]) -> None:
 
 
 def operation(name: str, batch: _Batcher) -> Any:
-  """A primitive that calls its parameter `function`, which returns a list of arrays.
+  """A primitive that calls its parameter `function`, of `jax.jit`, which returns a list of arrays.
 
   The function is traced for one platform only, once if this is a CPU. It has no derivative.
   """
 
   def call(*args: Any, function: Callable[..., Any]) -> Any:
     return function(*args)
+
+  def evaluate(*args: Any, function: Callable[..., Any]) -> Any:
+    with jax.disable_jit(False):
+      return function(*args)
 
   def types(*args: Any, function: Callable[..., Any]) -> Any:
     return traced("cpu", function, *args).out_avals
@@ -85,4 +89,6 @@ def operation(name: str, batch: _Batcher) -> Any:
   primitive.def_abstract_eval(types)
   batching.primitive_batchers[primitive] = batch
   lower(primitive, call)
+  # The function is compiled once, unlike a call of the primitive.
+  primitive.def_impl(evaluate)
   return primitive
