@@ -189,7 +189,7 @@ def first_calls() -> Section:
     sides = [("jaxrank", function, transform)]
     if peer:
       sides.append(("rax", other, "" if other == _METRIC else transform))
-    times = [[_first_call(*side, n) for side in sides] for _ in range(3)]
+    times = [[_first_call(*side, n) for side in sides] for _ in range(5)]
     best = [min(side) for side in zip(*times, strict=True)]
     if not peer:
       rows.append(Row(name, milliseconds(best[0]), other, "is not installed"))
@@ -309,7 +309,7 @@ _LARGE_NOTES = """The largest value of 32 queries of 5 items whose scores are ne
 float32, 3.4e38. A value that float32 cannot hold is expected to be the largest float32."""
 
 _FIRST_NOTES = """Trace, compilation and first run in a fresh process without a compilation cache,
-the best of three processes; starting Python, JAX and its backend, and importing what is called, is
+the best of five processes; starting Python, JAX and its backend, and importing what is called, is
 not counted. [Scale](scale.md#the-first-call) says how to keep compiled programs. The shape is
 `[32, 100]` where none is given. Losses are compared with the same loss of rax, and the others with
 its nDCG. The targets of the gradients under smooth rankings are those of 1.5 and 2.5 seconds where
