@@ -99,10 +99,14 @@ def headroom(z: Array, terms: int) -> Array:
 
   It is 1, which changes nothing, unless a logit is huge.
   """
+  return headroom_below(jnp.max(jnp.abs(lax.stop_gradient(z))), terms)
+
+
+def headroom_below(top: Array, terms: int) -> Array:
+  """`headroom` of logits whose largest magnitude is `top`."""
   power = 2.0 ** -(terms.bit_length() + 8)
-  top = jnp.max(jnp.abs(lax.stop_gradient(z)))
   # A zero that depends on the logits: jax 0.10.0 cannot choose between constants over a mesh.
-  return jnp.where(top > largest(z) * power, jnp.asarray(power, z.dtype), 1 + 0 * top)
+  return jnp.where(top > largest(top) * power, jnp.asarray(power, top.dtype), 1 + 0 * top)
 
 
 def saturated(x: Array) -> Array:

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank.losses._loss import Lists, apply_loss, headroom, logits, saturated, softplus
+from jaxrank.losses._loss import Lists, apply_loss, headroom_below, logits, saturated, softplus
 from jaxrank.losses.pairs import Items, rows_of, total
 from jaxrank.rankings.exact import ExactQuery
 
@@ -48,7 +48,10 @@ def _mean_of_pairs(
   weights: Array | None = None,
 ) -> Array:
   z = logits(query, temperature)
-  scale = headroom(z, query.n**2)
+  nan = jnp.isnan(query.scores.astype(query.dtype)) | jnp.isnan(query.labels)
+  # Logits are finite, so that one maximum finds a NaN as well.
+  top = jnp.max(jnp.where(nan, jnp.inf, jnp.abs(lax.stop_gradient(z))))
+  scale = headroom_below(top, query.n**2)
   margin = scale * jnp.asarray(margin).astype(query.dtype)
   w = jnp.ones_like(query.labels) if weights is None else jnp.where(query.where, weights, 0)
   # XLA computes the features of an item anew for each of its pairs, so they take few steps. NaN is
@@ -66,8 +69,7 @@ def _mean_of_pairs(
     return jnp.where(better, w * term, 0), better.astype(z.dtype)
 
   mean = saturated(safe_divide(*total(pair, items, rows)) / scale)
-  nan = jnp.isnan(query.scores.astype(query.dtype)) | jnp.isnan(query.labels)
-  return jnp.where(jnp.any(nan), jnp.nan, mean)
+  return jnp.where(jnp.isinf(top), jnp.nan, mean)
 
 
 def _hinge(x: Array, scale: Array) -> Array:
