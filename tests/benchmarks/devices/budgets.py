@@ -172,7 +172,7 @@ EXEMPTIONS = (
   Exemption("gradient of nearly_err, Laplace*", _TWICE, {"launches": 170, "memory": 35}),
   Exemption("gradient of gap, Laplace*", _GRADES, {"memory": 40}),
   Exemption("*gap, Logistic*", _GRADES, {"memory": 150}),
-  Exemption("*gap, Gumbel*", _GRADES, {"launches": 750, "loops": 4}),
+  Exemption("*gap, Gumbel*", _GRADES, {"launches": 600, "loops": 4}),
   Exemption("*gap, Gaussian*", _GRADES, {"launches": 1300, "loops": 4}),
   Exemption("compatibility, *", _IDEAL, {"launches": 70}),
   Exemption("softrank_*", _GAUSSIAN, {"launches": 200}),
