@@ -28,7 +28,7 @@ def by_platform(*args: Any, cpu: Callable[..., Any], default: Callable[..., Any]
 def forced(platform: str) -> contextlib.AbstractContextManager[None]:
   """Takes the algorithms of one platform, "cpu" or "default", on any device.
 
-  Programs are traced and compiled anew. For tests, which run the algorithms of accelerators on a
+  JAX keeps its programs apart from others. For tests, which run the algorithms of accelerators on a
   CPU, and for functions that are traced for one platform only.
   """
   context: contextlib.AbstractContextManager[None] = _chosen(platform)

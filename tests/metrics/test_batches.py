@@ -23,8 +23,8 @@ def test_a_batch_along_any_axis(name, axes):
   scores, labels, where = *(x.astype(np.float32) for x in arrays), rng.random((5, 7)) < 0.9
   given, lists = [], []
   for x, axis in zip((scores, labels, where), (*axes, axes[0]), strict=True):
-    given.append({0: x, 1: x.T, None: x[0]}[axis])
-    lists.append(x if axis is not None else np.tile(x[0], (5, 1)))
+    given.append(x.T if axis else x[0])
+    lists.append(x if axis else np.tile(x[0], (5, 1)))
 
   def metric(scores, labels, where):
     return METRICS[name](scores, labels, where=where)

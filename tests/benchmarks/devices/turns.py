@@ -24,8 +24,6 @@ _CALLS = {
   "jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call",
   "remat2", "checkpoint",
 }  # fmt: skip
-# Primitives of jaxrank that call a function.
-_OPERATIONS = {"batched", "arranged"}
 
 
 def label(text: str) -> str:
@@ -84,8 +82,8 @@ def _evaluate(
       index = _index(parameters["branches_platforms"], platform)
       branch = parameters["branches"][index]
       results = _evaluate(branch.jaxpr, branch.consts, given[1:], platform, found)
-    elif name in _OPERATIONS:
-      # The trace that the lowering has found, with the same labels.
+    elif "function" in parameters:
+      # An operation of `platforms`: its lowering has the same trace, with the same labels.
       inner = platforms.traced("default", parameters["function"], *given)
       results = _evaluate(inner.jaxpr, inner.consts, given, platform, found)
     elif name in _CALLS and inner is not None:
