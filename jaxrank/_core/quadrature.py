@@ -49,8 +49,8 @@ class Integrand(NamedTuple):
 
   Attributes:
     value: `value(u, *args)`, summed over the nodes `u`.
-    gradient: If the value is one number, `gradient(u, *args)`, one array per argument: one loop
-      computes both.
+    gradient: If the value is one number, and linear in the second argument, `gradient(u, *args)`,
+      one array per argument: the value follows from it, and one loop computes both.
     on_accelerators: The same function in another order of work; None for the same order.
     nodes: The number of nodes in a block on accelerators.
   """
@@ -58,7 +58,7 @@ class Integrand(NamedTuple):
   value: Callable[..., Array]
   gradient: Callable[..., tuple[Array, ...]] | None = None
   on_accelerators: "Integrand | None" = None
-  nodes: int = 16
+  nodes: int = 14
 
   def slopes(self, u: Array, *args: Array) -> tuple[Array, ...]:
     """The gradient of one number."""
@@ -76,9 +76,8 @@ def _value(integrand: Integrand, u: Array, *args: Array) -> Array:
   return integrand.value(u, *args)
 
 
-def _both(integrand: Integrand, u: Array, *args: Array) -> tuple[Array, tuple[Array, ...]]:
-  """The value and the gradient of one number."""
-  return integrand.value(u, *args), integrand.slopes(u, *args)
+def _slopes(integrand: Integrand, u: Array, *args: Array) -> tuple[Array, ...]:
+  return integrand.slopes(u, *args)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
@@ -110,8 +109,10 @@ def _integral_jvp(
     total = integral(integrand, spacing, width, ends, *args)
     change = _changed(_value, integrand, spacing, width, ends, tuple(args), tuple(changes))
     return total, spacing * change
-  total, slopes = _swept(_both, integrand, spacing, width, ends, tuple(args))
+  slopes: tuple[Array, ...] = _swept(_slopes, integrand, spacing, width, ends, tuple(args))
   products = (jnp.sum(x * y, axis=-1) for x, y in zip(slopes, changes, strict=True))
+  # The value is linear in the second argument, whose slopes are the coefficients.
+  total = jnp.sum(args[1] * slopes[1], axis=-1)
   return spacing * total, spacing * functools.reduce(jnp.add, products)
 
 
@@ -192,6 +193,23 @@ def _sweep(
     )
 
   return either(*ends, *args)
+
+
+def distances(u: Array, z: Array) -> Array:
+  """How far each node is above each item, `[..., n, nodes]`."""
+  return u[..., None, :] - z[..., :, None]
+
+
+def probabilities(noise: Noise, v: Array, *among: Array) -> tuple[Array, Array, Array]:
+  """The probabilities and densities of every item at every node, `[..., n, nodes]`.
+
+  With a mask `among`, `[..., n]` of 0 and 1, the other items are never above a node.
+  """
+  above, below, density = noise.probabilities(v)
+  if among:
+    counts = among[0][..., None]
+    above, below = above * counts, jnp.where(counts > 0, below, 1)
+  return above, below, density
 
 
 def _gumbel(v: Array) -> tuple[Array, Array, Array]:

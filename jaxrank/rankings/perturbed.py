@@ -74,38 +74,45 @@ class NoiseQuery(SmoothQuery):
   def _expect(
     self,
     c: Array,
-    stop: Array,
     discount: Discount,
     k: Cutoff,
     *,
+    stop: Array | None = None,
     among: Array | None = None,
     marked: bool = False,
   ) -> Array:
-    """`E sum_i c_i discount(r_i)`, down to rank `k`, times the probability of passing those ahead.
+    """`E sum_i c_i discount(r_i)`, down to rank `k`.
 
-    If `marked`, the factor is instead 1 plus the sum of `c` over the items ahead, as in precision.
+    With probabilities `stop`, each item counts with the probability of passing those ahead. If
+    `marked`, it counts 1 plus the sum of `c` over the items ahead, as in precision.
     """
     c = self._weight(c)
+    stops = () if stop is None else (self._weight(stop),)
     last = () if among is None else (self._weight(among),)
     last = (*last, c) if marked else last
-    integrand, width, given, depth = self._discounted(discount, k, marked)
-    return self._integral(integrand, width, c, stop, *given, *last, depth=depth)
+    integrand, width, given, depth = self._discounted(
+      discount, k, stops=stop is not None, marked=marked
+    )
+    return self._integral(integrand, width, c, *stops, *given, *last, depth=depth)
 
   def _discounted(
-    self, discount: Discount, k: Cutoff, marked: bool = False
+    self, discount: Discount, k: Cutoff, **kind: bool
   ) -> tuple[Integrand, int, tuple[Array, ...], int]:
-    """The integrand of a discount, its width, its arguments, and how many ranks it tells apart."""
+    """The integrand of a discount, its width, its arguments, and how many ranks it tells apart.
+
+    `kind` is that of `integrands.products`.
+    """
     depth = getattr(discount, "depth", self.n)
     depth = min(depth, k) if isinstance(k, int) else depth
     if depth >= self.n and not isinstance(k, Array) and hasattr(discount, "terms"):
       w, t = discount.terms(self.n, 9 if self.wide else 5)
       w, lost = (jnp.asarray(x).astype(self.dtype) for x in (w, 1 - t))
-      integrand = integrands.products(self.noise, marked)
+      integrand = integrands.products(self.noise, **kind)
       return integrand, -(-w.size // self.n), (w, lost), 1
     depth = min(depth, self.n)
     rank = jnp.arange(1, depth + 1, dtype=self.dtype)
     inside = rank <= jnp.asarray(depth if k is None else k).astype(self.dtype)
-    integrand = integrands.counts(self.noise, marked)
+    integrand = integrands.counts(self.noise, **kind)
     return integrand, depth, (jnp.where(inside, discount(rank), 0),), depth
 
   def expect(
@@ -114,7 +121,7 @@ class NoiseQuery(SmoothQuery):
     """`E sum_i w_i discount(r_i)` over the items with `r_i <= k`."""
     if isinstance(discount, discounts.Affine) and k is None:
       return jnp.sum(self._weight(w) * self._affine(discount, among))
-    return self._expect(w, jnp.zeros_like(self.z), discount, k, among=among)
+    return self._expect(w, discount, k, among=among)
 
   def _affine(self, discount: discounts.Affine, among: Array | None) -> Array:
     """`E discount(r_i)` of each item, which is that of its mean rank."""
@@ -127,16 +134,16 @@ class NoiseQuery(SmoothQuery):
       return self._weight(self._affine(discount, None))
     integrand, width, given, depth = self._discounted(discount, k)
     each = integrands.of_each_item(integrand)
-    found = self._integral(each, width, jnp.zeros_like(self.z), *given, depth=depth)
+    found = self._integral(each, width, *given, depth=depth)
     return self._weight(found)
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
-    return self._expect(stop if worth is None else worth, self._weight(stop), discount, k)
+    return self._expect(stop if worth is None else worth, discount, k, stop=stop)
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""
-    return self._expect(b, jnp.zeros_like(self.z), discounts.reciprocal, k, marked=True)
+    return self._expect(b, discounts.reciprocal, k, marked=True)
 
   def chances(self, depth: int) -> Array:
     """The probability of each item to have each of the first ranks, `[n, depth]`."""
