@@ -296,9 +296,12 @@ def find(bug: Bug, folder: Path) -> str:
   path.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
   try:
     passes, test = tests_of(folder, f"tests/{bug.subject}")
-    return test if not passes else tests_of(folder)[1]
+    test = test if not passes else tests_of(folder)[1]
   finally:
     path.write_text(text, encoding="utf-8")
+  if test and not tests_of(folder, test)[0]:
+    raise RuntimeError(f"{test} fails without a bug.")
+  return test
 
 
 def check(bug: Bug) -> None:
@@ -329,10 +332,7 @@ def main() -> int:
   with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
     for job in range(options.jobs):
       folder = Path(scratch, str(job))
-      for name in ("jaxrank", "tests", "docs", "examples"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-      for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, folder / name)
+      shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", ".venv", "*cache*"))
       copies.put(folder)
     missed = 0
     for number, (bug, (test, seconds)) in enumerate(
