@@ -267,10 +267,11 @@ class Ranked(abc.ABC):
     if stop.ndim == 1:
       return self._cascade(stop, discount, k, worth)
 
-    def one(stop: Array, worth: Array) -> Array:
-      return self._cascade(stop, discount, k, worth)
+    users = stop.T, (stop if worth is None else worth).T
+    return self._each_user(lambda stop, worth: self._cascade(stop, discount, k, worth), *users)
 
-    return jax.vmap(one, in_axes=1)(stop, stop if worth is None else worth)
+  def _each_user(self, function: Callable[..., Array], *users: Array) -> Array:
+    return jax.vmap(function)(*users)
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """The answer to `cascade` for one user; `stop` and `worth` are `[n]`."""

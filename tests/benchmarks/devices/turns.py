@@ -89,6 +89,8 @@ def _evaluate(
     elif name in _CALLS and inner is not None:
       bare, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
       results = _evaluate(bare, consts, given, platform, found)
+    elif name == "scan" and _has_loops(parameters["jaxpr"].jaxpr):
+      results = _scan(parameters, given, platform, found)
     elif name == "while" and key:
       turns, results = _while(parameters, given)
       found[key] = jnp.maximum(found.get(key, 0), turns)
@@ -97,6 +99,34 @@ def _evaluate(
     results = results if isinstance(results, (list, tuple)) else [results]
     values.update(zip(eqn.outvars, results, strict=True))
   return [read(x) for x in jaxpr.outvars]
+
+
+def _has_loops(jaxpr: Any) -> bool:
+  """Whether a program has loops whose length only the data knows, or operations that may."""
+  return any(
+    eqn.primitive.name == "while"
+    or "function" in eqn.params
+    or any(map(_has_loops, core.jaxprs_in_params(eqn.params)))
+    for eqn in jaxpr.eqns
+  )
+
+
+def _scan(
+  parameters: Mapping[str, Any], given: Sequence[Any], platform: str, found: dict[str, Any]
+) -> list[Any]:
+  """The results of a scan, which is evaluated turn by turn."""
+  program, length = parameters["jaxpr"], parameters["length"]
+  first = parameters["num_consts"]
+  second = first + parameters["num_carry"]
+  state, rows = list(given[first:second]), []
+  turns = range(length)
+  for turn in reversed(turns) if parameters["reverse"] else turns:
+    inputs = (*given[:first], *state, *(x[turn] for x in given[second:]))
+    out = _evaluate(program.jaxpr, program.consts, inputs, platform, found)
+    state, row = out[: len(state)], out[len(state) :]
+    rows.append(row)
+  rows = rows[::-1] if parameters["reverse"] else rows
+  return [*state, *map(jnp.stack, zip(*rows, strict=True))]
 
 
 def _index(platforms: Sequence[Sequence[str] | None], platform: str) -> int:
