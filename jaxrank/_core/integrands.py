@@ -198,11 +198,16 @@ def of_each_item(total: Integrand) -> Integrand:
   """The terms of a sum over items, `[..., n]`: what each adds to it for `c_i = 1`.
 
   The arguments are those of `products` or `counts` without `c`. The sum is linear in `c`, so that
-  its slopes by `c` are the terms.
+  its slopes by `c` are the terms, and the sum of the terms times weights is that for these `c`.
   """
 
   def value(u: Array, z: Array, *args: Array) -> Array:
     return total.slopes(u, z, jnp.zeros_like(z), *args)[1]
 
+  def pull(u: Array, z: Array, *rest: Array) -> tuple[Array, ...]:
+    *args, weights = rest
+    by_z, _, *others = total.slopes(u, z, weights, *args)
+    return by_z, *others
+
   there = total.on_accelerators and of_each_item(total.on_accelerators)
-  return Integrand(value, None, there, total.nodes)
+  return Integrand(value, None, there, total.nodes, pull)

@@ -10,12 +10,13 @@ noise", derives the spacing and the reach of the nodes.
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_derivatives import SymbolicZero
 
 from jaxrank._core.batching import batched
 from jaxrank._core.pair_sums import normal_tail
@@ -53,12 +54,15 @@ class Integrand(NamedTuple):
       one array per argument: the value follows from it, and one loop computes both.
     on_accelerators: The same function in another order of work; None for the same order.
     nodes: The number of nodes in a block on accelerators.
+    pull: `pull(u, *args, weights)`, the gradient of the sum of the values times weights, one array
+      per argument, for values without a `gradient`; None for that which JAX derives.
   """
 
   value: Callable[..., Array]
   gradient: Callable[..., tuple[Array, ...]] | None = None
   on_accelerators: "Integrand | None" = None
   nodes: int = 14
+  pull: Callable[..., tuple[Array, ...]] | None = None
 
   def slopes(self, u: Array, *args: Array) -> tuple[Array, ...]:
     """The gradient of one number."""
@@ -100,7 +104,7 @@ def integral(integrand: Integrand, spacing: float, width: int, ends: _Ends, *arg
   return spacing * total
 
 
-@integral.defjvp
+@functools.partial(integral.defjvp, symbolic_zeros=True)
 def _integral_jvp(
   integrand: Integrand, spacing: float, width: int, primals: Any, tangents: Any
 ) -> tuple[Array, Array]:
@@ -110,7 +114,7 @@ def _integral_jvp(
     change = _changed(_value, integrand, spacing, width, ends, tuple(args), tuple(changes))
     return total, spacing * change
   slopes: tuple[Array, ...] = _swept(_slopes, integrand, spacing, width, ends, tuple(args))
-  products = (jnp.sum(x * y, axis=-1) for x, y in zip(slopes, changes, strict=True))
+  products = (jnp.sum(slopes[i] * changes[i], axis=-1) for i in _moving(changes))
   # The value is linear in the second argument, whose slopes are the coefficients.
   total = jnp.sum(args[1] * slopes[1], axis=-1)
   return spacing * total, spacing * functools.reduce(jnp.add, products)
@@ -124,7 +128,7 @@ def _swept(
   return _sweep(part, integrand, spacing, width, ends, args)
 
 
-@_swept.defjvp
+@functools.partial(_swept.defjvp, symbolic_zeros=True)
 def _swept_jvp(
   part: _Part, integrand: Integrand, spacing: float, width: int, primals: Any, tangents: Any
 ) -> tuple[Any, Any]:
@@ -144,23 +148,38 @@ def _changed(
 ) -> Any:
   """The change of a sweep for changes of its arguments; its transpose is a sweep as well."""
   ends, args = constant((ends, args))
-  many = len(args)
+  many, moving = len(args), _moving(changes)
+
+  def every(*moved: Array) -> list[Array]:
+    given = dict(zip(moving, moved, strict=True))
+    return [given.get(i, jnp.zeros_like(x)) for i, x in enumerate(args)]
 
   def ahead(integrand: Integrand, u: Array, *both: Any) -> Any:
     return jax.jvp(functools.partial(part, integrand, u), both[:many], both[many:])[1]
 
   def back(integrand: Integrand, u: Array, *both: Any) -> Any:
+    if integrand.pull:
+      return integrand.pull(u, *both)
     out, pull = jax.vjp(functools.partial(part, integrand, u), *both[:many])
     return pull(jax.tree.unflatten(jax.tree.structure(out), both[many:]))
 
   def sweep(part: _Part, *extra: Array) -> Any:
     return _sweep(part, integrand, spacing, width, ends, (*args, *extra))
 
+  def pulled(out: Any) -> tuple[Array, ...]:
+    slopes = sweep(back, *jax.tree.leaves(out))
+    return tuple(slopes[i] for i in moving)
+
   return transposable(
-    lambda *changes: sweep(ahead, *changes),
-    lambda out: sweep(back, *jax.tree.leaves(out)),
-    *changes,
+    lambda *moved: sweep(ahead, *every(*moved)),
+    pulled,
+    *(changes[i] for i in moving),
   )
+
+
+def _moving(changes: Sequence[Any]) -> list[int]:
+  """The arguments that change."""
+  return [i for i, change in enumerate(changes) if not isinstance(change, SymbolicZero)]
 
 
 def _sweep(

@@ -41,7 +41,8 @@ def total(pair: _Pair, items: tuple[Array, ...], rows: int) -> Any:
 
   Args:
     pair: Elementwise function of the features of two items; returns a pytree of arrays.
-    items: Features of the items, `[n]` each. Padding is 0 or False, and `pair` must be 0 on it.
+    items: Features of the items, `[n]` each, not all of which may be NaN. Padding is 0 or False,
+      and `pair` must be 0 on it.
     rows: Number of items in a block on CPU, each of which is paired with all `n` items.
 
   Returns:
@@ -54,8 +55,16 @@ def total(pair: _Pair, items: tuple[Array, ...], rows: int) -> Any:
   of_two, constants = jax.closure_convert(pair, one, one)
   return by_platform(
     cpu=lambda: _in_blocks(pair, items, rows),
-    default=lambda: _at_once(of_two, items, tuple(constants)),
+    default=lambda: _at_once(of_two, _of_each_query(items), tuple(constants)),
   )
+
+
+def _of_each_query(items: Items) -> tuple[Array, ...]:
+  """The same items. XLA would store the matrix of a feature that the queries of a batch share."""
+  numbers = [x for x in items if jnp.issubdtype(x.dtype, jnp.inexact)]
+  # Every item has a number that is not NaN, but XLA does not know it.
+  known = functools.reduce(jnp.logical_or, (x == x for x in numbers))
+  return tuple(jnp.where(known, x, jnp.zeros_like(x)) for x in items)
 
 
 def _block(pair: _Pair, upper: Items, lower: Items) -> Any:

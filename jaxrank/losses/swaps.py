@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank import discounts
-from jaxrank._core import recorder
+from jaxrank._core import recorder, ties
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import UnansweredError, within
 from jaxrank._core.recorder import Slope
@@ -164,13 +164,13 @@ def cascade(
   step = jnp.maximum(jnp.log1p(-p), _LOG_ZERO)
   passed = jnp.cumsum(step)
 
-  def up(below: Array, rank: Any) -> tuple[Array, tuple[Array, Array]]:
-    p, worth = rank
-    from_here = worth + (1 - p) * below
-    return from_here, (below, from_here)
+  def join(further: Features, here: Features) -> Features:
+    (passed, found), (going, gain) = further, here
+    return going * passed, gain + going * found
 
-  _, (below, from_here) = lax.scan(up, jnp.zeros_like(p[0]), (p, w * d), reverse=True)
-  return Swap(change, (p, w, d, survival(p), passed - step, passed, below, from_here))
+  _, from_here = lax.associative_scan(join, (1 - p, w * d), reverse=True)
+  sums = passed - step, passed, ties.below(from_here), from_here
+  return Swap(change, (p, w, d, survival(p), *sums))
 
 
 def _first(query: ExactQuery, b: Array, discount: Discount, k: Cutoff, slope: Array | int) -> Swap:

@@ -91,3 +91,26 @@ def test_second_derivatives_and_constants():
       with platforms.forced(platform):
         found[platform] = jax.jit(every)(z, jnp.float64(1.5))
   _same(found["default"], found["cpu"], 1e-11)
+
+
+@pytest.mark.parametrize("grade", [np.arange(N) % 3, np.where(np.arange(N) == 7, np.nan, 1)])
+def test_features_that_all_queries_share(grade):
+  """Their matrix belongs to each query, or XLA would store it; an unknown number stays unknown."""
+  z = jnp.asarray(np.random.default_rng(7).standard_normal((2, N)), jnp.float32)
+  grade = jnp.asarray(grade, jnp.float32)
+
+  def pair(upper, lower):
+    (z, grade), (other_z, other_grade) = upper, lower
+    return jnp.tanh(z - other_z) * jnp.square(grade) * other_grade
+
+  def slopes(z):
+    return jax.vmap(jax.grad(lambda z: pairs.total(pair, (z, grade), 64)))(z)
+
+  found = {}
+  for platform in ("cpu", "default"):
+    with platforms.forced(platform):
+      found[platform] = jax.jit(slopes)(z)
+      program = jax.make_jaxpr(slopes)(z)
+  np.testing.assert_allclose(found["default"], found["cpu"], rtol=1e-4, atol=1e-4)
+  assert np.isnan(found["default"]).any() == np.isnan(grade).any()
+  assert f"sub {N}" not in str(program)

@@ -6,7 +6,7 @@ The metrics and losses come from what the library exports; none is listed here.
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import jax
 import jax.numpy as jnp
@@ -138,13 +138,14 @@ def headline() -> Iterator[Program]:
 def general() -> Iterator[Program]:
   """Every public metric, loss and ranking: with a mask, and at a list of items in bfloat16."""
   for name, metric in metrics().items():
-    inputs = ("scores", "subtopics" if _of_subtopics(metric) else "labels", "where")
-    exact = Program(name, "metrics", _masked(metric), SHORT, inputs)
+    exact = Program(name, "metrics", _masked(metric), SHORT, _inputs(metric))
     yield from _at(exact, SHORT, MANY, LONG)
     if "k" in inspect.signature(metric).parameters:
       yield from _at(
         exact._replace(title=f"{name}, k={_CUT}", function=_masked(metric, k=_CUT)), SHORT
       )
+    for option, chosen in _options(metric):
+      yield from _at(exact._replace(title=f"{name}, {option}", function=_masked(chosen)), SHORT)
     if "ranking" not in inspect.signature(metric).parameters:
       continue
     for kind in SMOOTH:
@@ -176,16 +177,28 @@ def general() -> Iterator[Program]:
       ("scores", "labels", "where") if labelled else ("scores", "where"),
       ranking=type(ranking).__name__ if ranking else "",
     )
-    yield from _at(value, SHORT)
-    slope = value._replace(
-      title=f"gradient of {name}",
-      group="gradients of losses",
-      function=gradient(value.function),
-    )
-    yield from _at(slope, SHORT, LONG)
+    yield from _with_slopes(value)
+    for option, chosen in _options(loss):
+      yield from _with_slopes(value._replace(title=f"{name}, {option}", function=_masked(chosen)))
+  for name, metric in metrics().items():
+    if name in traits.rows():
+      loss = functools.partial(jr.losses.lambda_rank, metric=metric.func, **metric.keywords)
+      title = f"lambda_rank, metric={name}"
+      yield from _with_slopes(Program(title, "losses", _masked(loss), SHORT, _inputs(metric)))
 
 
-def metrics() -> dict[str, Callable[..., Any]]:
+def _with_slopes(loss: Program) -> Iterator[Program]:
+  """A loss and its gradient."""
+  yield from _at(loss, SHORT)
+  slope = loss._replace(
+    title=f"gradient of {loss.title}",
+    group="gradients of losses",
+    function=gradient(loss.function),
+  )
+  yield from _at(slope, SHORT, LONG)
+
+
+def metrics() -> dict[str, functools.partial[Any]]:
   """Every public metric of lists by its name, with the parameters that it needs."""
   described = {name: row.public for name, row in traits.rows().items()}
   exported = {name: getattr(jr, name) for name in jr.__all__}
@@ -199,7 +212,7 @@ def metrics() -> dict[str, Callable[..., Any]]:
   return {name: _bound(metric) for name, metric in (described | others).items()}
 
 
-def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
+def _bound(function: Callable[..., Any]) -> functools.partial[Any]:
   """A function with values for its parameters that have no default."""
   takes = inspect.signature(function).parameters
   given = {name: x for name, x in _REQUIRED.items() if name in takes}
@@ -207,10 +220,18 @@ def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
   return functools.partial(function, **given)
 
 
-def _of_subtopics(metric: Callable[..., Any]) -> bool:
-  name = getattr(metric, "func", metric).__name__
-  row = traits.rows().get(name)
-  return row is not None and row.about.subtopics
+def _options(function: Callable[..., Any]) -> Iterator[tuple[str, Callable[..., Any]]]:
+  """A function with each value but the default of each parameter that is one of several words."""
+  for name, parameter in inspect.signature(function).parameters.items():
+    if get_origin(parameter.annotation) is Literal:
+      for value in get_args(parameter.annotation):
+        if value != parameter.default:
+          yield f"{name}={value}", functools.partial(function, **{name: value})
+
+
+def _inputs(metric: functools.partial[Any]) -> tuple[str, ...]:
+  row = traits.rows().get(metric.func.__name__)
+  return "scores", "subtopics" if row and row.about.subtopics else "labels", "where"
 
 
 def _smooth(metric: Callable[..., Any], kind: Any, sign: int = 1) -> Callable[..., Any]:
