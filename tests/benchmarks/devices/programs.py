@@ -199,7 +199,7 @@ def _with_slopes(loss: Program) -> Iterator[Program]:
 
 
 def metrics() -> dict[str, functools.partial[Any]]:
-  """Every public metric of lists by its name, with the parameters that it needs."""
+  """Every public metric of lists and exposure, with the parameters that they need."""
   described = {name: row.public for name, row in traits.rows().items()}
   exported = {name: getattr(jr, name) for name in jr.__all__}
   others = {
@@ -209,7 +209,16 @@ def metrics() -> dict[str, functools.partial[Any]]:
     and value.__module__.startswith("jaxrank.metrics.")
     and "scores" in inspect.signature(value).parameters
   }
-  return {name: _bound(metric) for name, metric in (described | others).items()}
+  every = described | others | {"exposure": _exposure}
+  return {name: _bound(metric) for name, metric in every.items()}
+
+
+def _exposure(
+  scores: Any, labels: Any, *, where: Any = None, k: Any = None, ranking: Any = None
+) -> Any:
+  """What the functions of `jaxrank.exposure` sum up, weighed."""
+  ranking = ranking or jr.Exact()
+  return jnp.sum(labels * jr.exposure.expected(scores, where=where, k=k, ranking=ranking), axis=-1)
 
 
 def _bound(function: Callable[..., Any]) -> functools.partial[Any]:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
+import jaxrank as jr
 from jaxrank._core import platforms
 from tests.benchmarks.devices import counting, hlo, turns
 from tests.benchmarks.devices.counting import Cost
@@ -217,3 +218,16 @@ def test_the_turns_of_the_noise_cover_the_nodes(labelled):
   assert counts
   assert all(re.search(rf"{name}\b", text) for name in counts)
   assert all(count >= 0 for count in counts.values())
+
+
+def test_the_turns_of_a_transposed_sweep_are_counted(labelled):
+  """The gradient of exposures is the transpose of a sweep, which needs a sweep for their values."""
+
+  def squared(scores):
+    return jnp.sum(jnp.square(jr.exposure.expected(scores, ranking=jr.Gumbel(1.0))))
+
+  data = [jnp.linspace(2.0, -2.0, 30)]
+  with platforms.forced("default"):
+    traced = jax.jit(jax.grad(squared)).trace(*data)
+  values, slopes = turns.count(traced.jaxpr, "cuda", data).values()
+  assert values == slopes > 1

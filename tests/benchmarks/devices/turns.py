@@ -89,6 +89,11 @@ def _evaluate(
     elif name in _CALLS and inner is not None:
       bare, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
       results = _evaluate(bare, consts, given, platform, found)
+    elif name == "custom_linear_solve":
+      program, lengths = parameters["jaxprs"].solve, parameters["const_lengths"]
+      first = lengths.matvec + lengths.vecmat
+      inputs = [*given[first : first + lengths.solve], *given[sum(lengths) :]]
+      results = _evaluate(program.jaxpr, program.consts, inputs, platform, found)
     elif name == "scan" and _has_loops(parameters["jaxpr"].jaxpr):
       results = _scan(parameters, given, platform, found)
     elif name == "while" and key:
