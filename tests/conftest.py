@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import pathlib
 
 from tests.helpers import xla_flags
 
@@ -21,15 +22,19 @@ jax.config.update("jax_legacy_prng_key", "error")
 
 # Linux lets a process map some 65,000 pieces of memory; each compiled program takes dozens, and XLA
 # crashes where there are no more.
-_TESTS_OF_PROGRAMS = 400
+_MAPS = pathlib.Path("/proc/self/maps")
+_MOST_MAPS = 20_000
+_TESTS_BETWEEN_LOOKS = 100
 _done = itertools.count(1)
 
 
 @pytest.fixture(autouse=True)
 def _not_too_many_programs():
   yield
-  if next(_done) % _TESTS_OF_PROGRAMS == 0:
-    jax.clear_caches()
+  if next(_done) % _TESTS_BETWEEN_LOOKS == 0 and _MAPS.exists():
+    maps = _MAPS.read_bytes().count(b"\n")
+    if maps > _MOST_MAPS:
+      jax.clear_caches()
 
 
 def pytest_collection_modifyitems(items):

@@ -5,6 +5,7 @@ as operands, because a gather there takes longer than a sort.
 """
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,14 +17,17 @@ from jaxrank._core import sorting
 from jaxrank._core.batching import whole_batch
 from jaxrank._core.platforms import by_platform, operation
 
+# Columns of labels are operands of the sort on accelerators if they are no more than this.
+_COLUMNS = 8
 
-def arranged(key: Array, scores: Array, *others: Array) -> tuple[Array, ...]:
-  """Sorts `[n]` keys, largest first, with the scores that they stand for and other arrays.
 
-  Returns the keys, the items in their order, the scores and the other arrays; ties keep their
-  order. docs/mathematics.md, "Sorting keys and counts of pairs".
+def arranged(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
+  """Sorts `[n]` keys, largest first, with their scores and with labels `[n]` or `[n, columns]`.
+
+  Returns the keys, the items in their order, the scores and the labels; ties keep their order.
+  docs/mathematics.md, "Sorting keys and counts of pairs".
   """
-  arrays = (scores, *others)
+  arrays = (scores, labels)
   key, item, *moved = _arranged(key, *map(lax.stop_gradient, arrays))
   return key, item, *(_follow(x, y, item) for x, y in zip(arrays, moved, strict=True))
 
@@ -41,7 +45,9 @@ def _followed(x: Array, moved: Array, item: Array) -> Array:
 @_followed.defjvp
 def _followed_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
   # Not `moved` itself, which has no derivative: there are second ones.
-  return _followed(*primals), _permuted(tangents[0], primals[2])
+  (x, _, item), (change, *_) = primals, tangents
+  move = _permuted if x.ndim == 1 else jax.vmap(_permuted, (1, None), 1)
+  return _followed(*primals), move(change, item)
 
 
 def _arranged(*arrays: Array) -> Sequence[Array]:
@@ -52,33 +58,47 @@ def _arranged(*arrays: Array) -> Sequence[Array]:
 def _arranged_batch(
   args: Sequence[Array], axes: Sequence[int | None], **_: Any
 ) -> tuple[Sequence[Array], Sequence[int | None]]:
-  if axes[0] is not None or axes[1] is not None:
+  *of_scores, axis = axes
+  if axis is None or of_scores != [None, None]:
     moved = _arranged(*whole_batch(args, axes))
     return moved, [0] * len(moved)
-  # Lists that share their scores are sorted once.
-  key, item, scores = _arranged(*args[:2])
-  lists = whole_batch(args[2:], axes[2:])
-  return [key, item, scores, *(sorting.take(x, item) for x in lists)], [None] * 3 + [0] * len(lists)
+  # Lists that share their scores are sorted once, as columns.
+  key, scores, labels = args
+  labels = jnp.moveaxis(labels, axis, -1)
+  columns = labels.reshape(*key.shape, math.prod(labels.shape[key.ndim :]))
+  *found, columns = _arranged(key, scores, columns)
+  return [*found, columns.reshape(labels.shape)], [None, None, None, labels.ndim - 1]
 
 
 _operation = operation("arranged", _arranged_batch)
 
 
 @functools.partial(jax.jit, inline=True)
-def _sorted_together(key: Array, scores: Array, *others: Array) -> Any:
-  def by_order(key: Array, *rest: Array) -> tuple[Array, ...]:
+def _sorted_together(key: Array, scores: Array, labels: Array) -> Any:
+  def by_order(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
     key, item = sorting.order_on_cpu(key)
-    return key, item, *(sorting.take(x, item) for x in rest)
+    return key, item, *(_taken(x, item) for x in (scores, labels))
 
-  def together(key: Array, scores: Array, *others: Array) -> tuple[Array, ...]:
-    if not _decoded(scores):
-      others = (scores, *others)
-    key, item, *rest = sorting.by_operands(~key, sorting.slots_like(key), *others)
+  def together(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
+    lists = labels if labels.ndim > key.ndim else labels[..., None]
+    number = lists.shape[-1]
+    columns = [lists[..., i] for i in range(number)] if number <= _COLUMNS else []
+    operands = columns if _decoded(scores) else [scores, *columns]
+    key, item, *moved = sorting.by_operands(~key, sorting.slots_like(key), *operands)
     if _decoded(scores):
-      rest = [sorting.top_values(scores, ~key).astype(scores.dtype), *rest]
-    return ~key, item, *rest
+      moved = [sorting.top_values(scores, ~key).astype(scores.dtype), *moved]
+    scores, *columns = moved
+    # More columns are gathered, a row at a time.
+    rows = jnp.stack(columns, axis=-1).reshape(labels.shape) if columns else _taken(labels, item)
+    return ~key, item, scores, rows
 
-  return by_platform(key, scores, *others, cpu=by_order, default=together)
+  return by_platform(key, scores, labels, cpu=by_order, default=together)
+
+
+def _taken(x: Array, item: Array) -> Array:
+  """`x[item]`, for an array `[..., n]` or `[..., n, columns]`."""
+  columns = x.ndim > item.ndim
+  return jax.vmap(sorting.take, (-1, None), -1)(x, item) if columns else sorting.take(x, item)
 
 
 def _decoded(scores: Array) -> bool:

@@ -121,7 +121,7 @@ class Ranked(abc.ABC):
     wide = jnp.float64 in (scores.dtype, labels.dtype)
     self.dtype = jnp.dtype(jnp.float64 if wide else jnp.float32)
     self.given_labels = labels
-    self.labels = jnp.where(self._valid(labels), labels.astype(self.dtype), 0)
+    self.labels = self._numbers(labels)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
     self.memory: dict[Any, Any] = {}
@@ -135,33 +135,36 @@ class Ranked(abc.ABC):
     """The mask of valid items, for an array `[n]` or `[n, subtopics]`."""
     return self.where[:, None] if like.ndim > 1 else self.where
 
+  def _numbers(self, x: Array) -> Array:
+    return jnp.where(self._valid(x), x.astype(self.dtype), 0)
+
   def sort(self, first: Array | None = None) -> None:
     """Puts the items in rank order: retrieved ones, then those not retrieved, then padding.
 
     Tied items keep the order of the input, or have that of the keys `first`, largest first.
     """
-    arrays = (self.scores, self.labels, self.given_labels)
-    if first is None and self.labels.ndim == 1:
-      self.keys, self.order, *moved = permutations.arranged(self.keys, *arrays)
+    scores, labels = self.scores, self.given_labels
+    if first is None:
+      self.keys, self.order, *moved = permutations.arranged(self.keys, scores, labels)
     else:
       self.keys, self.order = sorting.order(self.keys, first)
-      moved = [self.in_order(x) for x in arrays]
-    self.scores, self.labels, self.given_labels = moved
+      moved = [self.in_order(x) for x in (scores, labels)]
+    self.scores, self.given_labels = moved
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
+    self.labels = self._numbers(self.given_labels)
 
   def in_order(self, x: Array) -> Array:
     """Puts an array of items, `[n]` or `[n, any]`, from the input order into that of this query."""
-    if self.order is None:
-      return x
-    columns = functools.partial(sorting.take, index=self.order)
-    return columns(x) if x.ndim == 1 else jax.vmap(columns, 1, 1)(x)
+    return self._moved(sorting.take, x)
 
   def in_input_order(self, x: Array) -> Array:
     """The inverse of `in_order`."""
+    return self._moved(permutations.put_back, x)
+
+  def _moved(self, move: Callable[[Array, Array], Array], x: Array) -> Array:
     if self.order is None:
       return x
-    columns = functools.partial(permutations.put_back, item=self.order)
-    return columns(x) if x.ndim == 1 else jax.vmap(columns, 1, 1)(x)
+    return move(x, self.order) if x.ndim == 1 else jax.vmap(move, (1, None), 1)(x, self.order)
 
   @property
   def n(self) -> int:
@@ -197,10 +200,7 @@ class Ranked(abc.ABC):
   @memoised
   def weighted(self, x: Array, weights: Array | None = None) -> Array:
     """`x` as floats, times the weights of the items if given, 0 under the mask."""
-    x = jnp.where(self._valid(x), x.astype(self.dtype), 0)
-    if weights is None:
-      return x
-    return x * jnp.where(self._valid(weights), weights.astype(self.dtype), 0)
+    return self._numbers(x) if weights is None else self._numbers(x) * self._numbers(weights)
 
   @memoised
   def gain(self, gain: Gain, weights: Array | None = None) -> Array:

@@ -122,3 +122,27 @@ def test_derivatives_travel_with_the_items():
     found["cpu"][0][0], 2.0 * scores * weights * place.astype(np.float32), rtol=1e-6
   )
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), *found.values())
+
+
+@pytest.mark.parametrize("platform", ["cpu", "default"])
+@pytest.mark.parametrize("columns", [0, 3, 12])
+def test_columns_of_labels_travel_with_their_items(platform, columns):
+  rng = np.random.default_rng(columns)
+  key = jnp.asarray(rng.integers(0, 5, (4, 9)), jnp.int32)
+  scores = key.astype(jnp.float32)
+  labels, change = rng.standard_normal((2, 4, 9, columns)).astype(np.float32)
+  order = np.argsort(-np.asarray(key), axis=-1, kind="stable")[..., None]
+
+  def moved(labels):
+    return jax.vmap(lambda *query: arranged(*query)[3])(key, scores, labels)
+
+  def of_shared_scores(column):
+    return arranged(key[0], scores[0], column)[3]
+
+  with platforms.forced(platform):
+    found, back = jax.vjp(moved, labels)
+    (slopes,) = back(change)
+    shared = jax.vmap(of_shared_scores, 1, 1)(labels[0]) if columns else found[0]
+  np.testing.assert_array_equal(found, np.take_along_axis(labels, order, axis=1))
+  np.testing.assert_array_equal(np.take_along_axis(np.asarray(slopes), order, axis=1), change)
+  np.testing.assert_array_equal(shared, found[0])

@@ -61,8 +61,13 @@ def test_the_twenty_measures_are_twenty():
 @pytest.mark.parametrize("program", VALUES, ids=lambda x: x.name)
 def test_programs_can_be_traced(program):
   small = program._replace(shape=(2, 12))
-  value = jax.eval_shape(small.function, *small.arguments)
-  assert jax.tree.leaves(value)
+  try:
+    value = jax.eval_shape(small.function, *small.arguments)
+  except jr.UnansweredError:
+    # Only LambdaRank may refuse a metric; docs/metrics.md names those that it refuses.
+    assert program.title.startswith("lambda_rank, metric=")
+  else:
+    assert jax.tree.leaves(value)
 
 
 def test_formulas_by_hand_are_right():
