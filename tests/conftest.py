@@ -1,5 +1,6 @@
 """Every test runs under the strictest settings a user may choose, on four CPU devices."""
 
+import gc
 import itertools
 import os
 import pathlib
@@ -20,10 +21,13 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")
 
+# A collection visits every object that the traced programs hold, a tenth of the time of the tests.
+gc.set_threshold(100_000, 50, 100)
+
 # Linux lets a process map some 65,000 pieces of memory; each compiled program takes dozens, and XLA
 # crashes where there are no more.
 _MAPS = pathlib.Path("/proc/self/maps")
-_MOST_MAPS = 20_000
+_MOST_MAPS = 40_000
 _TESTS_BETWEEN_LOOKS = 100
 _done = itertools.count(1)
 
