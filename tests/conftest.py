@@ -27,7 +27,7 @@ gc.set_threshold(100_000, 50, 100)
 # Linux lets a process map some 65,000 pieces of memory; each compiled program takes dozens, and XLA
 # crashes where there are no more.
 _MAPS = pathlib.Path("/proc/self/maps")
-_MOST_MAPS = 40_000
+_MOST_MAPS = 25_000
 _TESTS_BETWEEN_LOOKS = 100
 _done = itertools.count(1)
 
