@@ -3,7 +3,6 @@
 import gc
 import itertools
 import os
-import pathlib
 
 from tests.helpers import xla_flags
 
@@ -24,21 +23,17 @@ jax.config.update("jax_legacy_prng_key", "error")
 # A collection visits every object that the traced programs hold, a tenth of the time of the tests.
 gc.set_threshold(100_000, 50, 100)
 
-# Linux lets a process map some 65,000 pieces of memory; each compiled program takes dozens, and XLA
-# crashes where there are no more.
-_MAPS = pathlib.Path("/proc/self/maps")
-_MOST_MAPS = 25_000
-_TESTS_BETWEEN_LOOKS = 100
+# Programs take memory, and pieces of it, of which Linux lets a process map some 65,000; XLA crashes
+# where there are no more.
+_TESTS_OF_PROGRAMS = 800
 _done = itertools.count(1)
 
 
 @pytest.fixture(autouse=True)
 def _not_too_many_programs():
   yield
-  if next(_done) % _TESTS_BETWEEN_LOOKS == 0 and _MAPS.exists():
-    maps = _MAPS.read_bytes().count(b"\n")
-    if maps > _MOST_MAPS:
-      jax.clear_caches()
+  if next(_done) % _TESTS_OF_PROGRAMS == 0:
+    jax.clear_caches()
 
 
 def pytest_collection_modifyitems(items):

@@ -274,7 +274,7 @@ def test_scores_have_no_gradient_under_exact_rankings(name):
 @quick(
   ("name", "columns"),
   [(name, columns) for name in KINDS for columns in (12, 100, 5000)],
-  lambda pair: pair[0] in QUICK[: 1 + (pair[1] > 12)],
+  lambda pair: pair[0] in QUICK[: 1 + (pair[1] == 100)],
 )
 def test_longer_padding_is_irrelevant(name, columns):
   case = testing.Case(*LISTS[:3])
