@@ -20,11 +20,11 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_legacy_prng_key", "error")
 
-# A collection visits every object that the traced programs hold, a tenth of the time of the tests.
+# Each collection visits the many objects that traced programs hold.
 gc.set_threshold(100_000, 50, 100)
 
-# Programs take memory, and pieces of it, of which Linux lets a process map some 65,000; XLA crashes
-# where there are no more.
+# Compiled programs hold memory, in many pieces. Linux lets a process map some 65,000 pieces, and
+# XLA crashes where there are no more.
 _TESTS_OF_PROGRAMS = 800
 _done = itertools.count(1)
 

@@ -6,7 +6,7 @@ as operands, because a gather there takes longer than a sort.
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,8 +17,13 @@ from jaxrank._core import sorting
 from jaxrank._core.batching import whole_batch
 from jaxrank._core.platforms import by_platform, operation
 
-# Columns of labels are operands of the sort on accelerators if they are no more than this.
+# Accelerators sort up to so many columns of labels as operands, and gather the rows of more.
 _COLUMNS = 8
+
+
+def by_columns(move: Callable[[Array, Array], Array], x: Array, item: Array) -> Array:
+  """`move(x, item)`, for an array `[..., n]`, or for each column of one `[..., n, columns]`."""
+  return jax.vmap(move, (-1, None), -1)(x, item) if x.ndim > item.ndim else move(x, item)
 
 
 def arranged(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
@@ -45,9 +50,7 @@ def _followed(x: Array, moved: Array, item: Array) -> Array:
 @_followed.defjvp
 def _followed_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
   # Not `moved` itself, which has no derivative: there are second ones.
-  (x, _, item), (change, *_) = primals, tangents
-  move = _permuted if x.ndim == 1 else jax.vmap(_permuted, (1, None), 1)
-  return _followed(*primals), move(change, item)
+  return _followed(*primals), by_columns(_permuted, tangents[0], primals[2])
 
 
 def _arranged(*arrays: Array) -> Sequence[Array]:
@@ -77,7 +80,7 @@ _operation = operation("arranged", _arranged_batch)
 def _sorted_together(key: Array, scores: Array, labels: Array) -> Any:
   def by_order(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
     key, item = sorting.order_on_cpu(key)
-    return key, item, *(_taken(x, item) for x in (scores, labels))
+    return key, item, *(by_columns(sorting.take, x, item) for x in (scores, labels))
 
   def together(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
     lists = labels if labels.ndim > key.ndim else labels[..., None]
@@ -88,17 +91,13 @@ def _sorted_together(key: Array, scores: Array, labels: Array) -> Any:
     if _decoded(scores):
       moved = [sorting.top_values(scores, ~key).astype(scores.dtype), *moved]
     scores, *columns = moved
-    # More columns are gathered, a row at a time.
-    rows = jnp.stack(columns, axis=-1).reshape(labels.shape) if columns else _taken(labels, item)
-    return ~key, item, scores, rows
+    if columns:
+      labels = jnp.stack(columns, axis=-1).reshape(labels.shape)
+    else:
+      labels = by_columns(sorting.take, labels, item)
+    return ~key, item, scores, labels
 
   return by_platform(key, scores, labels, cpu=by_order, default=together)
-
-
-def _taken(x: Array, item: Array) -> Array:
-  """`x[item]`, for an array `[..., n]` or `[..., n, columns]`."""
-  columns = x.ndim > item.ndim
-  return jax.vmap(sorting.take, (-1, None), -1)(x, item) if columns else sorting.take(x, item)
 
 
 def _decoded(scores: Array) -> bool:

@@ -162,9 +162,7 @@ class Ranked(abc.ABC):
     return self._moved(permutations.put_back, x)
 
   def _moved(self, move: Callable[[Array, Array], Array], x: Array) -> Array:
-    if self.order is None:
-      return x
-    return move(x, self.order) if x.ndim == 1 else jax.vmap(move, (1, None), 1)(x, self.order)
+    return x if self.order is None else permutations.by_columns(move, x, self.order)
 
   @property
   def n(self) -> int:
