@@ -1,7 +1,7 @@
 """Cascades of users, one for each subtopic, on one ranking: for `diversity` and `intent_aware`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -13,15 +13,26 @@ from jaxrank._core.sorting import slots, take
 from jaxrank._core.tie_cascades import survival
 from jaxrank._core.types import Cutoff, Discount
 
-# The worth of items and the probabilities of stopping at them, `[n, s]`.
-Cascades = tuple[Array, Array]
-
 # Ranks are summed in blocks of this many.
 _BLOCK = 2**14
 
 # The chosen items, their number, the probability of reaching the next rank by subtopic, the items
 # that are left, and their gains.
 _State = tuple[Array, Array, Array, Array, Array]
+
+
+class Cascades(NamedTuple):
+  """Users who go down the list, one for each subtopic.
+
+  Attributes:
+    worth: `[n, s]`, what an item is worth to a user who reaches it, in [0, 1].
+    stop: A scalar in [0, 1]. The user stops at the item with probability `stop * worth`.
+    weights: `[s]`, those of the subtopics.
+  """
+
+  worth: Array
+  stop: Array
+  weights: Array
 
 
 def even(ranked: Ranked, b: Array) -> Array:
@@ -32,8 +43,11 @@ def even(ranked: Ranked, b: Array) -> Array:
 
 def expected(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
   """The value of the cascades under the ranking, summed over subtopics."""
-  worth, stop = cascades
-  return jnp.sum(ranked.cascade(stop, discount, k=k, worth=worth))
+
+  def of_user(worth: Array, k: Cutoff) -> Array:
+    return ranked.cascade(cascades.stop * worth, discount, k=k, worth=worth)
+
+  return jnp.sum(cascades.weights * ranked.each_user(of_user, cascades.worth, k=k))
 
 
 def perfect(
@@ -64,7 +78,8 @@ def over_ranks(ranked: Ranked, value: Callable[[Array], Array], k: Cutoff) -> Ar
 
 def greedy(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
   """The value of the cascades in the greedy order, summed over subtopics."""
-  worth, stop = (x.T for x in map(ranked.in_input_order, cascades))
+  worth = ranked.in_input_order(cascades.worth).T
+  worth, stop = cascades.weights[:, None] * worth, cascades.stop * worth
   depth = min(k, worth.shape[1]) if isinstance(k, int) else worth.shape[1]
   # The order is constant near almost every point, so that gradients are those of its value.
   item, count = greedy_order(lax.stop_gradient(worth), lax.stop_gradient(stop), depth)

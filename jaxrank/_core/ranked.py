@@ -8,7 +8,7 @@ shows how to write either.
 import abc
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Any, ClassVar, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -17,41 +17,16 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._core import permutations, sorting
+from jaxrank._core.memoised import memoised
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
 # Gains that never decrease with the label, and are 0 at label 0: their ideal order is that of the
 # labels, which are sorted once for all of them.
 _INCREASING = (gains.exponential, gains.linear, gains.binary)
 
-_Query = TypeVar("_Query", bound="Ranked")
-_Arguments = ParamSpec("_Arguments")
-_Answer = TypeVar("_Answer")
-
 
 class UnansweredError(ValueError):
   """A ranking cannot answer a question that a metric asks."""
-
-
-def memoised(
-  method: Callable[Concatenate[_Query, _Arguments], _Answer],
-) -> Callable[Concatenate[_Query, _Arguments], _Answer]:
-  """Computes the result of a method once for each combination of arguments.
-
-  Metrics that are evaluated together share the results. Numbers are compared by value, arrays and
-  functions by identity; the arguments are kept alive, so that no `id` is reused.
-  """
-
-  @functools.wraps(method)
-  def once(self: _Query, /, *args: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
-    given = (*args, *named.values())
-    known = (x if isinstance(x, int | float) else id(x) for x in given)
-    name = (method.__name__, *named, *known)
-    if name not in self.memory:
-      self.memory[name] = (method(self, *args, **named), given)
-    answer: _Answer = self.memory[name][0]
-    return answer
-
-  return once
 
 
 def relevant(labels: Array, where: Array, rel: ArrayLike | None = None) -> Array:
@@ -265,11 +240,24 @@ class Ranked(abc.ABC):
     if stop.ndim == 1:
       return self._cascade(stop, discount, k, worth)
 
-    users = stop.T, (stop if worth is None else worth).T
-    return self._each_user(lambda stop, worth: self._cascade(stop, discount, k, worth), *users)
+    def of_user(stop: Array, worth: Array | None = None, *, k: Cutoff) -> Array:
+      return self._cascade(stop, discount, k, worth)
 
-  def _each_user(self, function: Callable[..., Array], *users: Array) -> Array:
-    return jax.vmap(function)(*users)
+    users = (stop,) if worth is None else (stop, worth)
+    return self.each_user(of_user, *users, k=k)
+
+  def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
+    """The answers to one question for many users: `question(*columns, **parameters)` of each.
+
+    Args:
+      question: A method of this query, such as `precision`, or a function that calls one.
+      *users: Arrays `[n, s]`, whose columns are the first arguments of the question.
+      **parameters: What all users share, such as the cut-off `k`.
+
+    Returns:
+      `[s]`.
+    """
+    return jax.vmap(functools.partial(question, **parameters), in_axes=-1)(*users)
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """The answer to `cascade` for one user; `stop` and `worth` are `[n]`."""

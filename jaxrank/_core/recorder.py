@@ -115,6 +115,11 @@ class Recorder(Ranked):
     given = {"stop": stop, "discount": discount, "k": k, "worth": worth}
     return self._ask("cascade", stop.shape[1:], None, **given)
 
+  def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
+    """Records the question of each user on its own."""
+    columns = zip(*(x.T for x in users), strict=True)
+    return jnp.stack([question(*user, **parameters) for user in columns])
+
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """Records `precision`; the answer is a scalar."""
     return self._ask("precision", (), k, b=b, k=k)

@@ -181,16 +181,18 @@ def _first(query: ExactQuery, b: Array, discount: Discount, k: Cutoff, slope: Ar
 def precision(query: ExactQuery, b: Array, k: Cutoff, slope: Array | int) -> Swap:
   """The swap of the sum of the precisions at the ranks `r_i <= k` of the relevant items.
 
-  With the number `H_r` of relevant items and the sum `C_r` of `b / r` at the ranks up to `r`, the
-  change is `b_b - b_a` times `(H_a + b_b) / a - (H_b + b_b) / b + C_b - C_a`.
+  With the number `H_r` of relevant items and the sum `C_r` of `b / r` at the ranks up to `r`, and
+  `Q_r = H_r / r - C_r`, the change is `(b_b - b_a) (Q_a - Q_b + b_b (1 / a - 1 / b))`.
   """
+  # Not a factor of `d`, so that the questions of several grades share that array.
+  factor = lax.stop_gradient(slope)
 
   def change(upper: Features, lower: Features) -> Array:
-    (b, d, hits, sum_), (c, e, hits_there, sum_there) = upper, lower
-    return (c - b) * ((hits + c) * d - (hits_there + c) * e + sum_there - sum_)
+    (b, d, q), (c, e, r) = upper, lower
+    return (c - b) * (q - r + c * (d - e)) * factor
 
-  b, d = query.mean(b), _at_ranks(query, discounts.reciprocal, k) * slope
-  return Swap(change, (b, d, jnp.cumsum(b), jnp.cumsum(b * d)))
+  b, d = query.mean(b), _at_ranks(query, discounts.reciprocal, k)
+  return Swap(change, (b, d, jnp.cumsum(b) * d - jnp.cumsum(b * d)))
 
 
 def _before(query: ExactQuery, w: Array, slope: Array) -> Swap:

@@ -33,12 +33,11 @@ def _alpha_dcg(
   subtopic_weights: Array | None,
   normalizer: str,
 ) -> Array:
-  value = expected(ranked, _novelty(ranked, rel, alpha, subtopic_weights), discount, k)
+  cascades = _novelty(ranked, rel, alpha, subtopic_weights)
+  value = expected(ranked, cascades, discount, k)
   if normalizer == "none":
     return value
-  covered = ranked.count(ranked.relevant(rel)) > 0
-  weights = jnp.ones_like(covered, ranked.dtype) if subtopic_weights is None else subtopic_weights
-  weights = jnp.where(covered, weights.astype(ranked.dtype), 0)
+  weights = jnp.where(ranked.count(ranked.relevant(rel)) > 0, cascades.weights, 0)
   return safe_divide(value, perfect(ranked, weights, alpha, discount, k))
 
 
@@ -337,6 +336,7 @@ def _novelty(
   ranked: Ranked, rel: ArrayLike | None, alpha: ArrayLike, subtopic_weights: Array | None
 ) -> Cascades:
   """Relevant items are worth 1 to users who reach them, and stop these with probability `alpha`."""
-  b = ranked.relevant(rel).astype(ranked.dtype)
-  worth = b if subtopic_weights is None else b * subtopic_weights.astype(ranked.dtype)[None]
-  return worth, b * jnp.asarray(alpha).astype(ranked.dtype)
+  b = ranked.relevant(rel)
+  weights = jnp.ones_like(ranked.count(b)) if subtopic_weights is None else subtopic_weights
+  alpha = jnp.asarray(alpha).astype(ranked.dtype)
+  return Cascades(b.astype(ranked.dtype), alpha, weights.astype(ranked.dtype))

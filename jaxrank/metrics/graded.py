@@ -221,12 +221,10 @@ def _gap(ranked: Ranked, *, k: Cutoff, max_label: int, chances: Array | None) ->
     raise ValueError(
       f"chances must have one number for each grade, shape ({max_label},), got {chances.shape}."
     )
-  total = ideal = jnp.zeros((), ranked.dtype)
-  for grade in range(1, max_label + 1):
-    b, chance = ranked.relevant(grade), chances[grade - 1].astype(ranked.dtype)
-    total += chance * ranked.precision(b, k=k)
-    ideal += chance * ranked.count(b)
-  return safe_divide(total, ideal)
+  chances = chances.astype(ranked.dtype)
+  b = jnp.stack([ranked.relevant(grade) for grade in range(1, max_label + 1)], axis=-1)
+  found = ranked.each_user(ranked.precision, b, k=k)
+  return safe_divide(jnp.sum(chances * found), jnp.sum(chances * ranked.count(b)))
 
 
 @describe(_gap, max_label=COUNT, chances=CHANCES)

@@ -36,7 +36,7 @@ def _err_ia(
   best = jnp.asarray(max_label).astype(ranked.dtype)
   stop = gains.stop_probability(best, best)
   covered = ranked.count(ranked.relevant()) > 0
-  weights = jnp.where(covered, _weights(ranked, subtopic_weights), 0) * stop
+  weights = jnp.where(covered, cascades.weights, 0) * stop
   return safe_divide(value, perfect(ranked, weights, stop, discounts.reciprocal, k))
 
 
@@ -215,7 +215,7 @@ def _average_precision_ia(
   ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, subtopic_weights: Array | None
 ) -> Array:
   b = ranked.relevant(rel)
-  found = jnp.stack([ranked.precision(b[:, s], k=k) for s in range(b.shape[1])])
+  found = ranked.each_user(ranked.precision, b, k=k)
   weights = _weights(ranked, subtopic_weights, rel)
   return jnp.sum(weights * safe_divide(found, ranked.count(b)))
 
@@ -324,8 +324,8 @@ def subtopic_recall(
 
 def _intended(ranked: Ranked, max_label: ArrayLike, subtopic_weights: Array | None) -> Cascades:
   """An item is worth its stop probability to the users who seek the subtopic."""
-  stop = ranked.stop_probability(max_label)
-  return stop * _weights(ranked, subtopic_weights)[None], stop
+  stops = ranked.stop_probability(max_label)
+  return Cascades(stops, jnp.ones((), ranked.dtype), _weights(ranked, subtopic_weights))
 
 
 def _weights(ranked: Ranked, subtopic_weights: Array | None, rel: ArrayLike | None = None) -> Array:

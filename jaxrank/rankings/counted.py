@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxrank._core import long_ties
-from jaxrank._core.ranked import Ranked, UnansweredError, memoised
+from jaxrank._core.memoised import memoised
+from jaxrank._core.ranked import Ranked, UnansweredError
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import ExactQuery
 

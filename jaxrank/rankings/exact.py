@@ -12,8 +12,9 @@ from jax import Array, lax
 
 from jaxrank import discounts, gains
 from jaxrank._core import checks, prefix, sorting, tie_cascades, ties
+from jaxrank._core.memoised import memoised
 from jaxrank._core.platforms import by_platform
-from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, memoised, within
+from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, within
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
 from jaxrank.rankings import pairs
@@ -39,7 +40,6 @@ class ExactQuery(Ranked):
   """A query ranked by sorting, with one of the rules for ties.
 
   Its items are in rank order, unless only the first ranks, or none, are needed.
-  docs/mathematics.md, "Averages over tied orders", derives the answers.
   """
 
   name = "Exact"

@@ -7,9 +7,11 @@ ranks" and "The smooth cut-off", derives the answers.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -17,8 +19,9 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, pair_sums
 from jaxrank._core.decays import distance
+from jaxrank._core.memoised import memoised
 from jaxrank._core.pair_sums import Series, normal_tail, polynomial_sums
-from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny, memoised
+from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny
 from jaxrank._core.types import Cutoff, Discount, pytree
 
 # Added to the variance of a rank, so that the cut-off is defined where that is 0:
@@ -55,6 +58,14 @@ class SmoothQuery(Ranked):
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E discount(r)` of the first relevant item: a cascade that stops at every relevant item."""
     return self.cascade(b, discount, k=k)
+
+  def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
+    """One user after the other, because each takes the memory of its sums or nodes."""
+    known, self.memory = self.memory, dict(self.memory)
+    found: Array = lax.map(lambda user: question(*user, **parameters), [x.T for x in users])
+    # What is computed inside the loop exists there only.
+    self.memory = known
+    return found
 
   def before(self, w: Array) -> Array:
     """The expected weight ahead of each item, `[n]`."""
@@ -126,12 +137,14 @@ class ExpectedRankQuery(SmoothQuery):
     step = (self.rank(among) - self.cutoff(k) - 0.5) * lax.rsqrt(variance + _LEAST_VARIANCE)
     return normal_tail(step)
 
+  @memoised
   def _survival(self, stop: Array) -> Array:
     """The probability of passing all items ahead, from the probabilities of stopping.
 
     An item that is ahead with probability `F` contributes the factor `(1 - stop) ** F`, or `1 - F`
     if `stop` is 1: docs/mathematics.md, "The cascade under expected ranks".
     """
+    stop = self._weight(stop)
     wall = stop >= 1
     log = self._weight_ahead(jnp.log1p(-jnp.where(wall, 0, stop)))
     wall = wall.astype(self.dtype)
@@ -151,8 +164,7 @@ class ExpectedRankQuery(SmoothQuery):
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`sum_i worth_i discount(r_i) survival_i`; without a worth, that of `stop`."""
-    stop = self._weight(stop)
-    worth = stop if worth is None else self._weight(worth)
+    worth = self._weight(stop if worth is None else worth)
     value = worth * self._survival(stop) * discount(self.rank(None)) * self.kept(k, None)
     return jnp.sum(value)
 
@@ -161,6 +173,13 @@ class ExpectedRankQuery(SmoothQuery):
     b = self._weight(b)
     hits = b + self._weight_ahead(b)
     return jnp.sum(b * hits / self.rank(None) * self.kept(k, None))
+
+  def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
+    """One user after the other, whose sums are computed anew for the gradient."""
+    # All users need them.
+    self.rank(None), self.kept(parameters.get("k"), None)
+    anew = jax.checkpoint(functools.partial(question, **parameters))
+    return super().each_user(anew, *users)
 
 
 class LaplaceQuery(ExpectedRankQuery):

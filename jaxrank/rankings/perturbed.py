@@ -6,7 +6,6 @@ computed down to rank `k`. docs/mathematics.md, "Quadrature over noise", derives
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -141,11 +140,6 @@ class NoiseQuery(SmoothQuery):
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
     return self._expect(stop if worth is None else worth, discount, k, stop=stop)
-
-  def _each_user(self, function: Callable[..., Array], *users: Array) -> Array:
-    # Side by side they would take as many times the memory of the nodes.
-    found: Array = lax.map(lambda user: function(*user), users)
-    return found
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""

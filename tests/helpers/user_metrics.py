@@ -58,6 +58,13 @@ def three_users(ranked, *, k=None):
   return jnp.sum(share * ranked.cascade(0.6 * stop, jr.discounts.reciprocal, k=k))
 
 
+def three_thresholds(ranked, *, k=None):
+  """Users whose thresholds differ, each with a question of its own, and a question for all."""
+  b = jnp.stack([ranked.relevant(rel) for rel in (1, 2, 4)], axis=1)
+  found = ranked.each_user(ranked.precision, b, k=k)
+  return jnp.sum(found) - ranked.precision(ranked.relevant(3), k=k)
+
+
 def first_good(ranked, *, k=None, rel=2):
   """How far down the first good item is."""
   return ranked.first(ranked.relevant(rel), jr.discounts.geometric(0.7), k=k)
@@ -76,7 +83,8 @@ def constant(ranked):
 AFFINE = {
   kernel.__name__: jr.metric(kernel)
   for kernel in (
-    bpref, mixture, overtaken, depths, among_judged, by_size, three_users, first_good, constant
+    bpref, mixture, overtaken, depths, among_judged, by_size, three_users, three_thresholds,
+    first_good, constant,
   )
 }  # fmt: skip
 AFFINE["wasted"] = jr.metric(wasted, higher_is_better=False)

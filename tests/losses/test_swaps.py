@@ -128,6 +128,7 @@ USERS: dict[str, list[dict[str, Any]]] = {
   "mixture": [{}, {"k": 3}, WEIGHTS],
   "overtaken": [{}, WEIGHTS],
   "three_users": [{}, {"k": 3}],
+  "three_thresholds": [{}, {"k": 3}],
   "wasted": [{}, {"k": 1}],
 }
 OURS = {about.name: metric for metric, about in jr.metrics.described()}

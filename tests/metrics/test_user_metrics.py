@@ -16,6 +16,7 @@ from tests.helpers.suites import quick, thorough
 
 BPREF = user_metrics.AFFINE["bpref"]
 BENT = user_metrics.BENT["bent"]
+LAPLACE = jr.Laplace(0.5)
 QUERIES, N = 8, 40
 
 
@@ -128,6 +129,29 @@ def test_lambda_rank_takes_what_is_affine(name, lists):
   np.testing.assert_array_equal(slope[~lists[2] | (lists[0] == -np.inf)], 0)
   assert name == "constant" or np.any(slope != 0)
   assert np.all(value >= 0)
+
+
+@quick("ranking", [jr.Exact(), jr.Logistic(0.5), jr.Gumbel(0.5), LAPLACE], [LAPLACE])
+@pytest.mark.parametrize("told", [True, False], ids=["a method", "a function"])
+def test_users_are_asked_one_after_the_other(ranking, told, lists):
+  """Whether or not `each_user` knows the cut-off, the query answers the same question later."""
+  scores, labels, where = distinct(lists)
+
+  def together(ranked):
+    b = jnp.stack([ranked.relevant(rel) for rel in (1, 2)], axis=1)
+    question = functools.partial(ranked.precision, k=3)
+    found = ranked.each_user(ranked.precision, b, k=3) if told else ranked.each_user(question, b)
+    return jnp.sum(found) + ranked.precision(ranked.relevant(3), k=3)
+
+  def apart(ranked):
+    return sum(ranked.precision(ranked.relevant(rel), k=3) for rel in (1, 2, 3))
+
+  def of(kernel):
+    metric = functools.partial(jr.metric(kernel), labels=labels, where=where, ranking=ranking)
+    return jax.jit(jax.value_and_grad(lambda scores: jnp.sum(metric(scores))))(scores)
+
+  for found, expected in zip(of(together), of(apart), strict=True):
+    same(found, expected, atol=1e-5)
 
 
 def test_gradients_of_lambda_rank_are_slopes(lists):
