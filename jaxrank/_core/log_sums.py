@@ -1,4 +1,6 @@
-"""The logarithm of the sum of exponentials from each item to the end of the list."""
+"""The logarithms of sums of exponentials over the items behind each item."""
+
+import math
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,30 @@ from jaxrank._core.decayed_sums import decayed_sums
 
 # The items behind each one, with the coefficient 1.
 _BEHIND = np.array([0.0, 1.0]).reshape(1, 1, 2, 1)
+
+# Exponents are cut into steps of this size, a power of two, so that no rest of them is rounded.
+_STEP = {"float32": 32.0, "float64": 256.0}
+
+
+def log_sums_of_lower(level: Array, z: Array, live: Array, none: float) -> Array:
+  """`log sum exp(z_j)` over the live items with `level_j < level_i`, `[n]`; `none` if none is.
+
+  It compares all pairs of finite numbers `z`, but takes one exponential for each item only:
+  docs/mathematics.md, "Sums over pairs".
+  """
+  size = _STEP[z.dtype.name]
+  step = jnp.floor(lax.stop_gradient(z) / size)
+  rest = jnp.exp(z - size * step)
+  step = jnp.where(live, step, -jnp.inf)
+  lower = level[:, None] < level[None]
+  top = jnp.max(jnp.where(lower, step[:, None], -jnp.inf), axis=0)
+  # The highest step and the next one; all others are below the rounding errors.
+  down = top[None] - step[:, None]
+  share = jnp.where(down == 0, 1, jnp.where(down == 1, jnp.asarray(math.exp(-size), z.dtype), 0))
+  total = jnp.sum(jnp.where(lower, share * rest[:, None], 0), axis=0)
+  some = total > 0
+  log = size * jnp.where(some, top, 0) + jnp.log(jnp.where(some, total, 1))
+  return jnp.where(some, log, none)
 
 
 def log_sums(z: Array) -> Array:

@@ -5,6 +5,9 @@ so that the next pass does the same with another bit of the row numbers. All pas
 the same kernel, which XLA compiles once. docs/mathematics.md, "Sorting keys and counts of pairs".
 """
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -27,11 +30,12 @@ def ascending(x: Array) -> Array:
     if phase:
       turned ^= row // (n // 2)
     x = x ^ jnp.asarray(-turned, x.dtype).reshape(-1, *(1,) * (x.ndim - 1))
-    for bits in [_BITS] * ((phase + 1) // _BITS) + [1] * ((phase + 1) % _BITS):
+    for bits in [1] * ((phase + 1) % _BITS) + [_BITS] * ((phase + 1) // _BITS):
       x = _pass(x, bits)
   return x
 
 
+@functools.partial(jax.jit, static_argnums=1)
 def _pass(x: Array, bits: int) -> Array:
   """Compares rows that differ in the highest bits, and moves these bits to the lowest places."""
   rows = x.shape[0] >> bits

@@ -78,9 +78,13 @@ _operation = operation("arranged", _arranged_batch)
 
 @functools.partial(jax.jit, inline=True)
 def _sorted_together(key: Array, scores: Array, labels: Array) -> Any:
+  def decoded(key: Array) -> Array:
+    return sorting.top_values(scores, key).astype(scores.dtype)
+
   def by_order(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
     key, item = sorting.order_on_cpu(key)
-    return key, item, *(by_columns(sorting.take, x, item) for x in (scores, labels))
+    moved = decoded(key) if _decoded(scores) else sorting.take(scores, item)
+    return key, item, moved, by_columns(sorting.take, labels, item)
 
   def together(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
     lists = labels if labels.ndim > key.ndim else labels[..., None]
@@ -89,7 +93,7 @@ def _sorted_together(key: Array, scores: Array, labels: Array) -> Any:
     operands = columns if _decoded(scores) else [scores, *columns]
     key, item, *moved = sorting.by_operands(~key, sorting.slots_like(key), *operands)
     if _decoded(scores):
-      moved = [sorting.top_values(scores, ~key).astype(scores.dtype), *moved]
+      moved = [decoded(~key), *moved]
     scores, *columns = moved
     if columns:
       labels = jnp.stack(columns, axis=-1).reshape(labels.shape)

@@ -36,6 +36,10 @@ _NETWORK_LENGTH = 65536
 # Labels have few distinct values: this many are searched for one by one before sorting.
 _LEVELS = 16
 
+# Floats count as far as this. On CPU their sums and extremes take less time than those of integers
+# and masks, also to compile.
+_COUNTED = 2**24
+
 
 def take(x: Array, index: Array) -> Array:
   """`x[index]` along the last axis, for indices that are known to be in bounds."""
@@ -223,7 +227,7 @@ def _descending(x: Array, k: int) -> Array:
 
 def _largest_on_cpu(x: Array, k: int) -> Array:
   """`_descending` by the fastest of three algorithms for a CPU."""
-  if x.size >= FEW:
+  if x.size >= FEW and x.shape[-1] < _COUNTED:
     return _by_levels(x, k)
   if 4 * k > x.shape[-1] or x.dtype.itemsize > 4 or spread(x):
     return _sorted(x, k)
@@ -232,11 +236,11 @@ def _largest_on_cpu(x: Array, k: int) -> Array:
 
 def _by_levels(x: Array, k: int) -> Array:
   """Finds few distinct values, as of labels, one by one; sorts if there are more than `_LEVELS`."""
-  slot = slots(x)[..., :k]
+  slot = slots(x)[..., :k].astype(x.dtype)
 
   def unfinished(state: _Levels) -> Array:
     level, filled, _, _ = state
-    short: Array = (level < _LEVELS) & jnp.any(filled < k)
+    short: Array = (level < _LEVELS) & (jnp.min(filled) < k)
     return short
 
   def fill(state: _Levels) -> _Levels:
@@ -244,13 +248,13 @@ def _by_levels(x: Array, k: int) -> Array:
     left = (x < last) | (level == 0)
     value = jnp.max(jnp.where(left, x, -jnp.inf), axis=-1, keepdims=True)
     out = jnp.where(slot >= filled, value, out)
-    filled = filled + jnp.sum(x == value, axis=-1, keepdims=True, dtype=jnp.int32)
+    filled = filled + jnp.sum((x == value).astype(x.dtype), axis=-1, keepdims=True)
     return level + 1, filled, value, out
 
   nothing = jnp.zeros_like(x[..., :1])
-  start = (0, nothing.astype(jnp.int32), nothing + jnp.inf, jnp.zeros_like(x[..., :k]))
+  start = (0, nothing, nothing + jnp.inf, jnp.zeros_like(x[..., :k]))
   _, filled, _, out = lax.while_loop(unfinished, fill, start)
-  values: Array = lax.cond(jnp.any(filled < k), lambda: _sorted(x, k), lambda: out)
+  values: Array = lax.cond(jnp.min(filled) < k, lambda: _sorted(x, k), lambda: out)
   return values
 
 

@@ -6,7 +6,6 @@ last axis is that of the blocks, and the axes of a batch come before it.
 
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -122,8 +121,8 @@ def _recurrence(decay: Array, new: Array) -> Array:
   steps. docs/mathematics.md, "Sums over pairs".
   """
   n = new.shape[-1]
-  width = max(1, math.isqrt(n))
-  blocks = -(-n // width)
+  blocks = max(1, math.isqrt(n))
+  width = -(-n // blocks)
 
   def columns(x: Array) -> Array:
     x = jnp.pad(x, ((0, 0),) * (x.ndim - 1) + ((0, blocks * width - n),))
@@ -137,15 +136,19 @@ def _recurrence(decay: Array, new: Array) -> Array:
     inside, shrunk = inside * decay + new, shrunk * decay
     return (inside, shrunk), (inside, shrunk)
 
-  def carry(entering: Array, block: tuple[Array, Array]) -> tuple[Array, Array]:
-    inside, shrunk = block
-    return inside + shrunk * entering, entering
+  def carry(block: Array, ends: Array) -> Array:
+    before, here, passed = (
+      lax.dynamic_index_in_dim(x, i, -1, keepdims=False)
+      for x, i in ((ends, block - 1), (ends, block), (shrunk_ends, block))
+    )
+    now: Array = lax.dynamic_update_index_in_dim(ends, here + passed * before, block, -1)
+    return now
 
   start = (jnp.zeros_like(new[..., :blocks]), jnp.ones_like(new[..., :blocks]))
   # Short loops are written out.
   unroll = n <= 16
-  ends, (inside, shrunk) = lax.scan(step, start, (columns(decay), columns(new)), unroll=unroll)
-  ends = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), ends)
-  _, entering = lax.scan(carry, jnp.zeros_like(new[..., 0]), ends, unroll=unroll)
-  out = jnp.moveaxis(inside + shrunk * jnp.moveaxis(entering, 0, -1)[None], 0, -1)
+  last, (inside, shrunk) = lax.scan(step, start, (columns(decay), columns(new)), unroll=unroll)
+  ends, shrunk_ends = last
+  entering = shift(lax.fori_loop(1, blocks, carry, ends, unroll=unroll), 1)
+  out = jnp.moveaxis(inside + shrunk * entering[None], 0, -1)
   return out.reshape(*out.shape[:-2], blocks * width)[..., :n]

@@ -10,11 +10,15 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.log_sums import log_sums
+from jaxrank._core.log_sums import log_sums, log_sums_of_lower
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Gain
 from jaxrank.losses._loss import apply_loss, headroom, largest, logits, saturated, target
+from jaxrank.losses.pairs import rows_of
 from jaxrank.rankings.exact import ExactQuery
+
+# Up to this length, the pairs of items take no longer than a sort, and a fifth of the compilation.
+_ALL_PAIRS = 128
 
 
 def unique_softmax(
@@ -49,19 +53,43 @@ def unique_softmax(
   """
   lists = scores, labels, where
   return apply_loss(
-    _unique_softmax, lists, in_blocks=True, gain=gain, weights=weights, temperature=temperature
+    _unique_softmax,
+    lists,
+    in_blocks=True,
+    rows=rows_of(scores),
+    gain=gain,
+    weights=weights,
+    temperature=temperature,
   )
 
 
 def _unique_softmax(
-  query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
+  query: ExactQuery,
+  *,
+  rows: int,
+  gain: Gain,
+  temperature: ArrayLike,
+  weights: Array | None = None,
 ) -> Array:
-  levels = _by_label(query, logits(query, temperature))
-  worth = take(target(query, gain, weights), levels.item)
-  below = take(levels.total, levels.end)
-  scale = headroom(jnp.where(levels.live, levels.z, 0), query.n)
-  missed = (scale * worth) * jax.nn.softplus(below - levels.z)
-  return saturated(jnp.sum(jnp.where(levels.live, missed, 0)) / scale)
+  z, worth = _below_largest(query, temperature), target(query, gain, weights)
+  if query.n <= min(rows, _ALL_PAIRS):
+    live = query.retrieved
+    below = log_sums_of_lower(gains.linear(query.labels), z, live, -largest(z))
+  else:
+    levels = _by_label(query, z)
+    live, z, worth = levels.live, levels.z, take(worth, levels.item)
+    below = take(levels.total, levels.end)
+  scale = headroom(jnp.where(live, z, 0), query.n)
+  missed = (scale * worth) * jax.nn.softplus(below - z)
+  return saturated(jnp.sum(jnp.where(live, missed, 0)) / scale)
+
+
+def _below_largest(query: ExactQuery, temperature: ArrayLike) -> Array:
+  """The logits minus the largest one; the lowest number for items that are not retrieved."""
+  z = logits(query, temperature)
+  nothing = -largest(z)
+  z = z - lax.stop_gradient(jnp.max(jnp.where(query.retrieved, z, nothing)))
+  return jnp.where(query.retrieved, jnp.maximum(z, nothing), nothing)
 
 
 class _Levels(NamedTuple):
@@ -72,7 +100,7 @@ class _Levels(NamedTuple):
     live: Whether the item is retrieved.
     start: The slot at which the items with its label start.
     end: The slot at which the next smaller label starts.
-    z: The logit of the item, minus the largest logit.
+    z: The logit of the item, as in `_below_largest`.
     total: `log sum exp z` over the slots from each one to the end; the last entry is an empty sum.
   """
 
@@ -88,13 +116,9 @@ def _by_label(query: ExactQuery, z: Array) -> _Levels:
   key = sorting.keys(lax.stop_gradient(gains.linear(query.labels)), query.retrieved)
   key, item = sorting.order(key)
   start, end = ties.layout(key)
-  live = key > sorting.MASKED
-  nothing = -largest(z)
-  z = z - lax.stop_gradient(jnp.max(jnp.where(query.retrieved, z, nothing)))
-  z = jnp.where(live, take(jnp.maximum(z, nothing), item), nothing)
-  total = log_sums(z)
-  total = jnp.concatenate([total, jnp.full_like(z[:1], nothing)])
-  return _Levels(item, live, start, end + 1, z, total)
+  z = take(z, item)
+  total = jnp.concatenate([log_sums(z), jnp.full_like(z[:1], -largest(z))])
+  return _Levels(item, key > sorting.MASKED, start, end + 1, z, total)
 
 
 def list_mle(
@@ -152,7 +176,7 @@ def list_mle(
 def _list_mle(
   query: ExactQuery, *, temperature: ArrayLike, k: Cutoff = None, weights: Array | None = None
 ) -> Array:
-  item, live, start, end, z, total = _by_label(query, logits(query, temperature))
+  item, live, start, end, z, total = _by_label(query, _below_largest(query, temperature))
   weight = jnp.ones_like(z)
   if weights is not None:
     weight = take(jnp.where(query.where, weights, 0).astype(z.dtype), item)

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks, pair_sums
+from jaxrank._core import checks, pair_sums, sorting
 from jaxrank._core.decays import distance
 from jaxrank._core.memoised import memoised
 from jaxrank._core.pair_sums import Series, normal_tail, polynomial_sums
@@ -115,12 +115,21 @@ class ExpectedRankQuery(SmoothQuery):
     return polynomial_sums(self.score, self.temperature, w, pair, at_once=self.powers_at_once)
 
   def _weight_ahead(self, w: Array) -> Array:
-    return jnp.cumsum(w) - w + self._sums(w, -self.series.tail, self.series.tail)
+    return jnp.cumsum(w) - w + self._smoothed(w)
+
+  def _smoothed(self, w: Array) -> Array:
+    """What is added to the weight ahead of each item in the order of the scores."""
+    return self._sums(w, -self.series.tail, self.series.tail)
 
   @memoised
   def rank(self, among: Array | None) -> Array:
     """The expected rank of each item, among the items of a mask or all that are retrieved."""
-    return 1 + self._weight_ahead(self._members(among))
+    members = self._members(among)
+    if among is not None:
+      return 1 + self._weight_ahead(members)
+    # Items that are not retrieved come last, so that no prefix sum is needed.
+    place = 1 + sorting.slots(members).astype(self.dtype)
+    return place + self._smoothed(members)
 
   def _members(self, among: Array | None) -> Array:
     return self._weight(self.retrieved if among is None else among)

@@ -1,12 +1,13 @@
-"""`log sum exp` from each item to the end of the list, against NumPy in float64."""
+"""`log sum exp` over the items behind each item, or below it, against NumPy in float64."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrank import losses
 from jaxrank._core import platforms
-from jaxrank._core.log_sums import log_sums
+from jaxrank._core.log_sums import log_sums, log_sums_of_lower
 
 
 def expected(z, weights):
@@ -42,3 +43,48 @@ def test_the_largest_floats(platform):
     total, slope = jax.vjp(log_sums, jnp.asarray(z))
     np.testing.assert_allclose(total, expected(z, np.ones(8))[0], rtol=1e-6)
     np.testing.assert_allclose(slope(jnp.ones(8))[0], [0, 0, 3, 0, 0, 3, 0.5, 1.5], atol=1e-6)
+
+
+def of_lower(level, z, live, weights):
+  """The logarithms over the items with lower levels, and the gradient of their weighed sum."""
+  z = z.astype(np.float64)
+  inside = live & (level[:, None] > level)
+  total = np.logaddexp.reduce(np.where(inside, z, -np.inf), axis=1)
+  shares = np.where(inside, np.exp(np.where(inside, z - total[:, None], 0)), 0)
+  return total, weights @ shares
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_over_lower_levels(dtype):
+  with jax.enable_x64(dtype == np.float64):
+    value = jax.jit(lambda level, z, live: log_sums_of_lower(level, z, live, -7.0))
+    slope = jax.jit(jax.grad(lambda z, *rest: jnp.sum(value(rest[0], z, rest[1]) * rest[2])))
+    rng = np.random.default_rng(5)
+    for scale in (1e-3, 1.0, 30.0, 1e3, 1e8):
+      z = (rng.standard_normal(60) * scale).astype(dtype)
+      level, live = rng.integers(0, 20, 60).astype(dtype), rng.random(60) < 0.8
+      weights = rng.standard_normal(60).astype(dtype)
+      total, gradient = of_lower(level, z, live, weights)
+      found, some = value(level, z, live), total > -np.inf
+      exact = 1e-6 if dtype == np.float32 else 1e-14
+      np.testing.assert_array_equal(found[~some], -7)
+      np.testing.assert_allclose(found[some], total[some], rtol=exact, atol=exact)
+      found = slope(z, level, live, np.where(some, weights, 0))
+      np.testing.assert_allclose(found, gradient, atol=10 * exact)
+
+
+@pytest.mark.parametrize("n", [100, 150], ids=["pairs", "sorted"])
+def test_unique_softmax_by_both_algorithms(n):
+  rng = np.random.default_rng(n)
+  slope = jax.jit(jax.value_and_grad(lambda s, y, w: losses.unique_softmax(s, y, where=w)))
+  for scale in (1.0, 50.0, 1e4):
+    z = (rng.standard_normal(n) * scale).astype(np.float32)
+    y, live = np.float32(rng.choice([-1, 0, 1, 2.5, 7], n)), rng.random(n) < 0.9
+    worth = np.where(live, np.maximum(y, 0), 0).astype(np.float64)
+    below, _ = of_lower(np.maximum(y, 0), z, live, worth)
+    chance = 1 / (1 + np.exp(np.minimum(z - below, 700)))
+    expected = np.sum(worth * np.logaddexp(0, below - z))
+    _, gradient = of_lower(np.maximum(y, 0), z, live, worth * chance)
+    found = slope(z, y, live)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(found[1], gradient - worth * chance, atol=2e-4)
