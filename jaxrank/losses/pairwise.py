@@ -43,6 +43,7 @@ def _mean_of_pairs(
   *,
   link: Link | None,
   rows: int,
+  bounded: bool = False,
   margin: ArrayLike = 0.0,
   temperature: ArrayLike = 1.0,
   weights: Array | None = None,
@@ -51,7 +52,8 @@ def _mean_of_pairs(
   nan = jnp.isnan(query.scores.astype(query.dtype)) | jnp.isnan(query.labels)
   # Logits are finite, so that one maximum finds a NaN as well.
   top = jnp.max(jnp.where(nan, jnp.inf, jnp.abs(lax.stop_gradient(z))))
-  scale = headroom_below(top, query.n**2)
+  # Sums of a bounded link are finite, whatever the logits are.
+  scale = jnp.ones_like(top) if bounded else headroom_below(top, query.n**2)
   margin = scale * jnp.asarray(margin).astype(query.dtype)
   w = jnp.ones_like(query.labels) if weights is None else jnp.where(query.where, weights, 0)
   # XLA computes the features of an item anew for each of its pairs, so they take few steps. NaN is
@@ -78,7 +80,8 @@ def _hinge(x: Array, scale: Array) -> Array:
 
 
 def _soft_step(x: Array, scale: Array) -> Array:
-  return scale * jax.nn.sigmoid(x / scale)
+  del scale
+  return jax.nn.sigmoid(x)
 
 
 def pairwise_logistic(
@@ -180,7 +183,11 @@ def pairwise_soft_zero_one(
     Yan et al., `Optimizing classifier performance via an approximation to the Wilcoxon-Mann-Whitney
     statistic <https://www.aaai.org/Papers/ICML/2003/ICML03-110.pdf>`_, 2003.
   """
-  lists = scores, labels, where
   return _pairwise(
-    "pairwise_soft_zero_one", _soft_step, lists, weights=weights, temperature=temperature
+    "pairwise_soft_zero_one",
+    _soft_step,
+    (scores, labels, where),
+    bounded=True,
+    weights=weights,
+    temperature=temperature,
   )
