@@ -203,12 +203,16 @@ def _sweep(
 
   @batched
   def either(*args: Array) -> Any:
-    nodes = min(max(_BLOCK_SIZE // (args[2].size * width), 1), _MOST_NODES)
-    there = integrand.on_accelerators or integrand
+    def in_blocks(integrand: Integrand, width: int, most: int) -> Callable[..., Any]:
+      nodes = min(max(_BLOCK_SIZE // (args[2].size * width), 1), most)
+      return functools.partial(run, integrand, nodes)
+
+    # An order of work for accelerators takes no more memory for a wider integrand.
+    there, wide = integrand.on_accelerators or integrand, not integrand.on_accelerators
     return by_platform(
       *args,
-      cpu=functools.partial(run, integrand, nodes),
-      default=functools.partial(run, there, min(nodes, there.nodes)),
+      cpu=in_blocks(integrand, width, _MOST_NODES),
+      default=in_blocks(there, width if wide else 1, there.nodes),
     )
 
   return either(*ends, *args)

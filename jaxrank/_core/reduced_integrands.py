@@ -217,4 +217,5 @@ def reduced_counts(noise: Noise, stops: bool, marked: bool) -> Integrand:
     slopes, by_w = lax.scan(block, tuple(map(jnp.zeros_like, (z, c, *stop))), (w, lost))
     return *slopes, *back(by_w), *map(jnp.zeros_like, rest)
 
-  return Integrand(value, gradient, nodes=2)
+  # Marks take three more sums, whose complex terms are stored.
+  return Integrand(value, gradient, nodes=4 if marked else 10)

@@ -85,8 +85,8 @@ HEADLINE = {
   ("gradient of ndcg, k=10, Logistic", LONG): _pairs(160, 0.3),
   ("gradient of ndcg, Gumbel", SHORT): _pairs(100, 4, loops=1),
   ("gradient of ndcg, Gaussian", SHORT): _pairs(200, 10, loops=1),
-  ("gradient of ndcg, k=10, Gumbel", SHORT): _pairs(3000, 100, loops=1),
-  ("gradient of ndcg, k=10, Gaussian", SHORT): _pairs(7000, 250, loops=1),
+  ("gradient of ndcg, k=10, Gumbel", SHORT): _pairs(700, 80, loops=1),
+  ("gradient of ndcg, k=10, Gaussian", SHORT): _pairs(1500, 200, loops=1),
 }
 GENERAL = {
   ("metrics", SHORT): Budget(40, 0, 0),
