@@ -26,14 +26,17 @@ def by_columns(move: Callable[[Array, Array], Array], x: Array, item: Array) -> 
   return jax.vmap(move, (-1, None), -1)(x, item) if x.ndim > item.ndim else move(x, item)
 
 
-def arranged(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
+def arranged(
+  key: Array, scores: Array, labels: Array, first: Array | None = None
+) -> tuple[Array, ...]:
   """Sorts `[n]` keys, largest first, with their scores and with labels `[n]` or `[n, columns]`.
 
-  Returns the keys, the items in their order, the scores and the labels; ties keep their order.
-  docs/mathematics.md, "Sorting keys and counts of pairs".
+  Returns the keys, the items in their order, the scores and the labels. Ties keep the order of the
+  input or, given other keys `first`, have the order of these, largest first. docs/mathematics.md,
+  "Sorting keys and counts of pairs".
   """
-  arrays = (scores, labels)
-  key, item, *moved = _arranged(key, *map(lax.stop_gradient, arrays))
+  arrays, of_ties = (scores, labels), () if first is None else (first,)
+  key, item, *moved = _arranged(key, *map(lax.stop_gradient, arrays), *of_ties)
   return key, item, *(_follow(x, y, item) for x, y in zip(arrays, moved, strict=True))
 
 
@@ -65,7 +68,7 @@ def _arranged_batch(
   if axis is None or of_scores != [None, None]:
     moved = _arranged(*whole_batch(args, axes))
     return moved, [0] * len(moved)
-  # Lists that share their scores are sorted once, as columns.
+  # Lists that share their scores, and have no order of ties, are sorted once, as columns.
   key, scores, labels = args
   labels = jnp.moveaxis(labels, axis, -1)
   columns = labels.reshape(*key.shape, math.prod(labels.shape[key.ndim :]))
@@ -77,21 +80,24 @@ _operation = operation("arranged", _arranged_batch)
 
 
 @functools.partial(jax.jit, inline=True)
-def _sorted_together(key: Array, scores: Array, labels: Array) -> Any:
+def _sorted_together(key: Array, scores: Array, labels: Array, *first: Array) -> Any:
   def decoded(key: Array) -> Array:
     return sorting.top_values(scores, key).astype(scores.dtype)
 
-  def by_order(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
-    key, item = sorting.order_on_cpu(key)
+  def by_order(key: Array, scores: Array, labels: Array, *first: Array) -> tuple[Array, ...]:
+    key, item = sorting.order(key, *first) if first else sorting.order_on_cpu(key)
     moved = decoded(key) if _decoded(scores) else sorting.take(scores, item)
     return key, item, moved, by_columns(sorting.take, labels, item)
 
-  def together(key: Array, scores: Array, labels: Array) -> tuple[Array, ...]:
+  def together(key: Array, scores: Array, labels: Array, *first: Array) -> tuple[Array, ...]:
     lists = labels if labels.ndim > key.ndim else labels[..., None]
     number = lists.shape[-1]
     columns = [lists[..., i] for i in range(number)] if number <= _COLUMNS else []
     operands = columns if _decoded(scores) else [scores, *columns]
-    key, item, *moved = sorting.by_operands(~key, sorting.slots_like(key), *operands)
+    keys = [~x for x in (key, *first)]
+    item = sorting.slots_like(key)
+    key, *moved = sorting.by_operands(*keys, item, *operands, keys=len(keys))
+    item, *moved = moved[len(first) :]
     if _decoded(scores):
       moved = [decoded(~key), *moved]
     scores, *columns = moved
@@ -101,7 +107,7 @@ def _sorted_together(key: Array, scores: Array, labels: Array) -> Any:
       labels = by_columns(sorting.take, labels, item)
     return ~key, item, scores, labels
 
-  return by_platform(key, scores, labels, cpu=by_order, default=together)
+  return by_platform(key, scores, labels, *first, cpu=by_order, default=together)
 
 
 def _decoded(scores: Array) -> bool:

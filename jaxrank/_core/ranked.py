@@ -118,13 +118,9 @@ class Ranked(abc.ABC):
 
     Tied items keep the order of the input, or have that of the keys `first`, largest first.
     """
-    scores, labels = self.scores, self.given_labels
-    if first is None:
-      self.keys, self.order, *moved = permutations.arranged(self.keys, scores, labels)
-    else:
-      self.keys, self.order = sorting.order(self.keys, first)
-      moved = [self.in_order(x) for x in (scores, labels)]
-    self.scores, self.given_labels = moved
+    self.keys, self.order, self.scores, self.given_labels = permutations.arranged(
+      self.keys, self.scores, self.given_labels, first
+    )
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
     self.labels = self._numbers(self.given_labels)
 

@@ -173,9 +173,12 @@ def _order_by_sort(key: Array) -> tuple[Array, Array]:
     return _unpacked(lax.sort(_words(key, key.ndim - 1), is_stable=False))
 
 
-def by_operands(key: Array, *others: Array) -> tuple[Array, ...]:
-  """Sorts int32 keys, smallest first, and moves other arrays with them; ties keep their order."""
-  operands: tuple[Array, ...] = lax.sort((key, *others), is_stable=True, num_keys=1)
+def by_operands(key: Array, *others: Array, keys: int = 1) -> tuple[Array, ...]:
+  """Sorts int32 keys, smallest first, and moves other arrays with them; ties keep their order.
+
+  The first of the other arrays may be more `keys`, which order the ties of those before.
+  """
+  operands: tuple[Array, ...] = lax.sort((key, *others), is_stable=True, num_keys=keys)
   return operands
 
 

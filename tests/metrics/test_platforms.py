@@ -146,3 +146,20 @@ def test_columns_of_labels_travel_with_their_items(platform, columns):
   np.testing.assert_array_equal(found, np.take_along_axis(labels, order, axis=1))
   np.testing.assert_array_equal(np.take_along_axis(np.asarray(slopes), order, axis=1), change)
   np.testing.assert_array_equal(shared, found[0])
+
+
+@pytest.mark.parametrize("platform", ["cpu", "default"])
+@pytest.mark.parametrize("columns", [0, 3, 12])
+def test_ties_have_the_order_of_other_keys(platform, columns):
+  rng = np.random.default_rng(columns)
+  key, first = rng.integers(0, 4, (2, 5, 30)).astype(np.int32)
+  scores = rng.standard_normal((5, 30)).astype(np.float64)
+  labels = rng.standard_normal((5, 30, columns) if columns else (5, 30)).astype(np.float32)
+  item = np.broadcast_to(np.arange(30), key.shape)
+  order = np.lexsort((item, -first, -key))
+  with platforms.forced(platform), jax.enable_x64(True):
+    found = jax.vmap(arranged)(*map(jnp.asarray, (key, scores, labels, first)))
+  for x, moved in zip((key, item, scores), found[:3], strict=True):
+    np.testing.assert_array_equal(moved, np.take_along_axis(x, order, axis=1))
+  rows = order[..., None] if columns else order
+  np.testing.assert_array_equal(found[3], np.take_along_axis(labels, rows, axis=1))
