@@ -5,8 +5,10 @@ many items are above each relevant one, and tie with it: docs/mathematics.md, "Q
 ranks".
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -92,6 +94,21 @@ class CountedQuery(ExactQuery):
   def _listed_only(self, w: Array) -> None:
     """Takes an answer for unknown if it needs the ranks of single items that are not listed."""
     self.unknown.append(jnp.any(self.unlisted & w.astype(bool)))
+
+  def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
+    """The answers to one question for many users, unknown if that of one user is."""
+
+    def of_user(*columns: Array) -> tuple[Array, Array]:
+      # A condition of one user is a value within `vmap`, which no later answer may hold.
+      earlier, self.unknown = self.unknown, []
+      try:
+        return question(*columns, **parameters), self.forget()
+      finally:
+        self.unknown = earlier
+
+    answers, unknown = jax.vmap(of_user, in_axes=-1)(*users)
+    self.unknown.append(jnp.any(unknown))
+    return answers
 
   def total(self, x: Array, dtype: Any = None) -> Array:
     """The sum over all items."""

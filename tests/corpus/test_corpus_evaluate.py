@@ -84,7 +84,7 @@ def compare(found, expected):
 
 
 # As many as a quick test compiles; the thorough one takes all.
-FEW = ["nDCG@5", "AP", "RR@2", "Rprec", jr.bpref, jr.auc]
+FEW = ["nDCG@5", "AP", "RR@2", "Rprec", jr.bpref, jr.auc, jr.Measure(jr.gap, max_label=2)]
 
 
 def test_values_are_those_of_all_scores():
