@@ -117,6 +117,7 @@ BUGS = (
   Bug("rankings/counted.py", "share * further", "further", "corpus"),
   Bug("rankings/counted.py", "here = listed + other * (above + tied / 2)",
       "here = listed + other * above", "corpus"),
+  Bug("rankings/counted.py", "    self.unknown.append(jnp.any(unknown))\n", "", "corpus"),
   Bug("stats/randomization.py", "else (reached + 1) / (flips + 1)", "else reached / flips",
       "stats"),
   Bug("stats/randomization.py", "jnp.max(totals, axis=-1) - jnp.min",

@@ -230,6 +230,16 @@ def test_what_ranks_of_positives_do_not_tell_is_nan_or_refused():
   plus_one = jr.Measure(jr.ndcg, gain=lambda label: label + 1, name="shifted")
   assert jnp.isnan(ask(plus_one)["shifted"]).all()
 
+  @jr.metric
+  def of_two_users(ranked, *, least=0):
+    b = jnp.stack([ranked.relevant(rel) for rel in (1, least)], axis=-1)
+    return jnp.sum(ranked.each_user(ranked.precision, b))
+
+  one, other = jr.Measure(of_two_users, name="0"), jr.Measure(of_two_users, least=1, name="1")
+  found = ask([one, other, "AP"])
+  assert jnp.isnan(found["0"]).all()
+  assert not jnp.isnan(found["1"] + found["AP"]).any()
+
 
 @pytest.mark.parametrize(
   ("change", "message"),
