@@ -139,6 +139,7 @@ tm.retrieval_r_precision([0.2], [1], 3)  # type: ignore[call-arg]
 @thorough
 def test_type_checkers_see_names_defaults_and_results(tmp_path):
   api = pytest.importorskip("mypy.api")
+  pytest.importorskip("torchmetrics")
   snippet = tmp_path / "snippet.py"
   snippet.write_text(SNIPPET)
   output, errors, status = api.run(

@@ -215,6 +215,8 @@ RULES = (None, *map(exact, TIES[1:]))
 RATIO = "ap@3/retrieved"
 # Masked items are zeroed, to the last bit, and slopes are compared in float64.
 TOLERANCES = {"mask": 0.0, "gradients": 1e-6}
+# Laws about the form of a call, which is the same whatever the parameters; they compile most.
+OF_FORMS = ("jit", "vmap", "batch", "padding", "dtypes")
 # These compile many programs.
 COSTLY = [("ndcg@3", "dtypes"), *(("kendall_tau", law) for law in ("dtypes", "jit", "vmap"))]
 
@@ -247,6 +249,8 @@ def applies(law: str, name: str) -> bool:
   if law == "long_cutoff" and not row.saturates:
     return False
   if law in ("cutoff", "long_cutoff") and not row.takes("k"):
+    return False
+  if law in OF_FORMS and name not in (*ONCE, *QUICK):
     return False
   if law == "ties":
     return row.tied
