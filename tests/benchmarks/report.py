@@ -152,14 +152,21 @@ def page(sections: Sequence[Section], facts: str, command: str) -> str:
   return "\n".join(parts)
 
 
+# The widest first: sorts of XLA and of NumPy depend on them.
+_VECTORS = ("avx512f", "avx2", "asimd")
+
+
 def _processor() -> str:
+  """The processor and its widest vector instructions."""
   # platform.processor() is empty on many Linux systems.
   info = pathlib.Path("/proc/cpuinfo")
-  if info.exists():
-    for line in info.read_text(encoding="utf-8").splitlines():
-      if line.startswith("model name"):
-        return line.partition(":")[2].strip()
-  return platform.processor() or "unknown processor"
+  if not info.exists():
+    return platform.processor() or "unknown processor"
+  lines = (line.partition(":") for line in info.read_text(encoding="utf-8").splitlines())
+  facts = {name.strip(): value.strip() for name, _, value in lines}
+  flags = (facts.get("flags") or facts.get("Features", "")).split()
+  vectors = next((f" with {name}" for name in _VECTORS if name in flags), "")
+  return (facts.get("model name") or platform.machine()) + vectors
 
 
 _INTRODUCTION = """# Benchmarks
