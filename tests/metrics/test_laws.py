@@ -215,8 +215,9 @@ RULES = (None, *map(exact, TIES[1:]))
 RATIO = "ap@3/retrieved"
 # Masked items are zeroed, to the last bit, and slopes are compared in float64.
 TOLERANCES = {"mask": 0.0, "gradients": 1e-6}
-# Laws about the form of a call, which is the same whatever the parameters; they compile most.
-OF_FORMS = ("jit", "vmap", "batch", "padding", "dtypes")
+# Laws about the form and the types of arrays: each function obeys them with one set of parameters,
+# because they compile the most programs.
+OF_ARRAYS = ("jit", "vmap", "batch", "dtypes")
 # These compile many programs.
 COSTLY = [("ndcg@3", "dtypes"), *(("kendall_tau", law) for law in ("dtypes", "jit", "vmap"))]
 
@@ -250,7 +251,7 @@ def applies(law: str, name: str) -> bool:
     return False
   if law in ("cutoff", "long_cutoff") and not row.takes("k"):
     return False
-  if law in OF_FORMS and name not in (*ONCE, *QUICK):
+  if law in OF_ARRAYS and name not in (*ONCE, *QUICK):
     return False
   if law == "ties":
     return row.tied
