@@ -26,7 +26,13 @@ _WIDE = 40.0
 
 
 def decayed_sums(
-  coefficients: np.ndarray, at_once: int, place: Place, temperature: Array, w: Array
+  coefficients: np.ndarray,
+  place: Place,
+  temperature: Array,
+  w: Array,
+  *,
+  at_once: int,
+  stored: bool = False,
 ) -> Array:
   """`out_ki = sum_m sum_j w_mj sum_p c_kmp x_ij ** p` with `x_ij = exp(-z_ij)`, `[outputs, n]`.
 
@@ -35,14 +41,16 @@ def decayed_sums(
   Args:
     coefficients: `[outputs, inputs, 2, powers]`, for `j < i` and for `j > i`. One of the first two
       lengths is 1.
-    at_once: The most powers that accelerators sum side by side: more of them start fewer steps, and
-      take more memory.
     place: The scores `[..., n]`, descending, within each group if there are groups, and optionally
       group numbers `[..., n]`, equal ones side by side; pairs of different groups are left out.
     temperature: Positive numbers, `[...]`.
     w: `[inputs, ..., n]`.
+    at_once: The most powers that accelerators sum side by side: more of them start fewer steps, and
+      take more memory.
+    stored: Whether accelerators store the sums and their slopes, which starts more steps, and takes
+      less memory.
   """
-  return _sums(coefficients, place, temperature, w, at_once=at_once, anew=False)
+  return _sums(coefficients, place, temperature, w, at_once=at_once, stored=stored, anew=False)
 
 
 def _sums(
@@ -121,14 +129,14 @@ def _moves(score: Array, temperature: Array, by_score: Any, by_temperature: Any)
 
 
 def _transpose(
-  out: Any, w: Any, temperature: Array, *place: Array, coefficients: Any, at_once: int, anew: bool
+  out: Any, w: Any, temperature: Array, *place: Array, coefficients: Any, anew: bool, **static: Any
 ) -> list[Any]:
   """The sums with inputs and outputs exchanged, and what is ahead with what is behind."""
   constants = [None] * (1 + len(place))
   if isinstance(out, ad.Zero):
     return [ad.Zero(w.aval), *constants]
   swapped = np.array(coefficients).swapaxes(0, 1)[:, :, ::-1]
-  return [_sums(swapped, place, temperature, out, at_once=at_once, anew=True), *constants]
+  return [_sums(swapped, place, temperature, out, anew=True, **static), *constants]
 
 
 def _batch(args: Sequence[Array], axes: Sequence[Any], **static: Any) -> tuple[Array, int]:
@@ -138,13 +146,19 @@ def _batch(args: Sequence[Array], axes: Sequence[Any], **static: Any) -> tuple[A
 
 
 def _summed(
-  w: Array, temperature: Array, *place: Array, coefficients: Any, at_once: int, anew: bool
+  w: Array,
+  temperature: Array,
+  *place: Array,
+  coefficients: Any,
+  at_once: int,
+  stored: bool,
+  anew: bool,
 ) -> Array:
   def elsewhere(w: Array, temperature: Array, *place: Array) -> Array:
     if anew:
       # Decays are computed anew for a gradient, because to keep those of its value takes memory.
       _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
-    return by_doubling(np.array(coefficients), at_once, place, temperature, w)
+    return by_doubling(np.array(coefficients), at_once, stored, place, temperature, w)
 
   def on_cpu(w: Array, temperature: Array, *place: Array) -> Array:
     return by_blocks(np.array(coefficients), place, temperature, w)

@@ -47,5 +47,5 @@ def log_sums(z: Array) -> Array:
   w = jnp.exp(z - most)
   # Quarters are exact, and keep the maxima below half of the largest float.
   quarter = jnp.full_like(most, 0.25, shape=())
-  behind = decayed_sums(_BEHIND, 1, (quarter * most,), quarter, w[None])[0]
+  behind = decayed_sums(_BEHIND, (quarter * most,), quarter, w[None], at_once=1)[0]
   return most + jnp.log(w + behind)

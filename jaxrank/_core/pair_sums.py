@@ -96,6 +96,7 @@ def polynomial_sums(
   group: Array | None = None,
   *,
   at_once: int = 12,
+  stored: bool = False,
 ) -> Array:
   """`sum_j w_j sum_p c_p exp(-p |score_i - score_j| / temperature)` for every `i`.
 
@@ -109,9 +110,12 @@ def polynomial_sums(
     group: `[n]`, group numbers, equal ones side by side; pairs of different groups are left out.
       None is one group.
     at_once: The most powers that accelerators sum side by side.
+    stored: Whether accelerators store the sums and their slopes.
 
   Returns:
     `[n]`.
   """
   place = (score,) if group is None else (score, group)
-  return decayed_sums(pair[None, None], at_once, place, temperature, w[None])[0]
+  return decayed_sums(
+    pair[None, None], place, temperature, w[None], at_once=at_once, stored=stored
+  )[0]

@@ -57,7 +57,7 @@ def keys(x: Array, where: Array) -> Array:
   if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
     bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)
     bits = jnp.where(bits == MASKED, 0, bits)
-    key = jnp.where(bits < 0, bits ^ _MAGNITUDE, bits)
+    key = _ordered(bits)
   elif x.dtype.itemsize < 4:
     key = x.astype(jnp.int32)
   else:
@@ -66,6 +66,11 @@ def keys(x: Array, where: Array) -> Array:
   if jnp.issubdtype(x.dtype, jnp.floating):
     key = jnp.where(x == -jnp.inf, LOST, key)
   return jnp.where(where, key, MASKED)
+
+
+def _ordered(bits: Array) -> Array:
+  """Bits of floats as integers of the same order, and back."""
+  return bits ^ (lax.shift_right_arithmetic(bits, jnp.full_like(bits, 31)) & _MAGNITUDE)
 
 
 @batched
@@ -83,7 +88,7 @@ def _dense(x: Array, where: Array) -> Array:
 def top_values(x: Array, key: Array) -> Array:
   """float32 values in the order of `key`, as `top` needs them."""
   if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
-    values = lax.bitcast_convert_type(jnp.where(key < 0, key ^ _MAGNITUDE, key), jnp.float32)
+    values = lax.bitcast_convert_type(_ordered(key), jnp.float32)
   else:
     values = key.astype(jnp.float32)
   return jnp.where(key <= LOST, -jnp.inf, values)

@@ -11,7 +11,12 @@ from jaxrank._core.decays import Place, decay, leading, neighbours, one_side, sh
 
 
 def by_doubling(
-  coefficients: np.ndarray, at_once: int, place: Place, temperature: Array, w: Array
+  coefficients: np.ndarray,
+  at_once: int,
+  stored: bool,
+  place: Place,
+  temperature: Array,
+  w: Array,
 ) -> Array:
   """Sums over the nearest item, the nearest two, the nearest four, and so on, for all powers."""
   total = None
@@ -36,5 +41,7 @@ def by_doubling(
         reach *= 2
       found = sums[None] if first else weights * sums[None]
       total = jnp.sum(found, axis=1) + (0 if total is None else total)
-  none = jnp.zeros((coefficients.shape[0], *w.shape[1:]), w.dtype)
-  return none if total is None else total
+  if total is None:
+    return jnp.zeros((coefficients.shape[0], *w.shape[1:]), w.dtype)
+  # Otherwise XLA repeats the last steps in each program that uses the sums, and keeps their inputs.
+  return jnp.stack(lax.optimization_barrier(list(total))) if stored else total

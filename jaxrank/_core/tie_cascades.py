@@ -3,6 +3,7 @@
 docs/mathematics.md, "Averages over tied orders", derives the recursion.
 """
 
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -46,9 +47,12 @@ def _met_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
   return jax.jvp(scanned, (worth, stop), tangents[:2])
 
 
-@batched
+@functools.partial(batched, repeat=False)
 def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
   longest = jnp.max(end - start + 1, initial=0)
+  # Users of the same list share its ties.
+  batch = jnp.broadcast_shapes(*(x.shape[:-1] for x in (worth, stop, start)))
+  worth, stop = (jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in (worth, stop))
 
   def add(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
     item, *tie = state
@@ -84,11 +88,11 @@ def _add_item(
   found, alive = state
   place = start + item - 1
   has = place <= end
-  place = jnp.minimum(place, stop.shape[-1] - 1)
+  inside = jnp.minimum(place, stop.shape[-1] - 1)
   here = 1 / item.astype(stop.dtype)
   ahead = (sorting.slots(start) - start).astype(stop.dtype) * here
-  passed = ahead * (1 - take(stop, place))
-  found_then = here * take(worth, place) * alive
+  passed = ahead * (1 - take(stop, inside))
+  found_then = here * jnp.take_along_axis(worth, place, axis=-1, mode="clip") * alive
   found_then += (1 - here - ahead) * found + passed * above(found)
   alive_then = (1 - ahead) * alive + passed * above(alive)
   return jnp.where(has, found_then, found), jnp.where(has, alive_then, alive)

@@ -41,8 +41,7 @@ class SmoothQuery(Ranked):
     super().__init__(*query)
     self.sort()
     bound = float(jnp.finfo(self.dtype).max) / 4
-    score = jnp.where(self.retrieved, self.scores, jnp.zeros_like(self.scores))
-    score = jnp.clip(score.astype(self.dtype), -bound, bound)
+    score = jnp.clip(self.scores.astype(self.dtype), -bound, bound)
     last = jnp.min(jnp.where(self.retrieved, lax.stop_gradient(score), bound))
     self.score = jnp.where(self.retrieved, score, last)
     self.temperature = at_least_tiny(temperature, self.dtype)
@@ -102,7 +101,10 @@ class ExpectedRankQuery(SmoothQuery):
 
   series_of: Callable[[str], Series]
   # Accelerators start a dozen steps for each sum over powers, whose memory is that of its powers.
+  # Fewer are summed at once for many users, whose stop probabilities are in memory as well.
   powers_at_once: ClassVar[int]
+  powers_of_users: ClassVar[int]
+  for_users = False
 
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(temperature, *query)
@@ -112,7 +114,14 @@ class ExpectedRankQuery(SmoothQuery):
     """`sum_j w_j ahead(x_ij)` over the items ahead of `i`, plus `behind` over those behind."""
     size = max(ahead.size, behind.size)
     pair = np.stack([np.pad(c, (0, size - c.size)) for c in (ahead, behind)])
-    return polynomial_sums(self.score, self.temperature, w, pair, at_once=self.powers_at_once)
+    return polynomial_sums(
+      self.score,
+      self.temperature,
+      w,
+      pair,
+      at_once=self.powers_of_users if self.for_users else self.powers_at_once,
+      stored=self.for_users,
+    )
 
   def _weight_ahead(self, w: Array) -> Array:
     return jnp.cumsum(w) - w + self._smoothed(w)
@@ -185,10 +194,14 @@ class ExpectedRankQuery(SmoothQuery):
 
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, whose sums are computed anew for the gradient."""
-    # All users need them.
-    self.rank(None), self.kept(parameters.get("k"), None)
     anew = jax.checkpoint(functools.partial(question, **parameters))
-    return super().each_user(anew, *users)
+    self.for_users = True
+    try:
+      # All users need them.
+      self.rank(None), self.kept(parameters.get("k"), None)
+      return super().each_user(anew, *users)
+    finally:
+      self.for_users = False
 
 
 class LaplaceQuery(ExpectedRankQuery):
@@ -197,6 +210,7 @@ class LaplaceQuery(ExpectedRankQuery):
   name = "Laplace"
   series_of = staticmethod(pair_sums.laplace)
   powers_at_once = 4
+  powers_of_users = 3
 
 
 class LogisticQuery(ExpectedRankQuery):
@@ -205,6 +219,7 @@ class LogisticQuery(ExpectedRankQuery):
   name = "Logistic"
   series_of = staticmethod(pair_sums.logistic)
   powers_at_once = 12
+  powers_of_users = 12
 
 
 @pytree("temperature")

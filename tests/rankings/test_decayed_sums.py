@@ -37,8 +37,8 @@ def arguments(coefficients, seed=0):
   return tuple(jnp.asarray(x, jnp.float32) for x in (score, 0.5, weights))
 
 
-def sums(coefficients, score, temperature, w, *group):
-  return decayed_sums(coefficients, 2, (score, *group), temperature, w)
+def sums(coefficients, score, temperature, w, *group, stored=False):
+  return decayed_sums(coefficients, (score, *group), temperature, w, at_once=2, stored=stored)
 
 
 def pairs(coefficients, score, temperature, w, *group):
@@ -67,6 +67,19 @@ def test_values(kind):
   group = jnp.repeat(jnp.arange(3), 7)
   rising = jnp.concatenate([x + i for i, x in enumerate(jnp.split(score, 3))])
   same(sums(c, rising, *rest, group), pairs(c, rising, *rest, group))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stored_sums_and_slopes(kind):
+  c, given = KINDS[kind], arguments(KINDS[kind])
+
+  def slopes(sums):
+    return jax.grad(lambda *x: jnp.sum(jnp.sin(sums(c, *x))), (0, 1, 2))(*given)
+
+  stored = functools.partial(sums, stored=True)
+  same(stored(c, *given), pairs(c, *given))
+  for ours, theirs in zip(slopes(stored), slopes(pairs), strict=True):
+    same(ours, theirs, 1e-5)
 
 
 @quick(
