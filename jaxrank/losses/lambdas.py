@@ -273,17 +273,18 @@ def _sum_of_swaps(
   sizes = [len(swap.features) for swap in changes]
   z = logits(query, temperature)
   scale = headroom(z, query.n**2)
-  rank = slots(query.keys)
-  # The rank of an item below another one: retrieved items come first.
-  items = (scale * z, rank, jnp.where(query.retrieved, rank, -1))
+  # The number of items from each retrieved one on. NaN is above and below none, and the 0 of padding
+  # above none.
+  left = jnp.where(query.retrieved, (query.n - slots(query.keys)).astype(z.dtype), jnp.nan)
+  items = (scale * z, left)
 
   def pair(upper: Items, lower: Items) -> Array:
-    (z, rank, _, *own), (other_z, _, below, *others) = upper, lower
+    (z, left, *own), (other_z, other_left, *others) = upper, lower
     delta = jnp.zeros_like(z * other_z)
     for swap, size in zip(changes, sizes, strict=True):
       delta += swap.change(tuple(own[:size]), tuple(others[:size]))
       del own[:size], others[:size]
-    return term(jnp.where(rank < below, delta, 0), z, other_z, scale)
+    return term(jnp.where(left > other_left, delta, 0), z, other_z, scale)
 
   features = [x for swap in changes for x in swap.features]
   return saturated(total(pair, (*items, *lax.stop_gradient(features)), rows) / scale)

@@ -1,11 +1,13 @@
 """Sums over pairs as accelerators compute them, against the blocks of a CPU."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrank import losses
+from jaxrank import losses, metrics
 from jaxrank._core import platforms
 from jaxrank.losses import pairs
 
@@ -23,6 +25,10 @@ LOSSES = {
     *args, margin=temperature, **given
   ),
   "lambda_rank": lambda *args, weights, **given: losses.lambda_rank(*args, **given),
+  "lambda_rank_of_err": lambda *args, weights, **given: losses.lambda_rank(
+    *args, metric=metrics.err, max_label=3, k=10, **given
+  ),
+  "lambda_ndcg": functools.partial(losses.lambda_ndcg, scheme="ndcg2++", k=20),
   "margin_mse": _margin_mse,
 }
 
@@ -33,8 +39,12 @@ def _same(ours, theirs, tolerance=2e-6):
     np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max())
 
 
+# A block of 64 of the 300 items, or all of them.
+BLOCKS = {"cpu": ("cpu", 64), "default": ("default", 64), "whole": ("cpu", 2 * N)}
+
+
 @pytest.mark.parametrize("name", LOSSES)
-def test_platforms_agree(name):
+def test_platforms_and_blocks_agree(name, monkeypatch):
   rng = np.random.default_rng(5)
   scores, along = (jnp.asarray(rng.standard_normal((2, N)), jnp.float32) for _ in range(2))
   labels = jnp.asarray(rng.integers(0, 4, (2, N)), jnp.float32)
@@ -51,10 +61,13 @@ def test_platforms_agree(name):
     return jax.tree.leaves((slope(scores, temperature, weights), forward))
 
   found = {}
-  for platform in ("cpu", "default"):
+  for way, (platform, rows) in BLOCKS.items():
+    monkeypatch.setattr(pairs, "_PAIRS", rows * scores.size)
     with platforms.forced(platform):
-      found[platform] = jax.jit(every)(scores, jnp.float32(0.7), weights)
+      found[way] = jax.jit(every)(scores, jnp.float32(0.7), weights)
+    jax.clear_caches()
   _same(found["default"], found["cpu"])
+  _same(found["whole"], found["cpu"])
 
 
 def test_second_derivatives_and_constants():
