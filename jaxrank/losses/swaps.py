@@ -19,13 +19,11 @@ from jaxrank._core import recorder, ties
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import UnansweredError, within
 from jaxrank._core.recorder import Slope
-from jaxrank._core.tie_cascades import survival
 from jaxrank._core.types import Cutoff, Discount
 from jaxrank.rankings.exact import ExactQuery
 
-# Stands for log(0), the logarithm of the probability to pass an item at which every user stops. Its
-# exponential is negligible, and differences of sums of thousands of them are still precise.
-_LOG_ZERO = -100.0
+# The probability to pass an item at which every user stops: negligible, and a number to divide by.
+_LEAST = 2.0**-58
 
 Features = tuple[Array, ...]
 
@@ -147,30 +145,20 @@ def cascade(
 ) -> Swap:
   """The swap of `sum w_i discount(r_i) prod (1 - p_j)`, the product over items `j` ahead of `i`.
 
-  `w` is the worth and `p` the probability to stop. With the `S`, `M`, `V` and `F` of
+  `w` is the worth and `p` the probability to stop, and `s = 1 - p`. With the `D` and `G` of
   docs/mathematics.md, "Swaps", the change is
-  `S ((w_b - w_a) d_a + (p_a - p_b) (V_a - M F_b) + M d_b ((1 - p_b) w_a - (1 - p_a) w_b))`.
+  `(w_b - w_a) D_a + ((s_b - s_a) (G_(a+1) - G_b) + D_b (s_b w_a - s_a w_b)) / s_a`.
   """
 
   def change(upper: Features, lower: Features) -> Array:
-    p, w, d, reached, _, passed, below, _ = upper
-    q, v, e, _, log, _, _, from_here = lower
-    between = jnp.exp(log - passed)
-    kept = (v - w) * d + (p - q) * (below - between * from_here)
-    return reached * (kept + between * e * ((1 - q) * w - (1 - p) * v))
+    (s, w, d, _, below), (r, v, e, from_here, _) = upper, lower
+    return (v - w) * d + ((r - s) * (below - from_here) + e * (r * w - s * v)) / s
 
-  p, d = query.mean(stop), _at_ranks(query, discount, k) * slope
-  w = p if worth is None else query.mean(worth)
-  step = jnp.maximum(jnp.log1p(-p), _LOG_ZERO)
-  passed = jnp.cumsum(step)
-
-  def join(further: Features, here: Features) -> Features:
-    (passed, found), (going, gain) = further, here
-    return going * passed, gain + going * found
-
-  _, from_here = lax.associative_scan(join, (1 - p, w * d), reverse=True)
-  sums = passed - step, passed, ties.below(from_here), from_here
-  return Swap(change, (p, w, d, survival(p), *sums))
+  going = jnp.maximum(1 - query.mean(stop), _LEAST)
+  w = query.mean(stop if worth is None else worth)
+  d = _at_ranks(query, discount, k) * slope * ties.above(jnp.cumprod(going), 1)
+  from_here = lax.cumsum(w * d, reverse=True)
+  return Swap(change, (going, w, d, from_here, ties.below(from_here)))
 
 
 def _first(query: ExactQuery, b: Array, discount: Discount, k: Cutoff, slope: Array | int) -> Swap:
