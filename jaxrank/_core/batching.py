@@ -24,15 +24,11 @@ def over_queries(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]
   return kernel
 
 
-def batched(function: _Function, repeat: bool = True) -> _Function:
+def batched(function: _Function) -> _Function:
   """Makes a function of the last axis of arrays its own batching rule.
 
   Under `vmap` it receives the whole batch at once, so that a loop has one predicate for all
   queries, and the layout can be chosen for the batch. It has no derivative.
-
-  Args:
-    function: A function of arrays `[..., n]`.
-    repeat: Whether what a batch shares is repeated; otherwise it has an axis of length 1.
   """
   tree: Any = None
 
@@ -45,36 +41,29 @@ def batched(function: _Function, repeat: bool = True) -> _Function:
 
   @functools.wraps(function)
   def call(*args: Array) -> Any:
-    found = (_repeating if repeat else _sharing).bind(*args, function=traced)
+    found = _batched.bind(*args, function=traced)
     return jax.tree.unflatten(tree, found)
 
   return cast(_Function, call)
 
 
-def whole_batch(
-  args: Sequence[Array], axes: Sequence[int | None], repeat: bool = True
-) -> list[Array]:
-  """The arguments of a batch, each with a leading axis for it, of length 1 if it is not repeated."""
+def whole_batch(args: Sequence[Array], axes: Sequence[int | None]) -> list[Array]:
+  """The arguments of a batch, each with a leading axis for it."""
   size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
-  size = size if repeat else 1
   return [
     jnp.broadcast_to(x, (size, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
     for x, axis in zip(args, axes, strict=True)
   ]
 
 
-def _operation(name: str, repeat: bool) -> Any:
-  def batch(
-    args: Sequence[Array], axes: Sequence[int | None], **static: Any
-  ) -> tuple[list[Array], list[int]]:
-    found = primitive.bind(*whole_batch(args, axes, repeat), **static)
-    return found, [0] * len(found)
-
-  primitive = operation(name, batch)
-  return primitive
+def _batch(
+  args: Sequence[Array], axes: Sequence[int | None], **static: Any
+) -> tuple[list[Array], list[int]]:
+  found = _batched.bind(*whole_batch(args, axes), **static)
+  return found, [0] * len(found)
 
 
-_repeating, _sharing = _operation("batched", True), _operation("sharing", False)
+_batched = operation("batched", _batch)
 
 
 def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:

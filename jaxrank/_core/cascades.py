@@ -50,6 +50,14 @@ def expected(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) 
   return jnp.sum(cascades.weights * ranked.each_user(of_user, cascades.worth, k=k))
 
 
+def normalised(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
+  """The value of the cascades under the ranking, divided by that in the greedy order."""
+  ideal = greedy(ranked, cascades, discount, k)
+  # One after the other, so that the arrays of both are not in memory at once.
+  ideal, worth = lax.optimization_barrier((ideal, cascades.worth))
+  return safe_divide(expected(ranked, cascades._replace(worth=worth), discount, k), ideal)
+
+
 def perfect(
   ranked: Ranked, subtopic_weights: Array, stop: ArrayLike, discount: Discount, k: Cutoff
 ) -> Array:

@@ -1,7 +1,8 @@
 """Results of methods that are computed once for each combination of arguments."""
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 
@@ -34,3 +35,15 @@ def memoised(
     return answer
 
   return once
+
+
+@contextlib.contextmanager
+def apart(query: _Remembering) -> Iterator[None]:
+  """Forgets what a query computes meanwhile: it exists within a loop, or for one platform."""
+  known = dict(vars(query))
+  query.memory = dict(query.memory)
+  try:
+    yield
+  finally:
+    vars(query).clear()
+    vars(query).update(known)

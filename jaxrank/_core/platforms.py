@@ -1,4 +1,4 @@
-"""Chooses between the algorithms of two platforms when a program is compiled."""
+"""Chooses between the algorithms of several platforms when a program is compiled."""
 
 import contextlib
 import functools
@@ -18,15 +18,21 @@ Primitive = type(lax.sort_p)
 _Batcher = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 
 
-def by_platform(*args: Any, cpu: Callable[..., Any], default: Callable[..., Any]) -> Any:
-  """`cpu(*args)` in programs for a CPU, and `default(*args)` in those for other devices."""
+def by_platform(
+  *args: Any,
+  default: Callable[..., Any],
+  cpu: Callable[..., Any] | None = None,
+  tpu: Callable[..., Any] | None = None,
+) -> Any:
+  """`cpu(*args)` or `tpu(*args)` in programs for these, and `default(*args)` in all others."""
+  ways = {name: way for name, way in (("cpu", cpu), ("tpu", tpu)) if way is not None}
   if _chosen.value is None:
-    return lax.platform_dependent(*args, cpu=cpu, default=default)
-  return {"cpu": cpu, "default": default}[_chosen.value](*args)
+    return lax.platform_dependent(*args, **ways, default=default)
+  return ways.get(_chosen.value, default)(*args)
 
 
 def forced(platform: str) -> contextlib.AbstractContextManager[None]:
-  """Takes the algorithms of one platform, "cpu" or "default", on any device.
+  """Takes the algorithms of one platform, "cpu", "tpu" or "default", on any device.
 
   JAX keeps its programs apart from others. For tests, which run the algorithms of accelerators on a
   CPU, and for functions that are traced for one platform only.
@@ -63,7 +69,8 @@ def lower(primitive: Any, function: Callable[..., Any]) -> None:
     with jax.disable_jit(False):
       return jax.jit(functools.partial(primitive.bind, **static))(*args)
 
-  mlir.register_lowering(primitive, rule("cpu"), platform="cpu")
+  for platform in ("cpu", "tpu"):
+    mlir.register_lowering(primitive, rule(platform), platform=platform)
   mlir.register_lowering(primitive, rule("default"))
   primitive.def_impl(evaluate)
 

@@ -17,7 +17,8 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._core import permutations, sorting
-from jaxrank._core.memoised import memoised
+from jaxrank._core.memoised import apart, memoised
+from jaxrank._core.platforms import by_platform
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
 # Gains that never decrease with the label, and are 0 at label 0: their ideal order is that of the
@@ -253,7 +254,22 @@ class Ranked(abc.ABC):
     Returns:
       `[s]`.
     """
-    return jax.vmap(functools.partial(question, **parameters), in_axes=-1)(*users)
+    one = functools.partial(question, **parameters)
+
+    def side_by_side(*users: Array) -> Array:
+      with apart(self):
+        return jax.vmap(one, in_axes=-1)(*users)
+
+    # On a TPU an axis of users takes several times its memory.
+    in_turn = functools.partial(self._one_by_one, one)
+    found: Array = by_platform(*users, default=side_by_side, tpu=in_turn)
+    return found
+
+  def _one_by_one(self, question: Callable[..., Array], *users: Array) -> Array:
+    """`each_user`, one user after the other."""
+    with apart(self):
+      found: Array = lax.map(lambda user: question(*user), [jnp.moveaxis(x, -1, 0) for x in users])
+    return found
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """The answer to `cascade` for one user; `stop` and `worth` are `[n]`."""

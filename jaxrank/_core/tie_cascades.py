@@ -3,7 +3,6 @@
 docs/mathematics.md, "Averages over tied orders", derives the recursion.
 """
 
-import functools
 from collections.abc import Sequence
 
 import jax
@@ -47,12 +46,9 @@ def _met_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
   return jax.jvp(scanned, (worth, stop), tangents[:2])
 
 
-@functools.partial(batched, repeat=False)
+@batched
 def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
   longest = jnp.max(end - start + 1, initial=0)
-  # Users of the same list share its ties.
-  batch = jnp.broadcast_shapes(*(x.shape[:-1] for x in (worth, stop, start)))
-  worth, stop = (jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in (worth, stop))
 
   def add(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
     item, *tie = state

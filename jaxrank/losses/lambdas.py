@@ -273,8 +273,8 @@ def _sum_of_swaps(
   sizes = [len(swap.features) for swap in changes]
   z = logits(query, temperature)
   scale = headroom(z, query.n**2)
-  # The number of items from each retrieved one on. NaN is above and below none, and the 0 of padding
-  # above none.
+  # The number of items from each retrieved one on. NaN is above and below none, and the 0 of
+  # padding is above none.
   left = jnp.where(query.retrieved, (query.n - slots(query.keys)).astype(z.dtype), jnp.nan)
   items = (scale * z, left)
 

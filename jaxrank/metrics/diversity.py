@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.cascades import Cascades, even, expected, greedy, perfect
+from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import ir_measures, ndeval
 from jaxrank._core.parameters import DISCOUNT, SHARE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
@@ -118,8 +118,7 @@ def _alpha_ndcg(
   subtopic_weights: Array | None,
 ) -> Array:
   cascades = _novelty(ranked, rel, alpha, subtopic_weights)
-  ideal = greedy(ranked, cascades, discount, k)
-  return safe_divide(expected(ranked, cascades, discount, k), ideal)
+  return normalised(ranked, cascades, discount, k)
 
 
 @describe(
@@ -274,8 +273,7 @@ def _nnrbp(
 ) -> Array:
   cascades = _novelty(ranked, rel, alpha, subtopic_weights)
   discount = discounts.geometric(jnp.asarray(beta).astype(ranked.dtype))
-  ideal = greedy(ranked, cascades, discount, None)
-  return safe_divide(expected(ranked, cascades, discount, None), ideal)
+  return normalised(ranked, cascades, discount, None)
 
 
 @describe(

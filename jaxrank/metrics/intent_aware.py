@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.cascades import Cascades, even, expected, greedy, perfect
+from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import ir_measures, ndeval
 from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
@@ -103,8 +103,7 @@ def _nerr_ia(
   ranked: Ranked, *, k: Cutoff, max_label: ArrayLike, subtopic_weights: Array | None
 ) -> Array:
   cascades = _intended(ranked, max_label, subtopic_weights)
-  err_ia = expected(ranked, cascades, discounts.reciprocal, k)
-  return safe_divide(err_ia, greedy(ranked, cascades, discounts.reciprocal, k))
+  return normalised(ranked, cascades, discounts.reciprocal, k)
 
 
 @describe(

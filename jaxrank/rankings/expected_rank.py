@@ -60,11 +60,7 @@ class SmoothQuery(Ranked):
 
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, because each takes the memory of its sums or nodes."""
-    known, self.memory = self.memory, dict(self.memory)
-    found: Array = lax.map(lambda user: question(*user, **parameters), [x.T for x in users])
-    # What is computed inside the loop exists there only.
-    self.memory = known
-    return found
+    return self._one_by_one(functools.partial(question, **parameters), *users)
 
   def before(self, w: Array) -> Array:
     """The expected weight ahead of each item, `[n]`."""
