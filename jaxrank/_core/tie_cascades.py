@@ -84,6 +84,7 @@ def _add_item(
   found, alive = state
   place = start + item - 1
   has = place <= end
+  # Two forms of one index: XLA would store an index that two gathers share, with its batch indices.
   inside = jnp.minimum(place, stop.shape[-1] - 1)
   here = 1 / item.astype(stop.dtype)
   ahead = (sorting.slots(start) - start).astype(stop.dtype) * here

@@ -36,17 +36,21 @@ def values(names, queries):
   return jax.tree.map(np.asarray, found)
 
 
-def check(names, queries):
+def check(names, queries, other="default"):
   found = {}
-  for platform in ("cpu", "default"):
+  for platform in ("cpu", other):
     with platforms.forced(platform):
       found[platform] = values(names, queries)
   for name, value in found["cpu"].items():
-    np.testing.assert_allclose(found["default"][name], value, rtol=2e-6, err_msg=str(name))
+    np.testing.assert_allclose(found[other][name], value, rtol=2e-6, err_msg=str(name))
 
 
 def test_values_agree():
   check(QUICK, lists(40, "many"))
+
+
+def test_values_of_many_users_agree_on_a_tpu():
+  check(("err_ia", "average_precision_ia", "gap"), lists(40, "many"), "tpu")
 
 
 @thorough
