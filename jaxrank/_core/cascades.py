@@ -25,7 +25,7 @@ class Cascades(NamedTuple):
   """Users who go down the list, one for each subtopic.
 
   Attributes:
-    worth: `[n, s]`, what an item is worth to a user who reaches it, in [0, 1].
+    worth: `[n, s]`, what an item is worth to a user who reaches it, in [0, 1], or a mask.
     stop: A scalar in [0, 1]. The user stops at the item with probability `stop * worth`.
     weights: `[s]`, those of the subtopics.
   """
@@ -45,6 +45,7 @@ def expected(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) 
   """The value of the cascades under the ranking, summed over subtopics."""
 
   def of_user(worth: Array, k: Cutoff) -> Array:
+    worth = worth.astype(ranked.dtype)
     return ranked.cascade(cascades.stop * worth, discount, k=k, worth=worth)
 
   return jnp.sum(cascades.weights * ranked.each_user(of_user, cascades.worth, k=k))
@@ -86,7 +87,7 @@ def over_ranks(ranked: Ranked, value: Callable[[Array], Array], k: Cutoff) -> Ar
 
 def greedy(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
   """The value of the cascades in the greedy order, summed over subtopics."""
-  worth = ranked.in_input_order(cascades.worth).T
+  worth = ranked.in_input_order(cascades.worth).astype(ranked.dtype).T
   worth, stop = cascades.weights[:, None] * worth, cascades.stop * worth
   depth = min(k, worth.shape[1]) if isinstance(k, int) else worth.shape[1]
   # The order is constant near almost every point, so that gradients are those of its value.

@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from jaxrank._core import sorting
 from jaxrank._core.batching import batched
+from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take
 from jaxrank._core.ties import above
 
@@ -84,12 +85,26 @@ def _add_item(
   found, alive = state
   place = start + item - 1
   has = place <= end
-  # Two forms of one index: XLA would store an index that two gathers share, with its batch indices.
   inside = jnp.minimum(place, stop.shape[-1] - 1)
   here = 1 / item.astype(stop.dtype)
   ahead = (sorting.slots(start) - start).astype(stop.dtype) * here
   passed = ahead * (1 - take(stop, inside))
-  found_then = here * jnp.take_along_axis(worth, place, axis=-1, mode="clip") * alive
+  found_then = here * _at(worth, place, inside) * alive
   found_then += (1 - here - ahead) * found + passed * above(found)
   alive_then = (1 - ahead) * alive + passed * above(alive)
   return jnp.where(has, found_then, found), jnp.where(has, alive_then, alive)
+
+
+def _at(x: Array, place: Array, inside: Array) -> Array:
+  """`x` at a place, which is `inside` but for the ends.
+
+  A GPU takes another form of the index of the other gather: XLA would store one that both share,
+  with the indices of the batch.
+  """
+  found: Array = by_platform(
+    x,
+    default=lambda x: jnp.take_along_axis(x, place, axis=-1, mode="clip"),
+    cpu=lambda x: take(x, inside),
+    tpu=lambda x: take(x, inside),
+  )
+  return found

@@ -337,4 +337,4 @@ def _novelty(
   b = ranked.relevant(rel)
   weights = jnp.ones_like(ranked.count(b)) if subtopic_weights is None else subtopic_weights
   alpha = jnp.asarray(alpha).astype(ranked.dtype)
-  return Cascades(b.astype(ranked.dtype), alpha, weights.astype(ranked.dtype))
+  return Cascades(b, alpha, weights.astype(ranked.dtype))
