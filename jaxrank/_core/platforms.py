@@ -15,6 +15,9 @@ _chosen = jax.make_user_context(None)
 # The class of `jax.extend.core`, which takes 30 ms to load.
 Primitive = type(lax.sort_p)
 
+# The platforms with algorithms of their own; all others take the default ones.
+_OWN = ("cpu", "tpu")
+
 _Batcher = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 
 
@@ -32,12 +35,13 @@ def by_platform(
 
 
 def forced(platform: str) -> contextlib.AbstractContextManager[None]:
-  """Takes the algorithms of one platform, "cpu", "tpu" or "default", on any device.
+  """Takes the algorithms of one platform, such as "cpu", "tpu" or "default", on any device.
 
   JAX keeps its programs apart from others. For tests, which run the algorithms of accelerators on a
   CPU, and for functions that are traced for one platform only.
   """
-  context: contextlib.AbstractContextManager[None] = _chosen(platform)
+  chosen = platform if platform in _OWN else "default"
+  context: contextlib.AbstractContextManager[None] = _chosen(chosen)
   return context
 
 
@@ -69,7 +73,7 @@ def lower(primitive: Any, function: Callable[..., Any]) -> None:
     with jax.disable_jit(False):
       return jax.jit(functools.partial(primitive.bind, **static))(*args)
 
-  for platform in ("cpu", "tpu"):
+  for platform in _OWN:
     mlir.register_lowering(primitive, rule(platform), platform=platform)
   mlir.register_lowering(primitive, rule("default"))
   primitive.def_impl(evaluate)

@@ -3,6 +3,7 @@
 docs/mathematics.md, "Averages over tied orders", derives the recursion.
 """
 
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -101,10 +102,10 @@ def _at(x: Array, place: Array, inside: Array) -> Array:
   A GPU takes another form of the index of the other gather: XLA would store one that both share,
   with the indices of the batch.
   """
-  found: Array = by_platform(
-    x,
-    default=lambda x: jnp.take_along_axis(x, place, axis=-1, mode="clip"),
-    cpu=lambda x: take(x, inside),
-    tpu=lambda x: take(x, inside),
-  )
+
+  def of_a_gpu(x: Array) -> Array:
+    return jnp.take_along_axis(x, place, axis=-1, mode="clip")
+
+  shared = functools.partial(take, index=inside)
+  found: Array = by_platform(x, cpu=shared, tpu=shared, default=of_a_gpu)
   return found

@@ -84,8 +84,7 @@ def _evaluate(
       results = _evaluate(branch.jaxpr, branch.consts, given[1:], platform, found)
     elif "function" in parameters:
       # An operation of `platforms`: its lowering has the same trace, with the same labels.
-      algorithms = "tpu" if platform == "tpu" else "default"
-      inner = platforms.traced(algorithms, parameters["function"], *given)
+      inner = platforms.traced(platform, parameters["function"], *given)
       results = _evaluate(inner.jaxpr, inner.consts, given, platform, found)
     elif name in _CALLS and inner is not None:
       bare, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
