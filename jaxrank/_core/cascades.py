@@ -88,23 +88,35 @@ def over_ranks(ranked: Ranked, value: Callable[[Array], Array], k: Cutoff) -> Ar
 def greedy(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
   """The value of the cascades in the greedy order, summed over subtopics."""
   worth = ranked.in_input_order(cascades.worth).astype(ranked.dtype).T
-  worth, stop = cascades.weights[:, None] * worth, cascades.stop * worth
   depth = min(k, worth.shape[1]) if isinstance(k, int) else worth.shape[1]
   # The order is constant near almost every point, so that gradients are those of its value.
-  item, count = greedy_order(lax.stop_gradient(worth), lax.stop_gradient(stop), depth)
-  gained = jnp.sum(take(worth, item) * survival(take(stop, item)), axis=0)
-  return at_ranks(jnp.where(slots(item) < count, gained, 0), discount, k)
+  fixed = lax.stop_gradient(cascades._replace(worth=worth))
+  item, count = greedy_order(fixed, depth)
+
+  def of_user(user: tuple[Array, Array]) -> Array:
+    worth, weight = user
+    worth = take(worth, item)
+    gained = weight * worth * survival(cascades.stop * worth)
+    return at_ranks(jnp.where(slots(item) < count, gained, 0), discount, k)
+
+  # One user after the other, because a TPU pads an axis of users to eight.
+  return jnp.sum(lax.map(of_user, (worth, cascades.weights)))
 
 
-def greedy_order(worth: Array, stop: Array, depth: int) -> tuple[Array, Array]:
+def greedy_order(cascades: Cascades, depth: int) -> tuple[Array, Array]:
   """The items at the first `depth` ranks, and the number of ranks at which there is a gain.
 
   At each rank the greedy order has the item that gains most there, the first of equal ones.
+
+  Args:
+    cascades: Those of which `worth` is `[s, n]`, with an item in each column.
+    depth: How many ranks to find.
   """
+  worth, stop, weights = cascades
   column = slots(worth[0])
 
   def gain(reached: Array, left: Array) -> Array:
-    return jnp.where(left, jnp.sum(worth * reached, axis=0), 0)
+    return jnp.where(left, jnp.sum(worth * (weights[:, None] * reached), axis=0), 0)
 
   def unfinished(state: _State) -> Array:
     _, count, _, _, gain = state
@@ -115,7 +127,7 @@ def greedy_order(worth: Array, stop: Array, depth: int) -> tuple[Array, Array]:
     best = jnp.argmax(gains).astype(jnp.int32)
     item = jnp.where(column[:depth] == count, best, item)
     chosen = column == best
-    reached = reached * (1 - jnp.sum(stop, axis=1, where=chosen, keepdims=True))
+    reached = reached * (1 - stop * jnp.sum(worth, axis=1, where=chosen, keepdims=True))
     left = left & ~chosen
     return item, count + 1, reached, left, gain(reached, left)
 

@@ -13,7 +13,7 @@ from jax import Array
 
 from jaxrank import gains, metrics
 from jaxrank._core import checks
-from jaxrank._core.cascades import greedy_order
+from jaxrank._core.cascades import Cascades, greedy_order
 from jaxrank.interop._lists import items, padded
 from jaxrank.interop.ptranking import _lists
 
@@ -138,7 +138,7 @@ def get_div_ideal_ranking(
   checks.unit_interval("alpha", alpha)
   docs = list(dict.fromkeys(pool_docs))
   worth = padded(_matrix(docs, q_doc_subtopics))
-  item, count = _greedy(worth, np.float32(alpha) * worth)
+  item, count = _greedy(worth, np.float32(alpha))
   return list(dict.fromkeys([docs[i] for i in item[:count]] + docs))
 
 
@@ -179,7 +179,7 @@ def _err_ia(matrix: np.ndarray, ks: Any, max_label: Any) -> np.ndarray:
 
 @jax.jit
 def _greedy(worth: Array, stop: Array) -> tuple[Array, Array]:
-  return greedy_order(worth, stop, worth.shape[1])
+  return greedy_order(Cascades(worth, stop, jnp.ones_like(worth[:, 0])), worth.shape[1])
 
 
 def _matrix(docs: Sequence[Hashable], q_doc_subtopics: Subtopics) -> np.ndarray:

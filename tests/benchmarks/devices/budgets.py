@@ -110,7 +110,6 @@ _RECURSION = "the exact recursion over tied items turns as often as the longest 
 _MATRIX = "its result is a matrix of all pairs"
 _SUBTOPICS = "each subtopic has labels, and sums, of its own"
 _GREEDY = "the ideal order is found greedily, one item after the other"
-_PADDED = "a TPU pads the axis of subtopics to eight while the ideal order is found"
 _INVERSIONS = "inversions are counted while halves of the list are merged"
 _GRADES = "each grade has sums, or an integral, of its own"
 _IDEAL = "its overlap with an ideal ranking takes a second order"
@@ -151,10 +150,6 @@ EXEMPTIONS = (
   ),
   *(
     Exemption(f"*{name}*", _GREEDY, {"launches": 4000, "loops": 2})
-    for name in ("alpha_ndcg", "nnrbp", "nerr_ia")
-  ),
-  *(
-    Exemption(f"gradient of {name}, Laplace*", _PADDED, {"memory": 35})
     for name in ("alpha_ndcg", "nnrbp", "nerr_ia")
   ),
   *(
