@@ -20,9 +20,12 @@ from jaxrank._core.decays import Place, distance
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sums_by_blocks import by_blocks
 from jaxrank._core.sums_by_doubling import by_doubling
+from jaxrank._core.sums_by_pairs import by_pairs
 
 # Items at more temperatures from each other are as good as infinitely far apart.
 _WIDE = 40.0
+# The longest lists of which all pairs are summed, for up to two powers and for more.
+_PAIRS = {"cpu": (0, 32), "default": (64, 128)}
 
 
 def decayed_sums(
@@ -154,14 +157,21 @@ def _summed(
   stored: bool,
   anew: bool,
 ) -> Array:
+  c = np.array(coefficients)
+
+  def in_pairs(platform: str) -> bool:
+    return w.shape[-1] <= _PAIRS[platform][c.shape[-1] > 2]
+
   def elsewhere(w: Array, temperature: Array, *place: Array) -> Array:
+    if in_pairs("default"):
+      return by_pairs(c, place, temperature, w)
     if anew:
       # Decays are computed anew for a gradient, because to keep those of its value takes memory.
       _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
-    return by_doubling(np.array(coefficients), at_once, stored, place, temperature, w)
+    return by_doubling(c, at_once, stored, place, temperature, w)
 
   def on_cpu(w: Array, temperature: Array, *place: Array) -> Array:
-    return by_blocks(np.array(coefficients), place, temperature, w)
+    return (by_pairs if in_pairs("cpu") else by_blocks)(c, place, temperature, w)
 
   found: Array = by_platform(w, temperature, *place, cpu=on_cpu, default=elsewhere)
   return found

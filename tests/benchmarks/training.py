@@ -19,9 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank import losses
+from jaxrank import gains, losses
 
 from . import report
+from .devices import by_hand
 from .report import Row, Section, at_most, milliseconds, ratio_row
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -114,6 +115,19 @@ def lambdas() -> Section:
     if n <= PAIRS_UP_TO
   ]
   return Section("LambdaRank", _LAMBDA_NOTES, rows)
+
+
+def approx_ndcg() -> Section:
+  """`approx_ndcg` against its formula over all pairs, which holds them in memory."""
+  ours = functools.partial(losses.approx_ndcg, gain=gains.exponential)
+  sides = _gradient(ours), _gradient(by_hand.pairwise_ndcg)
+  rows = []
+  for queries, n in ((1, 10), (128, 32), (32, 100), (128, 200), (32, 1000)):
+    data = _data(queries, n)
+    name = f"approx_ndcg [{queries}, {n}]"
+    _check_same(name, *(side(*data) for side in sides))
+    rows.append(_raced(name, sides[0], "formula", sides[1], data, 1.5))
+  return Section("ApproxNDCG", _APPROX_NOTES, rows)
 
 
 def large_scores() -> Section:
@@ -263,6 +277,7 @@ def _seconds(side: Callable[..., Any], data: tuple[Array, Array], calls: int) ->
 _SECTIONS = {
   "gradients": gradients,
   "lambdas": lambdas,
+  "approx": approx_ndcg,
   "large": large_scores,
   "first": first_calls,
 }
@@ -304,6 +319,9 @@ sort, and those of the pairwise losses hold all pairs."""
 
 _LAMBDA_NOTES = """Value and gradient of the sum of `lambda_rank` for nDCG, which sorts the items
 and weighs each pair, against those of `pairwise_logistic`."""
+
+_APPROX_NOTES = """Value and gradient of the sum of `approx_ndcg` with the exponential gain, against
+the formula over all pairs of items, which knows no padding, infinities, NaN or cut-off."""
 
 _LARGE_NOTES = """The largest value of 32 queries of 5 items whose scores are near the largest
 float32, 3.4e38. A value that float32 cannot hold is expected to be the largest float32."""

@@ -8,7 +8,7 @@ import pytest
 import jaxrank as jr
 from jaxrank._core import platforms, prefix, sorting, ties
 from jaxrank._core.permutations import arranged
-from tests.helpers import traits
+from tests.helpers import cases, traits
 from tests.helpers.suites import thorough
 
 ROWS = traits.rows()
@@ -42,7 +42,7 @@ def check(names, queries, other="default"):
     with platforms.forced(platform):
       found[platform] = values(names, queries)
   for name, value in found["cpu"].items():
-    np.testing.assert_allclose(found[other][name], value, rtol=2e-6, err_msg=str(name))
+    np.testing.assert_allclose(found[other][name], value, rtol=1e-6, err_msg=str(name))
 
 
 def test_values_agree():
@@ -62,6 +62,47 @@ def test_values_of_more_lists_agree(n, ties_of):
 @thorough
 def test_all_values_agree():
   check(ROWS, lists(40, "many"))
+
+
+@thorough
+@pytest.mark.parametrize(
+  "ranking", [jr.Laplace(0.3), jr.Logistic(0.3)], ids=lambda x: type(x).__name__
+)
+def test_all_slopes_agree(ranking):
+  """Gradients agree to 1e-6 of the largest of a query.
+
+  Where slopes cancel, or are those of the tail of a cut-off, it is 1e-6 of what cancels, of the
+  order of the value over the temperature, or 1e-9. A logarithm has the slopes of a relative value.
+  """
+  queries = cases.draw(0, 300)
+  scores, labels, where = queries.scores, queries.labels, queries.where
+  answered = 0
+  for name, row in ROWS.items():
+    if not row.takes("ranking"):
+      continue
+
+    def total(scores, row=row):
+      value = row(scores, labels, where=where, ranking=ranking)
+      return jnp.sum(jnp.where(jnp.isfinite(value), value, 0)), value
+
+    found = []
+    try:
+      for platform in ("cpu", "default"):
+        with platforms.forced(platform):
+          (_, value), slopes = jax.jit(jax.value_and_grad(total, has_aux=True))(scores)
+        found.append((np.asarray(value), np.asarray(slopes)))
+    except jr.UnansweredError:
+      continue
+    answered += 1
+    (value, slopes), (other, slopes_of_other) = found
+    np.testing.assert_allclose(other, value, rtol=1e-6, atol=1e-6, err_msg=name)
+    cancelling = 1 if name.startswith("log_") else np.nan_to_num(np.abs(value))
+    scale = np.maximum(np.abs(slopes).max(-1), cancelling / ranking.temperature)
+    scale = np.maximum(scale, 1e-3)[:, None]
+    np.testing.assert_allclose(
+      slopes_of_other / scale, slopes / scale, rtol=0, atol=1e-6, err_msg=name
+    )
+  assert answered > 30
 
 
 @pytest.mark.parametrize("n", [2, 50, 40_000])

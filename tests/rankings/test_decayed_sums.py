@@ -12,7 +12,6 @@ from jaxrank._core import platforms
 from jaxrank._core.decayed_sums import decayed_sums
 from tests.helpers.suites import quick, thorough
 
-N = 21
 # Outputs and inputs, of which one is 1; for powers 1 to 3, and for one power on one side.
 MANY = np.random.default_rng(1).standard_normal((2, 1, 2, 3))
 KINDS = {
@@ -28,12 +27,18 @@ def platform(request):
     yield request.param
 
 
-def arguments(coefficients, seed=0):
+@pytest.fixture(params=[21, 150])
+def n(request):
+  """Few items, of which all pairs are summed if there are several powers, and more."""
+  return request.param
+
+
+def arguments(coefficients, n, seed=0):
   """Descending scores with ties and a wide gap, a temperature, and weights."""
   rng = np.random.default_rng(seed)
-  score = np.sort(np.round(rng.standard_normal(N), 1))[::-1].copy()
+  score = np.sort(np.round(rng.standard_normal(n), 1))[::-1].copy()
   score[-3:] -= 100
-  weights = rng.standard_normal((coefficients.shape[1], N))
+  weights = rng.standard_normal((coefficients.shape[1], n))
   return tuple(jnp.asarray(x, jnp.float32) for x in (score, 0.5, weights))
 
 
@@ -43,10 +48,11 @@ def sums(coefficients, score, temperature, w, *group, stored=False):
 
 def pairs(coefficients, score, temperature, w, *group):
   """The same over all pairs."""
-  rise = jnp.where(np.tri(N, dtype=bool), 1, -1) * (score[None, :] - score[:, None])
-  side = np.where(np.tri(N, dtype=bool), 0, 1)
-  same = (group[0][None, :] == group[0][:, None]) if group else np.ones((N, N), bool)
-  other = jnp.where(same & ~np.eye(N, dtype=bool), 1.0, 0.0)
+  n = score.size
+  rise = jnp.where(np.tri(n, dtype=bool), 1, -1) * (score[None, :] - score[:, None])
+  side = np.where(np.tri(n, dtype=bool), 0, 1)
+  same = (group[0][None, :] == group[0][:, None]) if group else np.ones((n, n), bool)
+  other = jnp.where(same & ~np.eye(n, dtype=bool), 1.0, 0.0)
   found = 0
   for power in range(coefficients.shape[-1]):
     x = jnp.exp(-(power + 1) * rise / temperature) * other
@@ -60,11 +66,11 @@ def same(ours, theirs, tolerance=2e-6):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_values(kind):
+def test_values(kind, n):
   c = KINDS[kind]
-  score, *rest = arguments(c)
+  score, *rest = arguments(c, n)
   same(jax.jit(functools.partial(sums, c))(score, *rest), pairs(c, score, *rest))
-  group = jnp.repeat(jnp.arange(3), 7)
+  group = jnp.repeat(jnp.arange(3), n // 3)
   rising = jnp.concatenate([x + i for i, x in enumerate(jnp.split(score, 3))])
   same(sums(c, rising, *rest, group), pairs(c, rising, *rest, group))
 
@@ -72,15 +78,17 @@ def test_values(kind):
 @pytest.mark.parametrize("platform", ["default"], indirect=True)
 @pytest.mark.parametrize("kind", ["outputs", "inputs"])
 def test_stored_sums_and_slopes(kind):
-  c, given = KINDS[kind], arguments(KINDS[kind])
-
-  def slopes(sums):
-    return jax.grad(lambda *x: jnp.sum(jnp.sin(sums(c, *x))), (0, 1, 2))(*given)
-
+  c = KINDS[kind]
   stored = functools.partial(sums, stored=True)
-  same(stored(c, *given), pairs(c, *given))
-  for ours, theirs in zip(slopes(stored), slopes(pairs), strict=True):
-    same(ours, theirs, 1e-5)
+  with jax.enable_x64(True):
+    given = tuple(x.astype(jnp.float64) for x in arguments(c, 150))
+
+    def slopes(sums):
+      return jax.grad(lambda *x: jnp.sum(jnp.sin(sums(c, *x))), (0, 1, 2))(*given)
+
+    same(stored(c, *given), pairs(c, *given), 1e-11)
+    for ours, theirs in zip(slopes(stored), slopes(pairs), strict=True):
+      same(ours, theirs, 1e-11)
 
 
 @quick(
@@ -90,9 +98,9 @@ def test_stored_sums_and_slopes(kind):
   ),
   [("outputs", (0, 0, 0)), ("inputs", (None, None, 1))],
 )
-def test_batches(kind, axes):
+def test_batches(kind, axes, n):
   c = KINDS[kind]
-  each = [arguments(c, seed) for seed in range(3)]
+  each = [arguments(c, n, seed) for seed in range(3)]
   each = [(s, t * (1 + i), w) for i, (s, t, w) in enumerate(each)]
   given = [
     jnp.stack([x[i] for x in each], axis=axis) if axis is not None else each[0][i]
@@ -105,10 +113,10 @@ def test_batches(kind, axes):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_transpose_exchanges_inputs_and_outputs(kind):
+def test_the_transpose_exchanges_inputs_and_outputs(kind, n):
   c = KINDS[kind]
-  score, temperature, w = arguments(c)
-  out = jnp.asarray(np.random.default_rng(2).standard_normal((len(c), N)), jnp.float32)
+  score, temperature, w = arguments(c, n)
+  out = jnp.asarray(np.random.default_rng(2).standard_normal((len(c), n)), jnp.float32)
   ours, theirs = (
     jax.linear_transpose(functools.partial(f, c, score, temperature), w)(out)[0]
     for f in (sums, pairs)
@@ -120,14 +128,14 @@ def test_the_transpose_exchanges_inputs_and_outputs(kind):
   "platform", [pytest.param("cpu", marks=thorough), "default"], indirect=True
 )
 @quick("kind", ["outputs", "inputs"], ["inputs"])
-def test_first_and_second_derivatives(kind):
+def test_first_and_second_derivatives(kind, n):
   c = KINDS[kind]
   with jax.enable_x64(True):
-    given = tuple(x.astype(jnp.float64) for x in arguments(c))
+    given = tuple(x.astype(jnp.float64) for x in arguments(c, n))
     # Without the wide gap, at which the exponents of the formula over all pairs are not clipped.
     given = (given[0].at[-3:].add(98), *given[1:])
     rng = np.random.default_rng(3)
-    mark = rng.standard_normal((len(c), N))
+    mark = rng.standard_normal((len(c), n))
     along = tuple(jnp.asarray(rng.standard_normal(x.shape)) for x in given)
 
     def derivatives(f):
@@ -149,9 +157,9 @@ def test_first_and_second_derivatives(kind):
       same(ours, theirs, 1e-11)
 
 
-def test_without_jit():
+def test_without_jit(n):
   c = KINDS["outputs"]
-  given = arguments(c)
+  given = arguments(c, n)
   expected = jax.jit(functools.partial(sums, c))(*given)
   with jax.disable_jit():
     np.testing.assert_array_equal(sums(c, *given), expected)

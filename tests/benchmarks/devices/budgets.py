@@ -9,7 +9,7 @@ import fnmatch
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .programs import ALL_PAIRS, LONG, MANY, SHORT, TWO_SORTS, Program
+from .programs import ALL_PAIRS, FEW, LONG, MANY, SHORT, TWO_SORTS, Program
 
 
 class Budget(NamedTuple):
@@ -44,7 +44,8 @@ class Exemption(NamedTuple):
     return fnmatch.fnmatch(program.title, self.pattern)
 
 
-# Of every program beyond 256 items, by its smooth ranking.
+# Of every program beyond this many items, by its smooth ranking.
+SHORT_LIST = 256
 MEMORY = {"": 30, "Laplace": 30, "Logistic": 80, "Gumbel": 100, "Gaussian": 100}
 
 
@@ -67,6 +68,11 @@ HEADLINE = {
   ("twenty measures", SHORT): _twenty(70, 14),
   ("twenty measures", MANY): _twenty(70, 14),
   ("twenty measures", LONG): _twenty(100, 6),
+  **{
+    (f"gradient of {name}, {kind}", FEW): _pairs(20, 3)
+    for name in ("ndcg", "ndcg, k=10", "average_precision", "err")
+    for kind in ("Laplace", "Logistic")
+  },
   ("gradient of ndcg, Laplace", SHORT): _pairs(30, 0.5),
   ("gradient of ndcg, Laplace", LONG): _pairs(60, 0.06),
   ("gradient of average_precision, Laplace", SHORT): _pairs(50, 1.2),
@@ -180,7 +186,8 @@ def of(program: Program) -> Budget:
   if program.group == "by hand":
     return Budget()
   budget = (HEADLINE | GENERAL)[program.group, program.shape]
-  budget = budget._replace(memory=MEMORY[program.ranking])
+  if program.shape[1] > SHORT_LIST:
+    budget = budget._replace(memory=MEMORY[program.ranking])
   for exemption in EXEMPTIONS:
     if exemption.covers(program):
       budget = budget._replace(**exemption.changes)

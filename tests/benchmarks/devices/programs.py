@@ -18,6 +18,8 @@ from tests.helpers import traits
 from . import by_hand
 
 SHORT, MANY, LONG = (32, 1000), (1000, 1000), (8, 10000)
+# Lists of a few candidates, as rankers are trained on.
+FEW = (32, 64)
 TWENTY = (
   "nDCG nDCG@5 nDCG@10 nDCG@20 nDCG@100 AP AP@10 RR RR@10 P@1 P@5 P@10 P@20 R@10 R@100 "
   "RBP(p=0.8) Rprec Success@5 ERR@10 ERR@20"
@@ -107,7 +109,7 @@ def of_hand() -> Iterator[Program]:
   """The formulas by hand, with which the others are compared."""
   for shape in (SHORT, MANY, LONG):
     yield Program(TWO_SORTS, "by hand", by_hand.sorted_ndcg, shape)
-  for shape in (SHORT, LONG):
+  for shape in (FEW, SHORT, LONG):
     yield Program(ALL_PAIRS, "by hand", gradient(by_hand.pairwise_ndcg), shape)
 
 
@@ -124,7 +126,7 @@ def headline() -> Iterator[Program]:
     losses = {"ndcg": jr.ndcg, f"ndcg, k={_CUT}": functools.partial(jr.ndcg, k=_CUT)}
     if kind in (jr.Laplace, jr.Logistic):
       losses |= {"average_precision": jr.average_precision, "err": _bound(jr.err)}
-    for shape in (SHORT, LONG) if len(losses) > 2 else (SHORT,):
+    for shape in (FEW, SHORT, LONG) if len(losses) > 2 else (SHORT,):
       for name, metric in losses.items():
         yield Program(
           f"gradient of {name}, {kind.__name__}",
