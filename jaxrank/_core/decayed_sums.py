@@ -19,7 +19,7 @@ from jaxrank._core.batching import whole_batch
 from jaxrank._core.decays import Place, distance
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sums_by_blocks import by_blocks
-from jaxrank._core.sums_by_doubling import by_doubling
+from jaxrank._core.sums_by_doubling import Schedule, by_doubling
 from jaxrank._core.sums_by_pairs import by_pairs
 
 # Items at more temperatures from each other are as good as infinitely far apart.
@@ -33,9 +33,7 @@ def decayed_sums(
   place: Place,
   temperature: Array,
   w: Array,
-  *,
-  at_once: int,
-  stored: bool = False,
+  schedule: Schedule,
 ) -> Array:
   """`out_ki = sum_m sum_j w_mj sum_p c_kmp x_ij ** p` with `x_ij = exp(-z_ij)`, `[outputs, n]`.
 
@@ -48,12 +46,9 @@ def decayed_sums(
       group numbers `[..., n]`, equal ones side by side; pairs of different groups are left out.
     temperature: Positive numbers, `[...]`.
     w: `[inputs, ..., n]`.
-    at_once: The most powers that accelerators sum side by side: more of them start fewer steps, and
-      take more memory.
-    stored: Whether accelerators store the sums and their slopes, which starts more steps, and takes
-      less memory.
+    schedule: That of accelerators.
   """
-  return _sums(coefficients, place, temperature, w, at_once=at_once, stored=stored, anew=False)
+  return _sums(coefficients, place, temperature, w, schedule=schedule, anew=False)
 
 
 def _sums(
@@ -153,8 +148,7 @@ def _summed(
   temperature: Array,
   *place: Array,
   coefficients: Any,
-  at_once: int,
-  stored: bool,
+  schedule: Schedule,
   anew: bool,
 ) -> Array:
   c = np.array(coefficients)
@@ -168,7 +162,7 @@ def _summed(
     if anew:
       # Decays are computed anew for a gradient, because to keep those of its value takes memory.
       _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
-    return by_doubling(c, at_once, stored, place, temperature, w)
+    return by_doubling(c, schedule, place, temperature, w)
 
   def on_cpu(w: Array, temperature: Array, *place: Array) -> Array:
     return (by_pairs if in_pairs("cpu") else by_blocks)(c, place, temperature, w)

@@ -7,6 +7,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core.decayed_sums import decayed_sums
+from jaxrank._core.sums_by_doubling import Schedule
 
 # The items behind each one, with the coefficient 1.
 _BEHIND = np.array([0.0, 1.0]).reshape(1, 1, 2, 1)
@@ -47,5 +48,5 @@ def log_sums(z: Array) -> Array:
   w = jnp.exp(z - most)
   # Quarters are exact, and keep the maxima below half of the largest float.
   quarter = jnp.full_like(most, 0.25, shape=())
-  behind = decayed_sums(_BEHIND, (quarter * most,), quarter, w[None], at_once=1)[0]
+  behind = decayed_sums(_BEHIND, (quarter * most,), quarter, w[None], Schedule(1))[0]
   return most + jnp.log(w + behind)

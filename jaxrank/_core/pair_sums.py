@@ -17,11 +17,15 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core.decayed_sums import decayed_sums
+from jaxrank._core.sums_by_doubling import Schedule
 
 # The numbers of powers of x in the series of a logarithm, the tail and the variance: errors of
 # values and slopes are below 3e-8 and 3e-7, or 2e-14 and 3e-13, and each power divides them by
 # 3 + sqrt(8): docs/mathematics.md, "Sums over pairs".
 _POWERS = {"float32": (9, 10, 11), "float64": (20, 20, 20)}
+
+# All powers of a series of float32 side by side.
+_TOGETHER = Schedule(at_once=12)
 
 
 class Series(NamedTuple):
@@ -94,9 +98,7 @@ def polynomial_sums(
   w: Array,
   pair: np.ndarray,
   group: Array | None = None,
-  *,
-  at_once: int = 12,
-  stored: bool = False,
+  schedule: Schedule = _TOGETHER,
 ) -> Array:
   """`sum_j w_j sum_p c_p exp(-p |score_i - score_j| / temperature)` for every `i`.
 
@@ -109,13 +111,10 @@ def polynomial_sums(
     pair: `[2, powers]`, the coefficients `c` for `j < i` and for `j > i`.
     group: `[n]`, group numbers, equal ones side by side; pairs of different groups are left out.
       None is one group.
-    at_once: The most powers that accelerators sum side by side.
-    stored: Whether accelerators store the sums and their slopes.
+    schedule: That of accelerators.
 
   Returns:
     `[n]`.
   """
   place = (score,) if group is None else (score, group)
-  return decayed_sums(
-    pair[None, None], place, temperature, w[None], at_once=at_once, stored=stored
-  )[0]
+  return decayed_sums(pair[None, None], place, temperature, w[None], schedule)[0]

@@ -89,10 +89,14 @@ class _Side:
     # The end of a block that is nearer to the items that its power sums go to.
     edge = [x[:1] if side else x[-1:] for x in place]
     beyond = neighbours(edge, by)
-    self._inside = decay(edge, place, by, temperature)
-    self._outside = decay(place, beyond, by, temperature)
-    powers = leading(np.arange(1, 1 + self.powers), self._inside[0])
-    self.decay = decay(edge, beyond, by, temperature, powers)[..., ::by]
+    powers = leading(np.arange(1, 1 + self.powers), edge[0][0])
+    between = decay(edge, beyond, by, temperature, powers)
+    self.decay = between[..., ::by]
+    if len(place[0]) == 1:
+      self._inside, self._outside = jnp.ones_like(edge[0]), between[:1]
+    else:
+      self._inside = decay(edge, place, by, temperature)
+      self._outside = decay(place, beyond, by, temperature)
 
   def moments(self, w: Array) -> Array:
     """The power sums of each block, `[powers, ..., blocks]`, in the direction of the side."""

@@ -3,6 +3,8 @@
 Each step doubles the reach of every sum. docs/mathematics.md, "Sums over pairs", derives it.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -10,16 +12,25 @@ from jax import Array, lax
 from jaxrank._core.decays import Place, decay, leading, neighbours, one_side, shift
 
 
+class Schedule(NamedTuple):
+  """In which parts the powers of a sum are added up.
+
+  Attributes:
+    at_once: The most powers that are summed side by side: more of them start fewer steps, and take
+      more memory.
+    stored: Whether the sums and their slopes are stored, which starts more steps, and takes less
+      memory.
+  """
+
+  at_once: int
+  stored: bool = False
+
+
 def by_doubling(
-  coefficients: np.ndarray,
-  at_once: int,
-  stored: bool,
-  place: Place,
-  temperature: Array,
-  w: Array,
+  coefficients: np.ndarray, schedule: Schedule, place: Place, temperature: Array, w: Array
 ) -> Array:
   """Sums over the nearest item, the nearest two, the nearest four, and so on, for all powers."""
-  total = None
+  total, at_once = None, schedule.at_once
   place, temperature = [x[None] for x in place], temperature[None, ..., None]
   for side, sign in enumerate((1, -1)):
     every, first = one_side(coefficients, side)
@@ -44,4 +55,4 @@ def by_doubling(
   if total is None:
     return jnp.zeros((coefficients.shape[0], *w.shape[1:]), w.dtype)
   # Otherwise XLA repeats the last steps in each program that uses the sums, and keeps their inputs.
-  return jnp.stack(lax.optimization_barrier(list(total))) if stored else total
+  return jnp.stack(lax.optimization_barrier(list(total))) if schedule.stored else total

@@ -22,6 +22,7 @@ from jaxrank._core.decays import distance
 from jaxrank._core.memoised import memoised
 from jaxrank._core.pair_sums import Series, normal_tail, polynomial_sums
 from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny
+from jaxrank._core.sums_by_doubling import Schedule
 from jaxrank._core.types import Cutoff, Discount, pytree
 
 # Added to the variance of a rank, so that the cut-off is defined where that is 0:
@@ -98,9 +99,8 @@ class ExpectedRankQuery(SmoothQuery):
   series_of: Callable[[str], Series]
   # Accelerators start a dozen steps for each sum over powers, whose memory is that of its powers.
   # Fewer are summed at once for many users, whose stop probabilities are in memory as well.
-  powers_at_once: ClassVar[int]
-  powers_of_users: ClassVar[int]
-  for_users = False
+  schedule: Schedule
+  for_users: ClassVar[Schedule]
 
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(temperature, *query)
@@ -110,14 +110,7 @@ class ExpectedRankQuery(SmoothQuery):
     """`sum_j w_j ahead(x_ij)` over the items ahead of `i`, plus `behind` over those behind."""
     size = max(ahead.size, behind.size)
     pair = np.stack([np.pad(c, (0, size - c.size)) for c in (ahead, behind)])
-    return polynomial_sums(
-      self.score,
-      self.temperature,
-      w,
-      pair,
-      at_once=self.powers_of_users if self.for_users else self.powers_at_once,
-      stored=self.for_users,
-    )
+    return polynomial_sums(self.score, self.temperature, w, pair, schedule=self.schedule)
 
   def _weight_ahead(self, w: Array) -> Array:
     return jnp.cumsum(w) - w + self._smoothed(w)
@@ -191,13 +184,13 @@ class ExpectedRankQuery(SmoothQuery):
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, whose sums are computed anew for the gradient."""
     anew = jax.checkpoint(functools.partial(question, **parameters))
-    self.for_users = True
+    alone, self.schedule = self.schedule, self.for_users
     try:
       # All users need them.
       self.rank(None), self.kept(parameters.get("k"), None)
       return super().each_user(anew, *users)
     finally:
-      self.for_users = False
+      self.schedule = alone
 
 
 class LaplaceQuery(ExpectedRankQuery):
@@ -205,8 +198,8 @@ class LaplaceQuery(ExpectedRankQuery):
 
   name = "Laplace"
   series_of = staticmethod(pair_sums.laplace)
-  powers_at_once = 4
-  powers_of_users = 3
+  schedule = Schedule(4)
+  for_users = Schedule(3, stored=True)
 
 
 class LogisticQuery(ExpectedRankQuery):
@@ -214,8 +207,8 @@ class LogisticQuery(ExpectedRankQuery):
 
   name = "Logistic"
   series_of = staticmethod(pair_sums.logistic)
-  powers_at_once = 12
-  powers_of_users = 12
+  schedule = Schedule(12)
+  for_users = Schedule(12, stored=True)
 
 
 @pytree("temperature")

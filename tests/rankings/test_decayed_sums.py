@@ -10,6 +10,7 @@ import pytest
 
 from jaxrank._core import platforms
 from jaxrank._core.decayed_sums import decayed_sums
+from jaxrank._core.sums_by_doubling import Schedule
 from tests.helpers.suites import quick, thorough
 
 # Outputs and inputs, of which one is 1; for powers 1 to 3, and for one power on one side.
@@ -43,7 +44,7 @@ def arguments(coefficients, n, seed=0):
 
 
 def sums(coefficients, score, temperature, w, *group, stored=False):
-  return decayed_sums(coefficients, (score, *group), temperature, w, at_once=2, stored=stored)
+  return decayed_sums(coefficients, (score, *group), temperature, w, Schedule(2, stored))
 
 
 def pairs(coefficients, score, temperature, w, *group):
