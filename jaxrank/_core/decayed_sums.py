@@ -24,8 +24,10 @@ from jaxrank._core.sums_by_pairs import by_pairs
 
 # Items at more temperatures from each other are as good as infinitely far apart.
 _WIDE = 40.0
-# The longest lists of which all pairs are summed, for up to two powers and for more.
-_PAIRS = {"cpu": (0, 32), "default": (64, 128)}
+# Lists of at most so many items, for up to two powers and for more, are summed over all pairs if
+# these are at most so many: XLA may store some of their arrays.
+_ITEMS = {"cpu": (0, 32), "default": (64, 128)}
+_PAIRS = {"cpu": 2**18, "default": 2**22}
 
 
 def decayed_sums(
@@ -154,7 +156,8 @@ def _summed(
   c = np.array(coefficients)
 
   def in_pairs(platform: str) -> bool:
-    return w.shape[-1] <= _PAIRS[platform][c.shape[-1] > 2]
+    n, most = w.shape[-1], _ITEMS[platform][c.shape[-1] > 2]
+    return n <= most and n * w[0].size <= _PAIRS[platform]
 
   def elsewhere(w: Array, temperature: Array, *place: Array) -> Array:
     if in_pairs("default"):
