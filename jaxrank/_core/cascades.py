@@ -87,32 +87,25 @@ def over_ranks(ranked: Ranked, value: Callable[[Array], Array], k: Cutoff) -> Ar
 
 def greedy(ranked: Ranked, cascades: Cascades, discount: Discount, k: Cutoff) -> Array:
   """The value of the cascades in the greedy order, summed over subtopics."""
-  worth = ranked.in_input_order(cascades.worth).astype(ranked.dtype).T
-  depth = min(k, worth.shape[1]) if isinstance(k, int) else worth.shape[1]
+  worth = ranked.in_input_order(cascades.worth).astype(ranked.dtype)
+  depth = min(k, len(worth)) if isinstance(k, int) else len(worth)
   # The order is constant near almost every point, so that gradients are those of its value.
-  fixed = lax.stop_gradient(cascades._replace(worth=worth))
-  item, count = greedy_order(fixed, depth)
+  item, count = greedy_order(lax.stop_gradient(cascades._replace(worth=worth)), depth)
 
-  def of_user(user: tuple[Array, Array]) -> Array:
-    worth, weight = user
+  def of_user(worth: Array) -> Array:
     worth = take(worth, item)
-    gained = weight * worth * survival(cascades.stop * worth)
+    gained = worth * survival(cascades.stop * worth)
     return at_ranks(jnp.where(slots(item) < count, gained, 0), discount, k)
 
-  # One user after the other, because a TPU pads an axis of users to eight.
-  return jnp.sum(lax.map(of_user, (worth, cascades.weights)))
+  return jnp.sum(cascades.weights * ranked.each_user(of_user, worth))
 
 
 def greedy_order(cascades: Cascades, depth: int) -> tuple[Array, Array]:
   """The items at the first `depth` ranks, and the number of ranks at which there is a gain.
 
   At each rank the greedy order has the item that gains most there, the first of equal ones.
-
-  Args:
-    cascades: Those of which `worth` is `[s, n]`, with an item in each column.
-    depth: How many ranks to find.
   """
-  worth, stop, weights = cascades
+  worth, stop, weights = cascades.worth.T, cascades.stop, cascades.weights
   column = slots(worth[0])
 
   def gain(reached: Array, left: Array) -> Array:

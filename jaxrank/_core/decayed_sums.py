@@ -24,9 +24,9 @@ from jaxrank._core.sums_by_pairs import by_pairs
 
 # Items at more temperatures from each other are as good as infinitely far apart.
 _WIDE = 40.0
-# Lists of at most so many items, for up to two powers and for more, are summed over all pairs if
-# these are at most so many: XLA may store some of their arrays.
+# The longest lists that are summed over all pairs: for up to two powers, and for more.
 _ITEMS = {"cpu": (0, 32), "default": (64, 128)}
+# The most pairs of a batch of such lists, because XLA may store arrays of pairs.
 _PAIRS = {"cpu": 2**18, "default": 2**22}
 
 

@@ -24,8 +24,7 @@ from jaxrank._core.sums_by_doubling import Schedule
 # 3 + sqrt(8): docs/mathematics.md, "Sums over pairs".
 _POWERS = {"float32": (9, 10, 11), "float64": (20, 20, 20)}
 
-# All powers of a series of float32 side by side.
-_TOGETHER = Schedule(at_once=12)
+_TOGETHER = Schedule()
 
 
 class Series(NamedTuple):

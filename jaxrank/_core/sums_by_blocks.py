@@ -93,6 +93,7 @@ class _Side:
     between = decay(edge, beyond, by, temperature, powers)
     self.decay = between[..., ::by]
     if len(place[0]) == 1:
+      # Blocks of one item, which is the edge: there is no decay within them.
       self._inside, self._outside = jnp.ones_like(edge[0]), between[:1]
     else:
       self._inside = decay(edge, place, by, temperature)

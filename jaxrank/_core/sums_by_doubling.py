@@ -17,12 +17,12 @@ class Schedule(NamedTuple):
 
   Attributes:
     at_once: The most powers that are summed side by side: more of them start fewer steps, and take
-      more memory.
+      more memory. The default is enough for a series of float32.
     stored: Whether the sums and their slopes are stored, which starts more steps, and takes less
       memory.
   """
 
-  at_once: int
+  at_once: int = 12
   stored: bool = False
 
 

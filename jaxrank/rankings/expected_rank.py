@@ -207,8 +207,8 @@ class LogisticQuery(ExpectedRankQuery):
 
   name = "Logistic"
   series_of = staticmethod(pair_sums.logistic)
-  schedule = Schedule(12)
-  for_users = Schedule(12, stored=True)
+  schedule = Schedule()
+  for_users = Schedule(stored=True)
 
 
 @pytree("temperature")

@@ -179,7 +179,7 @@ def _err_ia(matrix: np.ndarray, ks: Any, max_label: Any) -> np.ndarray:
 
 @jax.jit
 def _greedy(worth: Array, stop: Array) -> tuple[Array, Array]:
-  return greedy_order(Cascades(worth, stop, jnp.ones_like(worth[:, 0])), worth.shape[1])
+  return greedy_order(Cascades(worth.T, stop, jnp.ones_like(worth[:, 0])), worth.shape[1])
 
 
 def _matrix(docs: Sequence[Hashable], q_doc_subtopics: Subtopics) -> np.ndarray:

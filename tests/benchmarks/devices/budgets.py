@@ -113,7 +113,7 @@ GENERAL = {
   ("gradients of losses", LONG): Budget(240, 2),
 }
 _RECURSION = "the exact recursion over tied items turns as often as the longest tie is long"
-_MATRIX = "its result, a matrix of all pairs, is what the function that is differentiated takes"
+_MATRIX = "the loss of the caller takes the matrix of all pairs that it returns"
 _SUBTOPICS = "each subtopic has labels, and sums, of its own"
 _GREEDY = "the ideal order is found greedily, one item after the other"
 _INVERSIONS = "inversions are counted while halves of the list are merged"
