@@ -5,6 +5,7 @@ kind: a gradient computes the sums twice, in whatever order it is batched, and a
 algorithm of its platform only. docs/mathematics.md, "Sums over pairs", derives the slopes.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,9 +26,10 @@ from jaxrank._core.sums_by_pairs import by_pairs
 # Items at more temperatures from each other are as good as infinitely far apart.
 _WIDE = 40.0
 # The longest lists that are summed over all pairs: for up to two powers, and for more.
-_ITEMS = {"cpu": (0, 32), "default": (64, 128)}
+# docs/mathematics.md, "Short lists", has both ways side by side.
+_ITEMS = {"cpu": (0, 32), "tpu": (256, 256), "default": (256, 128)}
 # The most pairs of a batch of such lists, because XLA may store arrays of pairs.
-_PAIRS = {"cpu": 2**18, "default": 2**22}
+_PAIRS = {"cpu": 2**18, "tpu": 2**21, "default": 2**22}
 
 
 def decayed_sums(
@@ -155,22 +157,19 @@ def _summed(
 ) -> Array:
   c = np.array(coefficients)
 
-  def in_pairs(platform: str) -> bool:
-    n, most = w.shape[-1], _ITEMS[platform][c.shape[-1] > 2]
-    return n <= most and n * w[0].size <= _PAIRS[platform]
-
-  def elsewhere(w: Array, temperature: Array, *place: Array) -> Array:
-    if in_pairs("default"):
+  def sums(platform: str, w: Array, temperature: Array, *place: Array) -> Array:
+    n, longest = w.shape[-1], _ITEMS[platform][c.shape[-1] > 2]
+    if n <= longest and n * w[0].size <= _PAIRS[platform]:
       return by_pairs(c, place, temperature, w)
+    if platform == "cpu":
+      return by_blocks(c, place, temperature, w)
     if anew:
       # Decays are computed anew for a gradient, because to keep those of its value takes memory.
       _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
     return by_doubling(c, schedule, place, temperature, w)
 
-  def on_cpu(w: Array, temperature: Array, *place: Array) -> Array:
-    return (by_pairs if in_pairs("cpu") else by_blocks)(c, place, temperature, w)
-
-  found: Array = by_platform(w, temperature, *place, cpu=on_cpu, default=elsewhere)
+  ways = {platform: functools.partial(sums, platform) for platform in _ITEMS}
+  found: Array = by_platform(w, temperature, *place, **ways)
   return found
 
 

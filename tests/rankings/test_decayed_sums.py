@@ -28,9 +28,9 @@ def platform(request):
     yield request.param
 
 
-@pytest.fixture(params=[21, 150])
+@pytest.fixture(params=[21, 300])
 def n(request):
-  """Few items, of which all pairs are summed if there are several powers, and more."""
+  """Few items, of which all pairs are summed if there are several powers, and many."""
   return request.param
 
 
@@ -82,7 +82,7 @@ def test_stored_sums_and_slopes(kind):
   c = KINDS[kind]
   stored = functools.partial(sums, stored=True)
   with jax.enable_x64(True):
-    given = tuple(x.astype(jnp.float64) for x in arguments(c, 150))
+    given = tuple(x.astype(jnp.float64) for x in arguments(c, 300))
 
     def slopes(sums):
       return jax.grad(lambda *x: jnp.sum(jnp.sin(sums(c, *x))), (0, 1, 2))(*given)
