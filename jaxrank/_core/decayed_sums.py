@@ -25,11 +25,12 @@ from jaxrank._core.sums_by_pairs import by_pairs
 
 # Items at more temperatures from each other are as good as infinitely far apart.
 _WIDE = 40.0
-# The longest lists that are summed over all pairs: for up to two powers, and for more.
+# The longest lists that are summed over all pairs: for up to ten powers ahead and behind, and for
+# more.
 # docs/mathematics.md, "Short lists", has both ways side by side.
-_ITEMS = {"cpu": (0, 32), "tpu": (256, 256), "default": (256, 128)}
+_ITEMS = {"cpu": (0, 56), "tpu": (256, 256), "default": (256, 128)}
 # The most pairs of a batch of such lists, because XLA may store arrays of pairs.
-_PAIRS = {"cpu": 2**18, "tpu": 2**21, "default": 2**22}
+_PAIRS = {"cpu": 2**19, "tpu": 2**21, "default": 2**22}
 
 
 def decayed_sums(
@@ -156,9 +157,10 @@ def _summed(
   anew: bool,
 ) -> Array:
   c = np.array(coefficients)
+  many = bool(np.count_nonzero(np.any(c != 0, axis=(0, 1))) > 10)
 
   def sums(platform: str, w: Array, temperature: Array, *place: Array) -> Array:
-    n, longest = w.shape[-1], _ITEMS[platform][c.shape[-1] > 2]
+    n, longest = w.shape[-1], _ITEMS[platform][many]
     if n <= longest and n * w[0].size <= _PAIRS[platform]:
       return by_pairs(c, place, temperature, w)
     if platform == "cpu":

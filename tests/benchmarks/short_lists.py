@@ -28,7 +28,10 @@ from .devices import report as tables
 from .devices.programs import gradient
 from .timing import Contender, jitted, race
 
-SHAPES = ((32, 10), (32, 32), (256, 32), (2048, 32), (32, 128), (256, 128), (32, 256), (64, 256))
+SHAPES = (
+  *((32, n) for n in (10, 32, 56, 64, 128, 256)),
+  *((128, 56), (1024, 32), (256, 128), (64, 256)),
+)
 METRICS = {"ndcg": jr.ndcg, "err": functools.partial(jr.err, max_label=4)}
 RANKINGS = (jr.Laplace, jr.Logistic)
 # The most items and pairs that are summed over all pairs, for each way of adding up.

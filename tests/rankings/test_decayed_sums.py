@@ -13,8 +13,8 @@ from jaxrank._core.decayed_sums import decayed_sums
 from jaxrank._core.sums_by_doubling import Schedule
 from tests.helpers.suites import quick, thorough
 
-# Outputs and inputs, of which one is 1; for powers 1 to 3, and for one power on one side.
-MANY = np.random.default_rng(1).standard_normal((2, 1, 2, 3))
+# Outputs and inputs, of which one is 1; for powers 1 to 6, and for one power on one side.
+MANY = np.random.default_rng(1).standard_normal((2, 1, 2, 6))
 KINDS = {
   "outputs": MANY,
   "inputs": MANY.swapaxes(0, 1),
@@ -30,7 +30,7 @@ def platform(request):
 
 @pytest.fixture(params=[21, 300])
 def n(request):
-  """Few items, of which all pairs are summed if there are several powers, and many."""
+  """Few items, of which all pairs are summed if there are many powers, and more."""
   return request.param
 
 
