@@ -5,7 +5,8 @@ them: one that is compiled for another device is the program of that device.
 
 `items_per_block`, `2 ** 18` by default: on CPU, exact metrics, and losses that sort or hold a
 matrix for each query, run on blocks of queries of a larger batch with about this many items in all,
-so that temporaries stay in the caches. None does not split a batch, for batches that CPU devices
+so that temporaries stay in the caches; so do the sums of `Laplace` and `Logistic` over a batch of
+batches, such as one of temperatures. None does not split a batch, for batches that CPU devices
 share under a mesh with automatic axes. Other devices never split.
 """
 

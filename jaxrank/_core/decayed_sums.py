@@ -6,7 +6,7 @@ algorithm of its platform only. docs/mathematics.md, "Sums over pairs", derives 
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -15,8 +15,9 @@ import numpy as np
 from jax import Array, lax
 from jax.interpreters import ad, batching
 
+from jaxrank import config
 from jaxrank._core import platforms, sorting
-from jaxrank._core.batching import whole_batch
+from jaxrank._core.batching import in_blocks, rows_on_cpu, whole_batch
 from jaxrank._core.decays import Place, distance
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sums_by_blocks import by_blocks
@@ -164,7 +165,7 @@ def _summed(
     if n <= longest and n * w[0].size <= _PAIRS[platform]:
       return by_pairs(c, place, temperature, w)
     if platform == "cpu":
-      return by_blocks(c, place, temperature, w)
+      return _in_cache(functools.partial(by_blocks, c), place, temperature, w)
     if anew:
       # Decays are computed anew for a gradient, because to keep those of its value takes memory.
       _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
@@ -173,6 +174,20 @@ def _summed(
   ways = {platform: functools.partial(sums, platform) for platform in _ITEMS}
   found: Array = by_platform(w, temperature, *place, **ways)
   return found
+
+
+def _in_cache(sums: Callable[..., Array], place: Place, temperature: Array, w: Array) -> Array:
+  """Takes a batch of batches, such as one of temperatures, in blocks whose arrays stay in cache."""
+  batch = w.shape[1:]
+  rows = rows_on_cpu(batch, config.items_per_block()) if len(batch) > 2 else 0
+  if not rows or any(jax.typeof(w).sharding.spec):
+    return sums(place, temperature, w)
+
+  def block(w: Array, temperature: Array, *place: Array) -> Array:
+    return jnp.swapaxes(sums(place, temperature, jnp.swapaxes(w, 0, 1)), 0, 1)
+
+  found: Array = in_blocks(block, rows)(jnp.swapaxes(w, 0, 1), temperature, *place)
+  return jnp.swapaxes(found, 0, 1)
 
 
 _primitive = platforms.Primitive("decayed_sums")

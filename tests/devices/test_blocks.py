@@ -139,3 +139,22 @@ def test_blocks_leave_batches_alone_that_a_mesh_splits(three_at_a_time):
 def test_mistakes_of_settings(wrong, error):
   with pytest.raises(error, match="config.update: items_per_block"):
     jr.config.update(items_per_block=wrong)
+
+
+@pytest.mark.usefixtures("three_at_a_time")
+def test_blocks_of_temperatures_do_not_show_in_gradients():
+  scores, labels, where = lists(3, 12)
+
+  def loss(scores, temperature):
+    ranking = jr.Laplace(temperature)
+    return jnp.sum(jr.ndcg(scores, labels, where=where, ranking=ranking))
+
+  both = jax.value_and_grad(loss, (0, 1))
+  temperatures = jnp.geomspace(0.1, 3, 5)
+  sweep = jax.jit(jax.vmap(both, (None, 0)))
+  assert sweep.lower(scores, temperatures).compile().as_text().count(" while(") >= 2
+  for i, alone in enumerate([both(scores, t) for t in temperatures]):
+    for one, other in zip(
+      jax.tree.leaves(sweep(scores, temperatures)), jax.tree.leaves(alone), strict=True
+    ):
+      np.testing.assert_allclose(one[i], other, rtol=1e-5, atol=1e-6)
