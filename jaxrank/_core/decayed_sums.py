@@ -26,8 +26,9 @@ from jaxrank._core.sums_by_pairs import by_pairs
 
 # Items at more temperatures from each other are as good as infinitely far apart.
 _WIDE = 40.0
-# The longest lists that are summed over all pairs: for up to ten powers ahead and behind, and for
-# more.
+# The powers of both sides are counted. Laplace has at most so many in float32, and Logistic more.
+_FEW = 10
+# The longest lists that are summed over all pairs: for few powers, and for more.
 # docs/mathematics.md, "Short lists", has both ways side by side.
 _ITEMS = {"cpu": (0, 56), "tpu": (256, 256), "default": (256, 128)}
 # The most pairs of a batch of such lists, because XLA may store arrays of pairs.
@@ -158,7 +159,7 @@ def _summed(
   anew: bool,
 ) -> Array:
   c = np.array(coefficients)
-  many = bool(np.count_nonzero(np.any(c != 0, axis=(0, 1))) > 10)
+  many = bool(np.count_nonzero(np.any(c != 0, axis=(0, 1))) > _FEW)
 
   def sums(platform: str, w: Array, temperature: Array, *place: Array) -> Array:
     n, longest = w.shape[-1], _ITEMS[platform][many]

@@ -20,7 +20,8 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _SECTIONS = ("peers", "ranking", "smooth", "start")
 _UNITS = {"ms": 1e-3, "s": 1.0}
 
-# The best times instead of medians, which tell whether the system ran both threads on one core.
+# Best times replace medians. A median also depends on whether the system ran both threads of a call
+# on one core, which it does in some runs and not in others.
 _CODE = """
 import statistics
 statistics.median = min
