@@ -23,16 +23,29 @@ def ascending(x: Array) -> Array:
   phases = (n - 1).bit_length()
   for phase in range(phases):
     runs = 2 ** (phases - 1 - phase)
-    x = lax.reshape(x, (runs, n // runs, *x.shape[1:])).swapaxes(0, 1).reshape(x.shape)
     # Odd runs are kept as complements, so that every comparison puts the smaller number first. The
     # second half of each run was an odd run of the phase before.
     turned = row % runs % 2
     if phase:
       turned ^= row // (n // 2)
-    x = x ^ jnp.asarray(-turned, x.dtype).reshape(-1, *(1,) * (x.ndim - 1))
-    for bits in [1] * ((phase + 1) % _BITS) + [_BITS] * ((phase + 1) // _BITS):
+    x = _arranged(x, row.reshape(runs, -1).T.reshape(-1), turned)
+    # The next phase is compiled in half the time if a single bit comes last.
+    for bits in [_BITS] * ((phase + 1) // _BITS) + [1] * ((phase + 1) % _BITS):
       x = _pass(x, bits)
   return x
+
+
+def _arranged(x: Array, row: np.ndarray, turned: np.ndarray) -> Array:
+  """The given rows, as complements where they are turned.
+
+  They are data, so that all phases have the same kernel: a transpose would be another for each. The
+  barrier hides them from XLA, which would find that some phases turn the same rows, and compile
+  kernels for these apart.
+  """
+  table = lax.optimization_barrier(jnp.asarray(np.where(turned, ~row, row), jnp.int32))
+  sign = table >> 31
+  sign_of_rows = sign.astype(x.dtype).reshape(-1, *(1,) * (x.ndim - 1))
+  return x.at[table ^ sign].get(mode="promise_in_bounds", unique_indices=True) ^ sign_of_rows
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -45,4 +58,7 @@ def _pass(x: Array, bits: int) -> Array:
       low, high = parts[i], parts[i + 2**bit]
       parts[i], parts[i + 2**bit] = lax.min(low, high), lax.max(low, high)
   stacked = lax.concatenate([lax.expand_dims(part, (1,)) for part in parts], 1)
-  return lax.reshape(stacked, x.shape)
+  # Without a barrier, the next pass is compiled for the shape before it is flattened, another for
+  # each number of bits.
+  found: Array = lax.optimization_barrier(lax.reshape(stacked, x.shape))
+  return found

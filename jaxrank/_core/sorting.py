@@ -38,7 +38,7 @@ _LEVELS = 16
 
 # Floats count as far as this. On CPU their sums and extremes take less time than those of integers
 # and masks, also to compile.
-_COUNTED = 2**24
+COUNTED = 2**24
 
 
 def take(x: Array, index: Array) -> Array:
@@ -235,7 +235,7 @@ def _descending(x: Array, k: int) -> Array:
 
 def _largest_on_cpu(x: Array, k: int) -> Array:
   """`_descending` by the fastest of three algorithms for a CPU."""
-  if x.size >= FEW and x.shape[-1] < _COUNTED:
+  if x.size >= FEW and x.shape[-1] < COUNTED:
     return _by_levels(x, k)
   if 4 * k > x.shape[-1] or x.dtype.itemsize > 4 or spread(x):
     return _sorted(x, k)
@@ -260,7 +260,7 @@ def _by_levels(x: Array, k: int) -> Array:
     return level + 1, filled, value, out
 
   nothing = jnp.zeros_like(x[..., :1])
-  start = (0, nothing, nothing + jnp.inf, jnp.zeros_like(x[..., :k]))
+  start = (0, nothing, nothing + jnp.inf, x[..., :k])
   _, filled, _, out = lax.while_loop(unfinished, fill, start)
   values: Array = lax.cond(jnp.min(filled) < k, lambda: _sorted(x, k), lambda: out)
   return values

@@ -13,7 +13,6 @@ from jax import Array, lax
 from jaxrank import discounts, gains
 from jaxrank._core import checks, prefix, sorting, tie_cascades, ties
 from jaxrank._core.memoised import memoised
-from jaxrank._core.platforms import by_platform
 from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, within
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
@@ -111,12 +110,10 @@ class ExactQuery(Ranked):
     value = jnp.where(live, self._ranked(w.astype(self.dtype)), 0)
     if not self.average:
       return value
-    value = ties.mean(value, *self.tie[1:])
     if w.dtype == jnp.bool_:
-      counts = self.counts(w)
-      value = by_platform(
-        value, counts, cpu=lambda mean, _: mean, default=lambda _, counts: counts.share(self.dtype)
-      )
+      value = self.counts(w).share(self.dtype)
+    else:
+      value = ties.mean(value, *self.tie[1:])
     if self.order is not None:
       return value
     cut, size = self.cut_tie
@@ -165,22 +162,16 @@ class ExactQuery(Ranked):
     """`E sum_i w_i discount(r_i)` over the retrieved items with `r_i <= k`."""
     if among is not None:
       return self._expect_among(w, discount, k, among)
-    by_weight = at_ranks(self.mean(w), discount, k)
     table = self._table(discount)
     if w.dtype == jnp.bool_ or table is None:
-      return by_weight
-
-    def by_discount() -> Array:
-      # An infinite gain beyond the cut-off adds nothing.
-      inside = self.slots.live & (means > 0)
-      return jnp.sum(jnp.where(inside, w.astype(self.dtype) * means, 0))
-
+      return at_ranks(self.mean(w), discount, k)
     means = prefix.mean(table, self._ends(table), k)
-    expected: Array = by_platform(cpu=lambda: by_weight, default=by_discount)
-    return expected
+    # An infinite gain beyond the cut-off adds nothing.
+    inside = self.slots.live & (means > 0)
+    return jnp.sum(jnp.where(inside, w.astype(self.dtype) * means, 0))
 
   def _table(self, discount: Discount) -> prefix.Words | None:
-    """The prefix sums of a discount, if ties are averaged with them on accelerators."""
+    """The prefix sums of a discount, if ties are averaged with them."""
     reference = getattr(discount, "reference", None)
     known = self.average and self.order is not None and self.dtype == jnp.float32
     return prefix.words(reference, self.n) if known and reference else None
@@ -239,16 +230,9 @@ class ExactQuery(Ranked):
     mean = self.mean(w)
     if not self.average or w.dtype != jnp.bool_ or self.order is None:
       return jnp.cumsum(mean)
-
-    def by_counts(mean: Array, counts: ties.Counts) -> Array:
-      place = (sorting.slots(counts.start) - counts.start + 1).astype(self.dtype)
-      return counts.above.astype(self.dtype) + place * mean
-
-    def by_sum(mean: Array, _: ties.Counts) -> Array:
-      return ties.running_sum(mean)
-
-    hits: Array = by_platform(mean, self.counts(w), cpu=by_sum, default=by_counts)
-    return hits
+    counts = self.counts(w)
+    place = (sorting.slots(counts.start) - counts.start + 1).astype(self.dtype)
+    return counts.above.astype(self.dtype) + place * mean
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E discount(r)` of the first relevant item, if `r <= k`; it takes counts, and no sort."""
