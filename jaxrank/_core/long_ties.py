@@ -5,7 +5,6 @@ counts are known, so nothing here is as long as the tie, unless a discount is un
 are then summed in steps. docs/mathematics.md, "Queries given by ranks", derives the formulas.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -65,19 +64,14 @@ def _from_table(
   """The sum of a known discount over `count` ranks, from its prefix sums."""
   start = jnp.minimum(above, n)
   end = jnp.minimum(start + count, n)
-  if dtype == jnp.float64:
-    sums = jnp.asarray(_sums(reference, n))
-    return sums[end] - sums[start]
   table = prefix.words(reference, n)
+  if dtype == jnp.float64:
+    sums = jnp.asarray(table.sums)
+    return sums[end] - sums[start]
   upper, lower = jnp.asarray(table.upper), jnp.asarray(table.lower)
   ends = (upper[start], lower[start]), (upper[end], lower[end])
-  found = prefix.mean(table, ends, None) * (end - start).astype(dtype)
+  found = prefix.mean_of_words(table, ends) * (end - start).astype(dtype)
   return jnp.where(end > start, found, 0)
-
-
-@functools.cache
-def _sums(reference: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
-  return np.concatenate([[0], np.cumsum(reference(np.arange(1.0, n + 1)))])
 
 
 def _in_steps(

@@ -15,19 +15,23 @@ import numpy as np
 from jax import Array
 
 from jaxrank._core import ties
+from jaxrank._core.platforms import by_platform
+from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff
+from jaxrank._core.x64 import enable_x64
 
 # The sum of all discounts, in units of the upper word.
 _TOTAL = 2.0**30
 
 
 class Words(NamedTuple):
-  """Prefix sums of a discount down to the ranks 0, 1, ..., n, as two int32 words `[n + 1]`.
+  """Prefix sums of a discount down to the ranks 0, 1, ..., n, `[n + 1]`, and as two int32 words.
 
   The sum down to rank `r` is `unit * (upper[r] + fraction[r] / 2 ** bits)`; the lower word holds
   the rank above the `bits` of the fraction.
   """
 
+  sums: np.ndarray
   upper: np.ndarray
   lower: np.ndarray
   bits: int
@@ -43,7 +47,7 @@ def words(function: Callable[[np.ndarray], np.ndarray], n: int) -> Words:
   bits = 31 - (n + 1).bit_length()
   fraction = np.floor((sums / unit - upper) * 2.0**bits)
   lower = np.arange(n + 1) * 2.0**bits + fraction
-  return Words(upper.astype(np.int32), lower.astype(np.int32), bits, float(unit))
+  return Words(sums, upper.astype(np.int32), lower.astype(np.int32), bits, float(unit))
 
 
 # The upper and the lower word of the sums above the tie of each item, and through it.
@@ -61,8 +65,59 @@ def at_ends(table: Words, runs: ties.Runs) -> Ends:
   return (upper[0], lower[0]), (upper[1], lower[1])
 
 
-def mean(table: Words, ends: Ends, k: Cutoff) -> Array:
-  """The mean of the discount over the tie of each item; it is 0 at ranks beyond `k`."""
+def mean(table: Words, runs: ties.Runs, ends: Ends) -> Array:
+  """The mean of the discount over the tie of each item."""
+  means: Array = by_platform(
+    cpu=lambda: _mean_by_sums(table, runs), default=lambda: mean_of_words(table, ends)
+  )
+  return means
+
+
+def mean_down_to(k: Cutoff, table: Words, runs: ties.Runs, ends: Ends, mean: Array) -> Array:
+  """The same for a discount that is 0 at ranks beyond `k`; `mean` is that of the whole one."""
+  means: Array = by_platform(
+    cpu=lambda: _cut(table, runs, mean, jnp.asarray(k, jnp.int32)),
+    default=lambda: mean_of_words(table, ends, k),
+  )
+  return means
+
+
+def _mean_by_sums(table: Words, runs: ties.Runs) -> Array:
+  def tied(start: Array, end: Array) -> Array:
+    return _difference(table, start, end + 1) / (end - start + 1).astype(jnp.float32)
+
+  def untied(start: Array, _: Array) -> Array:
+    return _rows(np.diff(table.sums).astype(np.float32), start)
+
+  found: Array = ties.if_tied(tied, untied, runs)
+  return found
+
+
+def _cut(table: Words, runs: ties.Runs, mean: Array, k: Array) -> Array:
+  """Cuts the discount at `k`: of one tie at most, some ranks are inside and some are not."""
+  _, start, end = runs
+  k = k[None]
+  slot = jnp.clip(k, 0, start.size - 1)
+  first, last = take(start, slot), take(end, slot)
+  inside = _difference(table, first, 0 * first + jnp.clip(k, 0, start.size))
+  share = inside / (last - first + 1).astype(jnp.float32)
+  return jnp.where(end < k, mean, jnp.where(start < k, share, 0))
+
+
+def _difference(table: Words, above: Array, through: Array) -> Array:
+  """The sum of the discount at the ranks below `above` down to `through`, on a CPU."""
+  with enable_x64():
+    sums = _rows(table.sums, above)
+    return (take(sums, through) - take(sums, above)).astype(jnp.float32)
+
+
+def _rows(x: np.ndarray, like: Array) -> Array:
+  """Numbers `[m]` as `[..., m]`, with the axes and the layout over devices of a batch."""
+  return (0 * like[..., :1]).astype(x.dtype) + x.reshape((1,) * (like.ndim - 1) + x.shape)
+
+
+def mean_of_words(table: Words, ends: Ends, k: Cutoff = None) -> Array:
+  """The mean of the discount, at ranks down to `k`, between the ends of each tie."""
   above, through = ends
   size = (through[1] >> table.bits) - (above[1] >> table.bits)
   if k is not None:

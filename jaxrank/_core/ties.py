@@ -1,9 +1,9 @@
 """Averages over the orders of tied items: runs of equal keys, counts, means, the first item.
 
-Items are in rank order, `[n]`, so that a tie is a run of equal keys. On a CPU, ties of two take one
-pass over the data, and the loops for longer ones end with the longest tie of the batch; the means
-of a small batch take a scatter instead, which compiles sooner. Accelerators take running extremes,
-and steps whose number only the length of the list determines.
+Items are in rank order, `[n]`, so that a tie is a run of equal keys. On a CPU, loops end with the
+longest tie of the batch, and lists without ties take a branch of their own; the means of a small
+batch take a scatter instead, which compiles sooner. Accelerators take running extremes, and steps
+whose number only the length of the list determines.
 `rankings.exact` uses this module. docs/mathematics.md, "Averages over tied orders", derives the
 formulas.
 """
@@ -74,7 +74,7 @@ def _layout_by_lengths(tied: Array) -> tuple[Array, Array]:
     return 2 * length, up, down, jnp.any(up == 2 * length)
 
   up = tied.astype(jnp.int32)
-  state = (jnp.int32(1), up, below(up), jnp.any(tied & above(tied)))
+  state = (jnp.int32(1), up, below(up), jnp.any(tied))
   _, up, down, _ = lax.while_loop(lambda state: state[3], double, state)
   slot = sorting.slots(tied)
   return slot - up, slot + down
@@ -137,40 +137,65 @@ def _by_products(x: Array) -> Array:
 
 
 class Counts(NamedTuple):
-  """Numbers of chosen items, `[n]` each: above the tie of each item, and through it.
+  """Numbers of chosen items, `[n]` each.
 
-  `start` and `end` are those of `Runs`.
+  Attributes:
+    start: The first slot of the tie of each item.
+    above: The number of chosen items above the tie.
+    through: The number of chosen items above the tie and in it.
+    share: The share of chosen items in the tie.
   """
 
   start: Array
-  end: Array
   above: Array
   through: Array
-
-  def share(self, dtype: Any) -> Array:
-    """The share of chosen items in the tie of each item."""
-    size = (self.end - self.start + 1).astype(dtype)
-    return (self.through - self.above).astype(dtype) / size
+  share: Array
 
 
-def counts(b: Array, runs: Runs) -> Counts:
+def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
   """Counts the items of a mask in rank order; whole numbers, so that differences are exact."""
   through = _running_count(b)
   ahead = through - b.astype(jnp.int32)
 
-  def separate() -> Counts:
-    return Counts(runs.start, runs.end, at_start(ahead, runs), at_end(through, runs))
+  def counted(start: Array, end: Array, above: Array, through: Array) -> Counts:
+    share = (through - above).astype(dtype) / (end - start + 1).astype(dtype)
+    return Counts(start, above, through, share)
+
+  def gathered(start: Array, end: Array, ahead: Array, through: Array) -> Counts:
+    return counted(start, end, take(ahead, start), take(through, end))
+
+  def untied(start: Array, _: Array, ahead: Array, through: Array) -> Counts:
+    return Counts(start, ahead, through, (through - ahead).astype(dtype))
+
+  def looked_up() -> Counts:
+    return if_tied(gathered, untied, runs, ahead, through)
 
   def packed() -> Counts:
     # A slot and a count share a word, so that one scan carries both.
     if b.shape[-1] >> _HALF:
-      return separate()
+      return counted(runs.start, runs.end, at_start(ahead, runs), at_end(through, runs))
     slot = sorting.slots(ahead) << _HALF
     first, last = _first_of(runs.tied, slot | ahead), _last_of(runs.tied, slot | through)
     low = (1 << _HALF) - 1
-    return Counts(first >> _HALF, last >> _HALF, first & low, last & low)
+    return counted(first >> _HALF, last >> _HALF, first & low, last & low)
 
-  return Counts(*by_platform(cpu=separate, default=packed))
+  return Counts(*by_platform(cpu=looked_up, default=packed))
+
+
+def if_tied(tied: Callable[..., Any], untied: Callable[..., Any], runs: Runs, *args: Array) -> Any:
+  """`tied(start, end, *args)`, or `untied` of the same if no items of the batch `[..., n]` tie.
+
+  It is for a CPU. XLA computes what a branch returns once, and other arrays again for each metric.
+  A small batch takes one branch, which compiles sooner.
+  """
+
+  @batched
+  def chosen(ties: Array, *args: Array) -> Any:
+    if ties.size < sorting.FEW:
+      return tied(*args)
+    return lax.cond(jnp.any(ties), tied, untied, *args)
+
+  return chosen(runs.tied, runs.start, runs.end, *args)
 
 
 def twice_midrank(key: Array) -> Array:

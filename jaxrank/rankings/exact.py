@@ -110,10 +110,7 @@ class ExactQuery(Ranked):
     value = jnp.where(live, self._ranked(w.astype(self.dtype)), 0)
     if not self.average:
       return value
-    if w.dtype == jnp.bool_:
-      value = self.counts(w).share(self.dtype)
-    else:
-      value = ties.mean(value, *self.tie[1:])
+    value = self.counts(w).share if w.dtype == jnp.bool_ else ties.mean(value, *self.tie[1:])
     if self.order is not None:
       return value
     cut, size = self.cut_tie
@@ -123,7 +120,7 @@ class ExactQuery(Ranked):
   @memoised
   def counts(self, b: Array) -> ties.Counts:
     """How many items of a mask are above the tie of each rank, and through it."""
-    return ties.counts(self.slots.live & self._ranked(b), self.tie)
+    return ties.counts(self.slots.live & self._ranked(b), self.tie, self.dtype)
 
   @property
   @memoised
@@ -165,7 +162,9 @@ class ExactQuery(Ranked):
     table = self._table(discount)
     if w.dtype == jnp.bool_ or table is None:
       return at_ranks(self.mean(w), discount, k)
-    means = prefix.mean(table, self._ends(table), k)
+    means = self._means(table)
+    if k is not None:
+      means = prefix.mean_down_to(k, table, self.tie, self._ends(table), means)
     # An infinite gain beyond the cut-off adds nothing.
     inside = self.slots.live & (means > 0)
     return jnp.sum(jnp.where(inside, w.astype(self.dtype) * means, 0))
@@ -179,6 +178,10 @@ class ExactQuery(Ranked):
   @memoised
   def _ends(self, table: prefix.Words) -> prefix.Ends:
     return prefix.at_ends(table, self.tie)
+
+  @memoised
+  def _means(self, table: prefix.Words) -> Array:
+    return prefix.mean(table, self.tie, self._ends(table))
 
   def _expect_among(self, w: Array, discount: Discount, k: Cutoff, among: Array) -> Array:
     """`expect` with ranks among the items of a mask.
@@ -278,7 +281,7 @@ class ExactQuery(Ranked):
     runs = ties.runs(self.keys, sorting.MASKED)
     if w.dtype == jnp.bool_:
       inside = w & self.retrieved
-      counts = ties.counts(inside, runs)
+      counts = ties.counts(inside, runs, self.dtype)
       above = (counts.above + counts.through - inside.astype(jnp.int32)).astype(self.dtype) / 2
     else:
       w = jnp.where(self.retrieved, w.astype(self.dtype), 0)

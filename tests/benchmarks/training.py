@@ -169,6 +169,10 @@ _FIRST = {
     for name in ("ndcg", "average_precision", "reciprocal_rank", "precision")
   },
   **{
+    f"{name} [32, 1000]": (f"jaxrank.{name}", "", _METRIC, 1000, 4)
+    for name in ("ndcg", "average_precision", "precision")
+  },
+  **{
     f"gradient of {name} [32, {n}]": (function, _GRADIENT, _METRIC, n, most)
     for name, function, most in (
       ("ndcg, Laplace", _LAPLACE, 7.5),
