@@ -45,7 +45,9 @@ def _arranged(x: Array, row: np.ndarray, turned: np.ndarray) -> Array:
   table = lax.optimization_barrier(jnp.asarray(np.where(turned, ~row, row), jnp.int32))
   sign = table >> 31
   sign_of_rows = sign.astype(x.dtype).reshape(-1, *(1,) * (x.ndim - 1))
-  return x.at[table ^ sign].get(mode="promise_in_bounds", unique_indices=True) ^ sign_of_rows
+  moved = x.at[table ^ sign].get(mode="promise_in_bounds", unique_indices=True)
+  found: Array = moved ^ sign_of_rows
+  return found
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -168,7 +168,8 @@ def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
     return Counts(start, ahead, through, (through - ahead).astype(dtype))
 
   def looked_up() -> Counts:
-    return if_tied(gathered, untied, runs, ahead, through)
+    found: Counts = if_tied(gathered, untied, runs, ahead, through)
+    return found
 
   def packed() -> Counts:
     # A slot and a count share a word, so that one scan carries both.
