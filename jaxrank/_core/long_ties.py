@@ -64,10 +64,10 @@ def _from_table(
   """The sum of a known discount over `count` ranks, from its prefix sums."""
   start = jnp.minimum(above, n)
   end = jnp.minimum(start + count, n)
-  table = prefix.words(reference, n)
   if dtype == jnp.float64:
-    sums = jnp.asarray(table.sums)
+    sums = jnp.asarray(prefix.sums(reference, n))
     return sums[end] - sums[start]
+  table = prefix.words(reference, n)
   upper, lower = jnp.asarray(table.upper), jnp.asarray(table.lower)
   ends = (upper[start], lower[start]), (upper[end], lower[end])
   found = prefix.mean_of_words(table, ends) * (end - start).astype(dtype)

@@ -3,7 +3,8 @@
 A discount that is a function of the rank alone has known prefix sums. Two int32 words hold each of
 them, about 50 bits, so that a difference of two sums is as exact as float32 can say, however long
 the list is. The words never decrease with the rank: `ties` carries them to the members of a tie
-without a gather. docs/mathematics.md, "Averages over tied orders".
+without a gather. A CPU looks the sums up in double precision instead. docs/mathematics.md,
+"Averages over tied orders".
 """
 
 import functools
@@ -39,15 +40,21 @@ class Words(NamedTuple):
 
 
 @functools.cache
+def sums(function: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
+  """The prefix sums of a discount down to the ranks 0, 1, ..., n."""
+  return np.concatenate([[0], np.cumsum(function(np.arange(1.0, n + 1)))])
+
+
+@functools.cache
 def words(function: Callable[[np.ndarray], np.ndarray], n: int) -> Words:
   """The prefix sums of a discount that is not negative."""
-  sums = np.concatenate([[0], np.cumsum(function(np.arange(1.0, n + 1)))])
-  unit = sums[-1] / _TOTAL
-  upper = np.floor(sums / unit)
+  total = sums(function, n)
+  unit = total[-1] / _TOTAL
+  upper = np.floor(total / unit)
   bits = 31 - (n + 1).bit_length()
-  fraction = np.floor((sums / unit - upper) * 2.0**bits)
+  fraction = np.floor((total / unit - upper) * 2.0**bits)
   lower = np.arange(n + 1) * 2.0**bits + fraction
-  return Words(sums, upper.astype(np.int32), lower.astype(np.int32), bits, float(unit))
+  return Words(total, upper.astype(np.int32), lower.astype(np.int32), bits, float(unit))
 
 
 # The upper and the lower word of the sums above the tie of each item, and through it.
@@ -89,8 +96,7 @@ def _mean_by_sums(table: Words, runs: ties.Runs) -> Array:
   def untied(start: Array, _: Array) -> Array:
     return _rows(np.diff(table.sums).astype(np.float32), start)
 
-  found: Array = ties.if_tied(tied, untied, runs)
-  return found
+  return ties.if_tied(tied, untied, runs)
 
 
 def _cut(table: Words, runs: ties.Runs, mean: Array, k: Array) -> Array:
@@ -107,8 +113,8 @@ def _cut(table: Words, runs: ties.Runs, mean: Array, k: Array) -> Array:
 def _difference(table: Words, above: Array, through: Array) -> Array:
   """The sum of the discount at the ranks below `above` down to `through`, on a CPU."""
   with enable_x64():
-    sums = _rows(table.sums, above)
-    return (take(sums, through) - take(sums, above)).astype(jnp.float32)
+    row = _rows(table.sums, above)
+    return (take(row, through) - take(row, above)).astype(jnp.float32)
 
 
 def _rows(x: np.ndarray, like: Array) -> Array:

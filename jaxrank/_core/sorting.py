@@ -260,6 +260,7 @@ def _by_levels(x: Array, k: int) -> Array:
     return level + 1, filled, value, out
 
   nothing = jnp.zeros_like(x[..., :1])
+  # The values may start with any: all slots are filled, or the list is sorted.
   start = (0, nothing, nothing + jnp.inf, x[..., :k])
   _, filled, _, out = lax.while_loop(unfinished, fill, start)
   values: Array = lax.cond(jnp.min(filled) < k, lambda: _sorted(x, k), lambda: out)

@@ -10,7 +10,7 @@ formulas.
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,8 @@ from jaxrank._core.batching import batched
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take
 from jaxrank._core.x64 import enable_x64
+
+_Found = TypeVar("_Found")
 
 _MOST = np.int32(np.iinfo(np.int32).max)
 
@@ -161,15 +163,14 @@ def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
     share = (through - above).astype(dtype) / (end - start + 1).astype(dtype)
     return Counts(start, above, through, share)
 
-  def gathered(start: Array, end: Array, ahead: Array, through: Array) -> Counts:
-    return counted(start, end, take(ahead, start), take(through, end))
+  def gathered(start: Array, end: Array, ahead: Array, through: Array) -> tuple[Array, ...]:
+    return counted(start, end, take(ahead, start), take(through, end))[1:]
 
-  def untied(start: Array, _: Array, ahead: Array, through: Array) -> Counts:
-    return Counts(start, ahead, through, (through - ahead).astype(dtype))
+  def untied(_: Array, __: Array, ahead: Array, through: Array) -> tuple[Array, ...]:
+    return ahead, through, (through - ahead).astype(dtype)
 
   def looked_up() -> Counts:
-    found: Counts = if_tied(gathered, untied, runs, ahead, through)
-    return found
+    return Counts(runs.start, *if_tied(gathered, untied, runs, ahead, through))
 
   def packed() -> Counts:
     # A slot and a count share a word, so that one scan carries both.
@@ -183,7 +184,9 @@ def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
   return Counts(*by_platform(cpu=looked_up, default=packed))
 
 
-def if_tied(tied: Callable[..., Any], untied: Callable[..., Any], runs: Runs, *args: Array) -> Any:
+def if_tied(
+  tied: Callable[..., _Found], untied: Callable[..., _Found], runs: Runs, *args: Array
+) -> _Found:
   """`tied(start, end, *args)`, or `untied` of the same if no items of the batch `[..., n]` tie.
 
   It is for a CPU. XLA computes what a branch returns once, and other arrays again for each metric.
@@ -191,10 +194,11 @@ def if_tied(tied: Callable[..., Any], untied: Callable[..., Any], runs: Runs, *a
   """
 
   @batched
-  def chosen(ties: Array, *args: Array) -> Any:
+  def chosen(ties: Array, *args: Array) -> _Found:
     if ties.size < sorting.FEW:
       return tied(*args)
-    return lax.cond(jnp.any(ties), tied, untied, *args)
+    found: _Found = lax.cond(jnp.any(ties), tied, untied, *args)
+    return found
 
   return chosen(runs.tied, runs.start, runs.end, *args)
 

@@ -165,12 +165,9 @@ _FIRST = {
     }.items()
   },
   **{
-    name: (f"jaxrank.{name}", "", _METRIC, 100, 4)
+    name + shape: (f"jaxrank.{name}", "", _METRIC, n, 4)
+    for shape, n in (("", 100), (" [32, 1000]", 1000))
     for name in ("ndcg", "average_precision", "reciprocal_rank", "precision")
-  },
-  **{
-    f"{name} [32, 1000]": (f"jaxrank.{name}", "", _METRIC, 1000, 4)
-    for name in ("ndcg", "average_precision", "precision")
   },
   **{
     f"gradient of {name} [32, {n}]": (function, _GRADIENT, _METRIC, n, most)
