@@ -63,10 +63,8 @@ Ends = tuple[tuple[Array, Array], tuple[Array, Array]]
 
 def at_ends(table: Words, runs: ties.Runs) -> Ends:
   """The prefix sums above the tie of each item, and through it."""
-  # With the axes and the layout over devices of the batch.
-  nothing = 0 * runs.start
   upper, lower = (
-    (ties.at_start(nothing + x[:-1], runs), ties.at_end(nothing + x[1:], runs))
+    (ties.at_start(_rows(x[:-1], runs.start), runs), ties.at_end(_rows(x[1:], runs.start), runs))
     for x in (table.upper, table.lower)
   )
   return (upper[0], lower[0]), (upper[1], lower[1])
