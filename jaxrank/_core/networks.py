@@ -18,35 +18,33 @@ _BITS = 2
 
 def ascending(x: Array) -> Array:
   """Sorts integers `[2^m, ...]` along the leading axis."""
-  n = x.shape[0]
-  row = np.arange(n)
-  phases = (n - 1).bit_length()
+  # XLA would fuse the first pass with what computes the integers, and compile a kernel for it.
+  x = lax.optimization_barrier(x)
+  row = np.arange(x.shape[0])
+  phases = (x.shape[0] - 1).bit_length()
   for phase in range(phases):
-    runs = 2 ** (phases - 1 - phase)
-    # Odd runs are kept as complements, so that every comparison puts the smaller number first. The
-    # second half of each run was an odd run of the phase before.
-    turned = row % runs % 2
+    # A pass of fewer bits would be another kernel. The bit above those of the runs may be compared
+    # too, before them: elementwise minima and maxima of two bitonic runs are bitonic.
+    bits = min(phases, _BITS * -(-(phase + 1) // _BITS))
+    # The second of two sorted runs is reversed, so that both together are bitonic. The first phase
+    # has runs of one row, in any order.
     if phase:
-      turned ^= row // (n // 2)
-    x = _arranged(x, row.reshape(runs, -1).T.reshape(-1), turned)
-    # The single bit comes last, because XLA compiles less if it fuses that pass with a gather.
-    for bits in [_BITS] * ((phase + 1) // _BITS) + [1] * ((phase + 1) % _BITS):
-      x = _pass(x, bits)
+      flipped = np.where(row >> phase & 1, row ^ (2**phase - 1), row)
+      x = _arranged(x, flipped.reshape(-1, 2**bits).T.reshape(-1))
+    for compared in [_BITS] * (bits // _BITS) + [1] * (bits % _BITS):
+      x = _pass(x, compared)
   return x
 
 
-def _arranged(x: Array, row: np.ndarray, turned: np.ndarray) -> Array:
-  """The given rows, as complements where they are turned.
+def _arranged(x: Array, rows: np.ndarray) -> Array:
+  """The given rows, which are data: a transpose would be another kernel for each phase.
 
-  They are data, so that all phases have the same kernel: a transpose would be another for each. The
-  barrier hides them from XLA, which would find that some phases turn the same rows, and compile
-  kernels for these apart.
+  Without the barriers, XLA compiles apart the kernels of tables in which it finds a pattern, and
+  those that read the shape of its gather.
   """
-  table = lax.optimization_barrier(jnp.asarray(np.where(turned, ~row, row), jnp.int32))
-  sign = table >> 31
-  sign_of_rows = sign.astype(x.dtype).reshape(-1, *(1,) * (x.ndim - 1))
-  moved = x.at[table ^ sign].get(mode="promise_in_bounds", unique_indices=True)
-  found: Array = moved ^ sign_of_rows
+  rows = lax.optimization_barrier(jnp.asarray(rows, jnp.int32))
+  moved = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
+  found: Array = lax.optimization_barrier(moved)
   return found
 
 

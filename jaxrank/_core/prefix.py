@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 
 from jaxrank._core import ties
+from jaxrank._core.batching import batched
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff
@@ -61,30 +62,44 @@ def words(function: Callable[[np.ndarray], np.ndarray], n: int) -> Words:
 Ends = tuple[tuple[Array, Array], tuple[Array, Array]]
 
 
-def at_ends(table: Words, runs: ties.Runs) -> Ends:
+def mean(table: Words, runs: ties.Runs) -> Array:
+  """The mean of the discount over the tie of each item."""
+
+  @batched
+  def means(*ends: Array) -> Array:
+    runs = ties.Runs(*ends)
+    found: Array = by_platform(
+      cpu=lambda: _mean_by_sums(table, runs),
+      default=lambda: mean_of_words(table, _at_ends(table, runs)),
+    )
+    return found
+
+  return means(*runs)
+
+
+def mean_down_to(k: Cutoff, table: Words, runs: ties.Runs, mean: Array) -> Array:
+  """The same for a discount that is 0 at ranks beyond `k`; `mean` is that of the whole one."""
+
+  @batched
+  def means(k: Array, mean: Array, *ends: Array) -> Array:
+    runs = ties.Runs(*ends)
+    k = k[..., None]
+    found: Array = by_platform(
+      cpu=lambda: _cut(table, runs, mean, k),
+      default=lambda: mean_of_words(table, _at_ends(table, runs), k),
+    )
+    return found
+
+  return means(jnp.asarray(k, jnp.int32), mean, *runs)
+
+
+def _at_ends(table: Words, runs: ties.Runs) -> Ends:
   """The prefix sums above the tie of each item, and through it."""
   upper, lower = (
     (ties.at_start(_rows(x[:-1], runs.start), runs), ties.at_end(_rows(x[1:], runs.start), runs))
     for x in (table.upper, table.lower)
   )
   return (upper[0], lower[0]), (upper[1], lower[1])
-
-
-def mean(table: Words, runs: ties.Runs, ends: Ends) -> Array:
-  """The mean of the discount over the tie of each item."""
-  means: Array = by_platform(
-    cpu=lambda: _mean_by_sums(table, runs), default=lambda: mean_of_words(table, ends)
-  )
-  return means
-
-
-def mean_down_to(k: Cutoff, table: Words, runs: ties.Runs, ends: Ends, mean: Array) -> Array:
-  """The same for a discount that is 0 at ranks beyond `k`; `mean` is that of the whole one."""
-  means: Array = by_platform(
-    cpu=lambda: _cut(table, runs, mean, jnp.asarray(k, jnp.int32)),
-    default=lambda: mean_of_words(table, ends, k),
-  )
-  return means
 
 
 def _mean_by_sums(table: Words, runs: ties.Runs) -> Array:
@@ -100,10 +115,10 @@ def _mean_by_sums(table: Words, runs: ties.Runs) -> Array:
 def _cut(table: Words, runs: ties.Runs, mean: Array, k: Array) -> Array:
   """Cuts the discount at `k`: of one tie at most, some ranks are inside and some are not."""
   _, start, end = runs
-  k = k[None]
-  slot = jnp.clip(k, 0, start.size - 1)
+  n = start.shape[-1]
+  slot = jnp.clip(k, 0, n - 1)
   first, last = take(start, slot), take(end, slot)
-  inside = _difference(table, first, 0 * first + jnp.clip(k, 0, start.size))
+  inside = _difference(table, first, 0 * first + jnp.clip(k, 0, n))
   share = inside / (last - first + 1).astype(jnp.float32)
   return jnp.where(end < k, mean, jnp.where(start < k, share, 0))
 

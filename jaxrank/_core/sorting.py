@@ -253,15 +253,15 @@ def _by_levels(x: Array, k: int) -> Array:
 
   def fill(state: _Levels) -> _Levels:
     level, filled, last, out = state
-    left = (x < last) | (level == 0)
-    value = jnp.max(jnp.where(left, x, -jnp.inf), axis=-1, keepdims=True)
+    value = jnp.max(jnp.where(x >= last, -jnp.inf, x), axis=-1, keepdims=True)
     out = jnp.where(slot >= filled, value, out)
-    filled = filled + jnp.sum((x == value).astype(x.dtype), axis=-1, keepdims=True)
+    filled = jnp.sum((x >= value).astype(x.dtype), axis=-1, keepdims=True)
     return level + 1, filled, value, out
 
   nothing = jnp.zeros_like(x[..., :1])
-  # The values may start with any: all slots are filled, or the list is sorted.
-  start = (0, nothing, nothing + jnp.inf, x[..., :k])
+  # No value is at least NaN, so that the first level is the largest value. The values may start
+  # with any: all slots are filled, or the list is sorted.
+  start = (0, nothing, nothing + jnp.nan, x[..., :k])
   _, filled, _, out = lax.while_loop(unfinished, fill, start)
   values: Array = lax.cond(jnp.min(filled) < k, lambda: _sorted(x, k), lambda: out)
   return values

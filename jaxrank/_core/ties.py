@@ -69,17 +69,18 @@ def _layout(tied: Array) -> tuple[Array, Array]:
 
 
 def _layout_by_lengths(tied: Array) -> tuple[Array, Array]:
-  def double(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-    length, up, down, _ = state
-    up = jnp.where(up == length, up + _from(up, -length), up)
-    down = jnp.where(down == length, down + _from(down, length), down)
-    return 2 * length, up, down, jnp.any(up == 2 * length)
+  def double(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    length, ahead, _ = state
+    ahead = jnp.where(ahead == length, ahead + _from(ahead, -length), ahead)
+    return 2 * length, ahead, jnp.any(ahead[0] == 2 * length)
 
-  up = tied.astype(jnp.int32)
-  state = (jnp.int32(1), up, below(up), jnp.any(tied))
-  _, up, down, _ = lax.while_loop(lambda state: state[3], double, state)
+  # How many members of its tie are ahead of each item, also in the reverse order: XLA compiles less
+  # for both in one array.
+  ahead = jnp.stack([tied, jnp.flip(below(tied), -1)]).astype(jnp.int32)
+  state = (jnp.int32(1), ahead, jnp.any(tied))
+  _, ahead, _ = lax.while_loop(lambda state: state[2], double, state)
   slot = sorting.slots(tied)
-  return slot - up, slot + down
+  return slot - ahead[0], slot + jnp.flip(ahead[1], -1)
 
 
 def _layout_by_scans(tied: Array) -> tuple[Array, Array]:

@@ -164,7 +164,7 @@ class ExactQuery(Ranked):
       return at_ranks(self.mean(w), discount, k)
     means = self._means(table)
     if k is not None:
-      means = prefix.mean_down_to(k, table, self.tie, self._ends(table), means)
+      means = prefix.mean_down_to(k, table, self.tie, means)
     # An infinite gain beyond the cut-off adds nothing.
     inside = self.slots.live & (means > 0)
     return jnp.sum(jnp.where(inside, w.astype(self.dtype) * means, 0))
@@ -176,12 +176,8 @@ class ExactQuery(Ranked):
     return prefix.words(reference, self.n) if known and reference else None
 
   @memoised
-  def _ends(self, table: prefix.Words) -> prefix.Ends:
-    return prefix.at_ends(table, self.tie)
-
-  @memoised
   def _means(self, table: prefix.Words) -> Array:
-    return prefix.mean(table, self.tie, self._ends(table))
+    return prefix.mean(table, self.tie)
 
   def _expect_among(self, w: Array, discount: Discount, k: Cutoff, among: Array) -> Array:
     """`expect` with ranks among the items of a mask.

@@ -40,9 +40,12 @@ def test_few_items_are_sorted_without_a_network(shape, monkeypatch):
 
 
 def test_the_largest_values_are_those_of_a_sort():
-  """By a search for the levels, which may be infinite."""
+  """By a search for the levels, which may be infinite, or by a sort where there are many levels."""
   rng = np.random.default_rng(0)
-  x = rng.choice(np.float32([-np.inf, -2, 0, 1, 3, np.inf]), size=(30, 20))
-  x[0] = rng.standard_normal(20)
-  found = jax.jit(jax.vmap(lambda x: sorting.descending(x, 7)))(x)
-  np.testing.assert_array_equal(found, -np.sort(-x, axis=-1)[:, :7])
+  x = rng.choice(np.float32([-np.inf, -2, 0, 1, 3, np.inf]), size=(300, 20))
+  assert x.size > sorting.FEW
+  many = x.copy()
+  many[0] = rng.standard_normal(20)
+  for labels in (x, many):
+    found = jax.jit(jax.vmap(lambda x: sorting.descending(x, 7)))(labels)
+    np.testing.assert_array_equal(found, -np.sort(-labels, axis=-1)[:, :7])

@@ -127,9 +127,8 @@ def test_means_of_a_discount_keep_their_precision(platform):
   table = prefix.words(jr.discounts.logarithmic.reference, n)
   with platforms.forced(platform):
     runs = ties.runs(key)
-    ends = prefix.at_ends(table, runs)
-    whole = prefix.mean(table, runs, ends)
-    cut = {k: prefix.mean_down_to(k, table, runs, ends, whole) for k in (99_993, 5)}
+    whole = prefix.mean(table, runs)
+    cut = {k: prefix.mean_down_to(k, table, runs, whole) for k in (99_993, 5)}
   discount = np.log(2) / np.log1p(np.arange(1.0, n + 1))
   for k, mean in {None: whole, **cut}.items():
     inside = np.where(np.arange(n) < (n if k is None else k), discount, 0)
