@@ -177,17 +177,18 @@ def _list_mle(
   query: ExactQuery, *, temperature: ArrayLike, k: Cutoff = None, weights: Array | None = None
 ) -> Array:
   item, live, start, end, z, total = _by_label(query, _below_largest(query, temperature))
-  weight = jnp.ones_like(z)
+  scale = headroom(jnp.where(live, z, 0), query.n)
+  counted = live & (end < jnp.sum(live, dtype=jnp.int32))
+  at_rank = weight = jnp.where(counted, scale, 0)
   if weights is not None:
-    weight = take(jnp.where(query.where, weights, 0).astype(z.dtype), item)
-  weight = jnp.where(live & (end < jnp.sum(live, dtype=jnp.int32)), weight, 0)
+    weights = take(jnp.where(query.where, weights, 0).astype(z.dtype), item)
+    weight = jnp.where(counted, scale * weights, 0)
+    at_rank = ties.mean(weight, start, end - 1)
   slot, size = sorting.slots(item), (end - start).astype(z.dtype)
   placed = safe_divide((slot - start).astype(z.dtype), size)
   whole, below = take(total, start), take(total, end)
   left = whole + jnp.log1p(placed * jnp.expm1(below - whole))
-  scale = headroom(jnp.where(live, z, 0), query.n)
-  weight = scale * weight
-  at_rank, share = ties.mean(weight, start, end - 1), jnp.ones_like(z)
+  share = jnp.ones_like(z)
   if k is not None:
     cut = jnp.asarray(k, jnp.int32)
     at_rank = jnp.where(slot < cut, at_rank, 0)
