@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._core import permutations, sorting
+from jaxrank._core.arithmetic import ones_where
 from jaxrank._core.memoised import apart, memoised
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
@@ -152,7 +153,7 @@ class Ranked(abc.ABC):
 
   def count(self, chosen: Array) -> Array:
     """The number of items in a mask, on all devices, as a float."""
-    return self.total(chosen, self.dtype)
+    return self.total(ones_where(chosen, self.dtype))
 
   def largest(self, x: Array) -> Array:
     """The maximum over all items, on all devices."""
@@ -345,5 +346,5 @@ class Ranking(abc.ABC):
 
   def anywhere(self, which: Array) -> Array:
     """Whether an item of one query is chosen, on any device: `[n]` to a scalar."""
-    # On a CPU, XLA compiles a maximum in a quarter of the time that `jnp.any` takes.
-    return jnp.max(which.astype(jnp.float32)) > 0
+    # On a CPU, XLA compiles a sum of floats in a quarter of the time that `jnp.any` takes.
+    return jnp.sum(ones_where(which, jnp.float32)) > 0

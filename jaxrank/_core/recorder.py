@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.interpreters import partial_eval
 
+from jaxrank import discounts
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
@@ -22,6 +23,15 @@ Kind = Literal[
 
 # Primitives on floats whose derivative is 0 wherever it exists.
 _FLAT = ("ceil", "floor", "nextafter", "round", "sign", "stop_gradient")
+
+
+# The longest lists of which `pairs` compares all pairs, which takes no order.
+ALL_PAIRS = 128
+
+
+def counts_all_alike(discount: Discount, k: Cutoff, among: Array | None = None) -> bool:
+  """Whether `expect` needs no order: it is the weight of all retrieved items."""
+  return discount is discounts.constant and k is None and among is None
 
 
 def deepest(depths: Sequence[int | None]) -> int | None:
@@ -102,6 +112,8 @@ class Recorder(Ranked):
   ) -> Array:
     """Records `expect`; the answer is a scalar."""
     depth = k if among is None else None
+    if counts_all_alike(discount, k, among):
+      depth = 0
     return self._ask("expect", (), depth, w=w, discount=discount, k=k, among=among)
 
   def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
@@ -138,7 +150,7 @@ class Recorder(Ranked):
 
   def pairs(self) -> Pairs:
     """Records `pairs`; the answers are two counts, since those of pairs that differ are facts."""
-    counts = self._ask("pairs", (2,), None)
+    counts = self._ask("pairs", (2,), 0 if self.n <= ALL_PAIRS else None)
     one = jnp.ones((), self.dtype)
     facts = Pairs(one, one, one, one) if self.ranked is None else self.ranked.pairs()
     return facts._replace(concordant=counts[0], discordant=counts[1])

@@ -14,6 +14,7 @@ from jaxrank import discounts, gains
 from jaxrank._core import checks, prefix, sorting, tie_cascades, ties
 from jaxrank._core.memoised import memoised
 from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, within
+from jaxrank._core.recorder import counts_all_alike
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
 from jaxrank.rankings import pairs
@@ -157,6 +158,10 @@ class ExactQuery(Ranked):
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
   ) -> Array:
     """`E sum_i w_i discount(r_i)` over the retrieved items with `r_i <= k`."""
+    if counts_all_alike(discount, k, among):
+      if w.dtype == jnp.bool_:
+        return self.count(self.retrieved & w)
+      return self.total(jnp.where(self.retrieved, w.astype(self.dtype), 0))
     if among is not None:
       return self._expect_among(w, discount, k, among)
     table = self._table(discount)

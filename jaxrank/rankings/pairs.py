@@ -1,20 +1,55 @@
 """Numbers of pairs of items that scores and labels order alike, for `Exact` (Knight, 1966)."""
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from jaxrank._core import inversions, sorting, ties
+from jaxrank._core import checks, inversions, sorting, ties
+from jaxrank._core.arithmetic import ones_where
 from jaxrank._core.ranked import Ranked
+from jaxrank._core.recorder import ALL_PAIRS
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Pairs
 from jaxrank._core.x64 import enable_x64
 
+_MOST = np.int32(np.iinfo(np.int32).max)
+
 
 def counted(query: Ranked) -> Pairs:
-  """Numbers of pairs of valid items of a query in rank order, whatever the rule for ties.
+  """Numbers of pairs of valid items of a query, whatever the rule for ties.
 
-  docs/mathematics.md, "Sorting keys and counts of pairs".
+  Short lists may have any order, and long ones that of the ranks. docs/mathematics.md, "Sorting
+  keys and counts of pairs".
   """
+  return (_compared if query.n <= ALL_PAIRS else _by_sorts)(query)
+
+
+def _compared(query: Ranked) -> Pairs:
+  """Compares all pairs."""
+  checks.not_split(query.scores)
+  score, label = query.keys, sorting.keys(query.given_labels, query.where)
+  # Nothing is higher than padding, nor padding higher than an item.
+  lower_score, lower_label = (jnp.where(query.where, x, _MOST) for x in (score, label))
+  higher = score[:, None] > lower_score[None]
+  better, worse = label[:, None] > lower_label[None], label[:, None] < label[None]
+  # The three counts of an item share a float, which is exact, because a CPU adds up floats fastest.
+  concordant, discordant, different = (np.float32(ALL_PAIRS**i) for i in range(3))
+  of_better = different + jnp.where(higher, concordant, 0)
+  counts = jnp.where(better, of_better, jnp.where(higher & worse, discordant, 0))
+  counts = jnp.sum(counts, axis=-1).astype(jnp.int32)
+
+  def total(x: Array) -> Array:
+    return jnp.sum(x.astype(query.dtype))
+
+  return Pairs(
+    concordant=total(counts % ALL_PAIRS),
+    discordant=total(counts // ALL_PAIRS % ALL_PAIRS),
+    different_scores=jnp.sum(ones_where(higher, query.dtype)),
+    different_labels=total(counts // ALL_PAIRS**2),
+  )
+
+
+def _by_sorts(query: Ranked) -> Pairs:
   start, _ = ties.layout(query.keys, sorting.MASKED)
   labels, by_label = sorting.order(sorting.keys(query.given_labels, query.where))
   # In the order of the scores; tied scores in the order of the labels, which is no inversion.

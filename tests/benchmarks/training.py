@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.training`: losses beside plain formulas, and first calls.
+"""`python -m tests.benchmarks.training`: losses beside plain formulas, metrics, and first calls.
 
 It prints the tables and writes them to `docs/training.md`.
 """
@@ -10,7 +10,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,9 +20,10 @@ from jax import Array, lax
 
 from jaxrank import gains, losses
 
-from . import report
+from . import exact_metrics, report
 from .devices import by_hand
 from .report import Row, Section, at_most, milliseconds, ratio_row
+from .timing import best_of_programs
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PAGE = _ROOT / "docs" / "training.md"
@@ -34,10 +34,6 @@ Formula = Callable[[Array, Array], Array]
 SHAPES = ((1, 10), (32, 100), (128, 200), (32, 1000), (1024, 1024))
 # The longest lists of which every pair is computed.
 PAIRS_UP_TO = 1000
-
-# How often each side is compiled, and for how many seconds a program is timed, in turns of at least
-# how many.
-PROGRAMS, SECONDS, TURN = 3, 0.5, 3e-4
 
 
 def _softmax(scores: Array, labels: Array) -> Array:
@@ -260,26 +256,9 @@ def _raced(
   data: tuple[Array, Array],
   most: float,
 ) -> Row:
-  """The best times of two sides that take turns, each of which is compiled several times."""
-  best = [float("inf"), float("inf")]
-  for _ in range(PROGRAMS):
-    # Where a program lies in memory changes the time of short lists by a tenth.
-    jax.clear_caches()
-    once = [_seconds(side, data, 1) for side in (ours, theirs, ours, theirs)][2:]
-    calls = max(1, round(TURN / min(once)))
-    for _ in range(max(7, min(2000, round(SECONDS / (calls * max(once)))))):
-      for i, side in enumerate((ours, theirs)):
-        best[i] = min(best[i], _seconds(side, data, calls))
+  best = best_of_programs((ours, theirs), data)
   texts = measured, milliseconds(best[0]), against, milliseconds(best[1])
   return ratio_row(*texts, best[0] / best[1], at_most(most))
-
-
-def _seconds(side: Callable[..., Any], data: tuple[Array, Array], calls: int) -> float:
-  start = time.perf_counter()
-  for _ in range(calls):
-    found = side(*data)
-  jax.block_until_ready(found)
-  return (time.perf_counter() - start) / calls
 
 
 _SECTIONS = {
@@ -287,6 +266,7 @@ _SECTIONS = {
   "lambdas": lambdas,
   "approx": approx_ndcg,
   "large": large_scores,
+  "exact": functools.partial(exact_metrics.against_rax, SHAPES, PAIRS_UP_TO),
   "first": first_calls,
 }
 
@@ -307,7 +287,7 @@ def main() -> None:
 
 _INTRODUCTION = """# Training
 
-One command writes this page, run from a clone; rax is needed for the last table only:
+One command writes this page, run from a clone; rax is needed for the last two tables only:
 
 ```sh
 {command}

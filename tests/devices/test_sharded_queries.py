@@ -144,8 +144,9 @@ def test_split_candidates_are_told_from_split_queries():
   mesh = jax.make_mesh((4,), ("items",), axis_types=(AxisType.Explicit,))
   with jax.set_mesh(mesh):
     scores, labels, _ = jax.device_put(WIDE, NamedSharding(mesh, P(None, "items")))
-    with pytest.raises(ValueError, match=r"split over 'items'.*Sharded\('items'\).*reshard"):
-      jr.ndcg(scores, labels)
+    for metric in (jr.ndcg, jr.kendall_tau):
+      with pytest.raises(ValueError, match=r"split over 'items'.*Sharded\('items'\).*reshard"):
+        metric(scores, labels)
 
 
 def test_what_an_axis_does_not_divide_is_refused():

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
+from jaxrank._core.recorder import ALL_PAIRS
+from jaxrank.rankings import pairs
 from tests.helpers import cases, oracles
 from tests.helpers.suites import quick
 
@@ -119,6 +121,23 @@ def test_before_is_the_weight_above_and_half_of_that_of_the_tie(ties):
   drawn = of_ties(ties)
   expected = [ahead_of_each(row, exactly) for row in zip(*drawn, strict=True)]
   same(ask(weight_ahead, drawn, jr.Exact(ties)), expected)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, ALL_PAIRS])
+def test_pairs_of_short_lists_are_those_of_sorts(n):
+  rng = np.random.default_rng(n)
+  scores = rng.choice(np.float32([-np.inf, -1, 0, 0.5, 2]), size=(20, n))
+  scores[10:] = rng.standard_normal((10, n))
+  labels = rng.integers(-1, 3, size=(20, n)).astype(np.float32)
+  where = rng.random((20, n)) < 0.8
+  where[0] = True
+
+  def both(*query):
+    return pairs._compared(jr.Exact()(*query, k=0)), pairs._by_sorts(jr.Exact()(*query))
+
+  compared, by_sorts = jax.jit(jax.vmap(both))(scores, labels, where)
+  jax.tree.map(np.testing.assert_array_equal, compared, by_sorts)
+  assert np.all(compared.different_scores >= compared.concordant + compared.discordant)
 
 
 def test_before_is_blind_to_how_ties_are_drawn():
