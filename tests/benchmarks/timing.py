@@ -84,7 +84,7 @@ def best_of_programs(sides: Sequence[Callable[..., Any]], data: Sequence[Any]) -
     jax.clear_caches()
     once = [[_seconds(side, data, 1) for side in sides] for _ in range(2)][1]
     calls = max(1, round(TURN / min(once)))
-    for _ in range(max(7, min(2000, round(SECONDS / (calls * max(once)))))):
+    for _ in range(max(3, min(2000, round(SECONDS / (calls * max(once)))))):
       best = [min(b, _seconds(side, data, calls)) for b, side in zip(best, sides, strict=True)]
   return best
 
