@@ -29,7 +29,7 @@ _FLAT = ("ceil", "floor", "nextafter", "round", "sign", "stop_gradient")
 ALL_PAIRS = 128
 
 
-def counts_all_alike(discount: Discount, k: Cutoff, among: Array | None = None) -> bool:
+def counts_all_alike(discount: Discount, k: Cutoff, among: Array | None) -> bool:
   """Whether `expect` needs no order: it is the weight of all retrieved items."""
   return discount is discounts.constant and k is None and among is None
 

@@ -25,8 +25,6 @@ from jaxrank._core.x64 import enable_x64
 
 _Found = TypeVar("_Found")
 
-_MOST = np.int32(np.iinfo(np.int32).max)
-
 # The number of items in a chunk of a cumulative sum on CPU.
 _CHUNK = 32
 
@@ -105,11 +103,11 @@ def at_end(x: Array, runs: Runs) -> Array:
 
 
 def _first_of(tied: Array, x: Array) -> Array:
-  return lax.cummax(jnp.where(tied, -_MOST, x), axis=tied.ndim - 1)
+  return lax.cummax(jnp.where(tied, -sorting.MOST, x), axis=tied.ndim - 1)
 
 
 def _last_of(tied: Array, x: Array) -> Array:
-  return lax.cummin(jnp.where(below(tied), _MOST, x), axis=tied.ndim - 1, reverse=True)
+  return lax.cummin(jnp.where(below(tied), sorting.MOST, x), axis=tied.ndim - 1, reverse=True)
 
 
 def _running_count(b: Array) -> Array:

@@ -12,8 +12,6 @@ from jaxrank._core.sorting import take
 from jaxrank._core.types import Pairs
 from jaxrank._core.x64 import enable_x64
 
-_MOST = np.int32(np.iinfo(np.int32).max)
-
 
 def counted(query: Ranked) -> Pairs:
   """Numbers of pairs of valid items of a query, whatever the rule for ties.
@@ -29,7 +27,7 @@ def _compared(query: Ranked) -> Pairs:
   checks.not_split(query.scores)
   score, label = query.keys, sorting.keys(query.given_labels, query.where)
   # Nothing is higher than padding, nor padding higher than an item.
-  lower_score, lower_label = (jnp.where(query.where, x, _MOST) for x in (score, label))
+  lower_score, lower_label = (jnp.where(query.where, x, sorting.MOST) for x in (score, label))
   higher = score[:, None] > lower_score[None]
   better, worse = label[:, None] > lower_label[None], label[:, None] < label[None]
   # The three counts of an item share a float, which is exact, because a CPU adds up floats fastest.

@@ -13,8 +13,8 @@ from jax import Array
 
 import jaxrank
 
-from .report import Row, Section, at_most, milliseconds, ratio_row
-from .timing import best_of_programs, check_same
+from .report import Row, Section
+from .timing import check_same, raced
 
 # The metrics of which rax compares all pairs of items.
 _OF_PAIRS = ("average_precision", "ordered_pair_accuracy")
@@ -47,9 +47,7 @@ def against_rax(shapes: Sequence[tuple[int, int]], pairs_up_to: int) -> Section:
       data = _data(*shape)
       measured = f"{name}{'' if k is None else f'@{k}'} {list(shape)}"
       check_same(measured, "rax", float(ours(*data)), float(theirs(*data)))
-      best = best_of_programs((ours, theirs), data)
-      texts = measured, milliseconds(best[0]), f"rax.{other}", milliseconds(best[1])
-      rows.append(ratio_row(*texts, best[0] / best[1], at_most(1)))
+      rows.append(raced(measured, ours, f"rax.{other}", theirs, data, 1))
   return Section("Exact metrics", _NOTES, rows)
 
 

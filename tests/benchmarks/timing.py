@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from .report import Row, at_most, milliseconds, ratio_row
+
 ROUNDS = 21
 
 # How often each side is compiled, and for how many seconds each program is timed, in turns of at
@@ -87,6 +89,20 @@ def best_of_programs(sides: Sequence[Callable[..., Any]], data: Sequence[Any]) -
     for _ in range(max(3, min(2000, round(SECONDS / (calls * max(once)))))):
       best = [min(b, _seconds(side, data, calls)) for b, side in zip(best, sides, strict=True)]
   return best
+
+
+def raced(
+  measured: str,
+  ours: Callable[..., Any],
+  against: str,
+  theirs: Callable[..., Any],
+  data: Sequence[Any],
+  most: float,
+) -> Row:
+  """The row of two functions of `jax.jit`, ours at most `most` times the other."""
+  best = best_of_programs((ours, theirs), data)
+  texts = measured, milliseconds(best[0]), against, milliseconds(best[1])
+  return ratio_row(*texts, best[0] / best[1], at_most(most))
 
 
 def _seconds(side: Callable[..., Any], data: Sequence[Any], calls: int) -> float:

@@ -23,7 +23,7 @@ from jaxrank import gains, losses
 from . import exact_metrics, report
 from .devices import by_hand
 from .report import Row, Section, at_most, milliseconds, ratio_row
-from .timing import best_of_programs
+from .timing import raced
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PAGE = _ROOT / "docs" / "training.md"
@@ -99,7 +99,7 @@ def gradients() -> Section:
     data = _data(queries, n)
     ours, theirs = _gradient(getattr(losses, name)), _gradient(formula)
     _check_same(name, ours(*data), theirs(*data))
-    rows.append(_raced(f"{name} [{queries}, {n}]", ours, "formula", theirs, data, 1.2))
+    rows.append(raced(f"{name} [{queries}, {n}]", ours, "formula", theirs, data, 1.2))
   return Section("Gradients of the classical losses", _GRADIENTS_NOTES, rows)
 
 
@@ -107,7 +107,7 @@ def lambdas() -> Section:
   """`lambda_rank` against `pairwise_logistic`."""
   ours, theirs = _gradient(losses.lambda_rank), _gradient(losses.pairwise_logistic)
   rows = [
-    _raced(f"lambda_rank [{q}, {n}]", ours, "pairwise_logistic", theirs, _data(q, n), 2)
+    raced(f"lambda_rank [{q}, {n}]", ours, "pairwise_logistic", theirs, _data(q, n), 2)
     for q, n in SHAPES
     if n <= PAIRS_UP_TO
   ]
@@ -123,7 +123,7 @@ def approx_ndcg() -> Section:
     data = _data(queries, n)
     name = f"approx_ndcg [{queries}, {n}]"
     _check_same(name, *(side(*data) for side in sides))
-    rows.append(_raced(name, sides[0], "formula", sides[1], data, 1.5))
+    rows.append(raced(name, sides[0], "formula", sides[1], data, 1.5))
   return Section("ApproxNDCG", _APPROX_NOTES, rows)
 
 
@@ -246,19 +246,6 @@ def _check_same(name: str, ours: Any, theirs: Any) -> None:
   off = float(jnp.max(jnp.abs(ours[1] - theirs[1])) / jnp.max(jnp.abs(theirs[1])))
   if not off <= 1e-4:
     raise AssertionError(f"{name}: the gradients differ by {off}")
-
-
-def _raced(
-  measured: str,
-  ours: Callable[..., Any],
-  against: str,
-  theirs: Callable[..., Any],
-  data: tuple[Array, Array],
-  most: float,
-) -> Row:
-  best = best_of_programs((ours, theirs), data)
-  texts = measured, milliseconds(best[0]), against, milliseconds(best[1])
-  return ratio_row(*texts, best[0] / best[1], at_most(most))
 
 
 _SECTIONS = {
