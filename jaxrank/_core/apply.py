@@ -22,6 +22,8 @@ from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
+from jaxrank._core.recorder import Needs
+from jaxrank._core.tallies import Tally
 from jaxrank._core.x64 import enable_x64
 
 _Value = TypeVar("_Value")
@@ -220,17 +222,13 @@ def _answer(
   def query(
     scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]], key: Array | None
   ) -> tuple[list[Any], list[Array]]:
-    kept = where
     if not program.poisons:
       has_nan = where & (_isnan(scores) | _of_item(_isnan(labels)))
-      kept = where & ~has_nan
-    scores = jnp.where(kept, scores, jnp.zeros_like(scores))
-    labels = jnp.where(_column(kept, labels), labels, jnp.zeros_like(labels))
-    depth = _depth(program, shared, extras, scores, labels, where)
-    if depth != 0:
-      checks.not_split(batch)
+    scores, labels = (_kept(x, where, program.poisons) for x in (scores, labels))
     rank = ranking if key is None else ranking.with_key(key)
-    ranked = rank(scores, labels, where, k=depth)
+    ranked = rank(scores, labels, where, k=needs.depth)
+    if needs.counts and not program.poisons:
+      ranked.tally = Tally(has_nan)
     values, found = [], []
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
@@ -240,12 +238,18 @@ def _answer(
         found.append(about.finds(ranked, parameters))
     answers = _scalars(program, values) if len(values) > 1 else values
     if not program.poisons:
-      answers = jax.tree.map(functools.partial(_nan_where, ranking.anywhere(has_nan)), answers)
+      found_nan = None if ranked.tally is None else ranked.tally.has_nan
+      if found_nan is None:
+        found_nan = ranking.anywhere(has_nan)
+      answers = jax.tree.map(functools.partial(_nan_where, found_nan), answers)
     return answers, found
 
-  batch = scores
+  needs = _needs(program, shared, extras, scores, labels, where)
+  if needs.depth != 0:
+    checks.not_split(scores)
   keys = key_of_each_query(ranking.key, where)
-  rows = batching.rows_on_cpu(scores.shape, program.items_per_block)
+  items_per_block = None if needs.counts else program.items_per_block
+  rows = batching.rows_on_cpu(scores.shape, items_per_block)
   if ranking.in_blocks and rows and not any(jax.typeof(scores).sharding.spec):
     # Under `jit` it is traced once, although two branches call it.
     queries = over_queries(jax.jit(query, inline=True), scores.ndim - 1)
@@ -256,25 +260,30 @@ def _answer(
   return list(map(Evaluated, values, found or [None] * len(values)))
 
 
-def _depth(
+def _needs(
   program: _Program,
   shared: list[dict[str, Any]],
   extras: list[dict[str, Array]],
   scores: Array,
   labels: Array,
   where: Array,
-) -> int | None:
-  """The largest rank that any kernel asks for; None for the whole list, 0 for no order."""
-  depths: list[int | None] = []
-  for (about, depth), parameters, extra in zip(program.calls, shared, extras, strict=True):
-    if depth != "asked":
-      depths.append(depth)
-    elif about.depth is not None:
-      depths.append(None if about.depth == "all" else 0)
-    else:
-      kernel = functools.partial(about.kernel, **parameters, **extra)
-      depths.append(recorder.depth_of(kernel, scores, labels, where))
-  return recorder.deepest(depths)
+) -> Needs:
+  """What all kernels together need of the ranking."""
+  needs: list[Needs] = []
+
+  def of_query(scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]]) -> Array:
+    for (about, depth), parameters, extra in zip(program.calls, shared, extras, strict=True):
+      if depth != "asked":
+        needs.append(Needs(depth))
+      elif about.depth is not None:
+        needs.append(Needs(None if about.depth == "all" else 0))
+      else:
+        kernel = functools.partial(about.kernel, **parameters, **extra)
+        needs.append(recorder.needs_of(kernel, scores, labels, where))
+    return where
+
+  jax.eval_shape(over_queries(of_query, scores.ndim - 1), scores, labels, where, extras)
+  return Needs.of_all(needs)
 
 
 def _in_order(about: Description, extra: Mapping[str, Array], ranked: Ranked) -> dict[str, Array]:
@@ -308,8 +317,10 @@ def _of_item(mask: Array) -> Array:
   return jnp.any(mask, axis=-1) if mask.ndim > 1 else mask
 
 
-def _column(mask: Array, like: Array) -> Array:
-  return mask[:, None] if like.ndim > mask.ndim else mask
+def _kept(x: Array, where: Array, with_nan: bool) -> Array:
+  """An array `[n]` or `[n, subtopics]`, 0 under the mask, and where it is NaN unless `with_nan`."""
+  kept = where[:, None] if x.ndim > where.ndim else where
+  return jnp.where(kept if with_nan else kept & ~_isnan(x), x, jnp.zeros_like(x))
 
 
 def _nan_where(has_nan: Array, x: Array) -> Array:

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.typing import ArrayLike
 
 
 def safe_divide(x: Array, y: Array) -> Array:
@@ -31,6 +32,11 @@ def floating(x: Array) -> Array:
 def ones_where(chosen: Array, dtype: Any) -> Array:
   """1 in a mask, 0 elsewhere. On a CPU a conversion of the mask takes twice the time."""
   return jnp.where(chosen, jnp.ones((), dtype), jnp.zeros((), dtype))
+
+
+def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
+  """A temperature to divide by; a traced one that is not positive acts as the limit at 0."""
+  return jnp.maximum(jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5)
 
 
 def rounded_up(length: int) -> int:

@@ -20,6 +20,7 @@ from jaxrank._core import permutations, sorting
 from jaxrank._core.arithmetic import ones_where
 from jaxrank._core.memoised import apart, memoised
 from jaxrank._core.platforms import by_platform
+from jaxrank._core.tallies import Tally
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
 # Gains that never decrease with the label, and are 0 at label 0: their ideal order is that of the
@@ -56,11 +57,6 @@ def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
   return jnp.sum(jnp.where(inside, values * discount(rank), 0))
 
 
-def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
-  """A temperature to divide by; a traced one that is not positive acts as the limit at 0."""
-  return jnp.maximum(jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5)
-
-
 def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:
   """`draw(key)` for each item, with a key of its column, so that padding does not change it."""
   return jax.vmap(lambda i: draw(jax.random.fold_in(key, i)))(sorting.slots(like))
@@ -88,10 +84,12 @@ class Ranked(abc.ABC):
     depth: The largest rank that a kernel asks for, a static int; None for the whole list, 0 if no
       kernel needs an order.
     order: `[n]`, the column of each item in the input; None for the order of the input.
+    tally: The sum that counts may share; None if they need not.
   """
 
   name: ClassVar[str] = "this ranking"
   order: Array | None = None
+  tally: Tally | None = None
 
   def __init__(self, scores: Array, labels: Array, where: Array, depth: int | None):
     self.scores, self.where, self.depth = scores, where, depth
@@ -153,7 +151,8 @@ class Ranked(abc.ABC):
 
   def count(self, chosen: Array) -> Array:
     """The number of items in a mask, on all devices, as a float."""
-    return self.total(ones_where(chosen, self.dtype))
+    known = None if self.tally is None else self.tally.known(chosen)
+    return self.total(ones_where(chosen, self.dtype)) if known is None else known
 
   def largest(self, x: Array) -> Array:
     """The maximum over all items, on all devices."""

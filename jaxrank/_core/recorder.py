@@ -29,15 +29,33 @@ _FLAT = ("ceil", "floor", "nextafter", "round", "sign", "stop_gradient")
 ALL_PAIRS = 128
 
 
+def depth_of_pairs(n: int) -> int | None:
+  """The depth that `pairs` of a list of `n` items needs: 0 for short lists, None for others."""
+  return 0 if n <= ALL_PAIRS else None
+
+
 def counts_all_alike(discount: Discount, k: Cutoff, among: Array | None) -> bool:
   """Whether `expect` needs no order: it is the weight of all retrieved items."""
   return discount is discounts.constant and k is None and among is None
 
 
-def deepest(depths: Sequence[int | None]) -> int | None:
-  """The largest of some depths; None, which is the whole list, is larger than any number."""
-  known = [depth for depth in depths if depth is not None]
-  return None if len(known) < len(depths) else max(known, default=0)
+class Needs(NamedTuple):
+  """What a kernel needs of a ranking.
+
+  Attributes:
+    depth: The largest rank that it asks for; None for the whole list, 0 if it needs no order.
+    counts: Whether its questions are all numbers of items of the whole list.
+  """
+
+  depth: int | None
+  counts: bool = False
+
+  @classmethod
+  def of_all(cls, needs: "Sequence[Needs]") -> "Needs":
+    """What several kernels need together."""
+    known = [need.depth for need in needs if need.depth is not None]
+    depth = None if len(known) < len(needs) else max(known, default=0)
+    return cls(depth, depth == 0 and all(need.counts for need in needs))
 
 
 class Question(NamedTuple):
@@ -82,23 +100,20 @@ class Recorder(Ranked):
     self.memory = dict(self.memory)
     self.questions: list[Question] = []
     self.zeros: list[Array] = []
-    self.depths: list[int | None] = []
+    self.needs: list[Needs] = []
 
-  @property
-  def deepest(self) -> int | None:
-    """The largest rank that the kernel asked for; None for all, 0 if it needs no order."""
-    return deepest(self.depths)
-
-  def _ask(self, kind: Kind, shape: tuple[int, ...], depth: Cutoff, **arguments: Any) -> Array:
+  def _ask(
+    self, kind: Kind, shape: tuple[int, ...], depth: Cutoff, counts: bool = False, **arguments: Any
+  ) -> Array:
     number = len(self.questions)
     self.questions.append(Question(kind, arguments))
     self.zeros.append(_zeros(self, shape))
-    self.depths.append(depth if isinstance(depth, int) else None)
+    self.needs.append(Needs(depth if isinstance(depth, int) else None, counts))
     return self.zeros[-1] if self.given is None else self.given[number]
 
   def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
     """The gains of an ideal ranking, whose depth is recorded like that of a question."""
-    self.depths.append(k if isinstance(k, int) else None)
+    self.needs.append(Needs(k if isinstance(k, int) else None))
     if self.ranked is None:
       # The depth does not depend on the gains, and to trace their sort takes longer than the rest.
       return _zeros(self, (min(self.n, k) if isinstance(k, int) else self.n,))
@@ -111,10 +126,10 @@ class Recorder(Ranked):
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
   ) -> Array:
     """Records `expect`; the answer is a scalar."""
-    depth = k if among is None else None
+    depth, counts = (k if among is None else None), False
     if counts_all_alike(discount, k, among):
-      depth = 0
-    return self._ask("expect", (), depth, w=w, discount=discount, k=k, among=among)
+      depth, counts = 0, w.dtype == jnp.bool_
+    return self._ask("expect", (), depth, counts, w=w, discount=discount, k=k, among=among)
 
   def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
     """Records `exposure`; the answer is `[n]`."""
@@ -124,7 +139,7 @@ class Recorder(Ranked):
     self, stop: Array, discount: Discount, *, k: Cutoff = None, worth: Array | None = None
   ) -> Array:
     """Records `cascade`; the answer is a scalar, or `[s]` for `s` users."""
-    given = {"stop": stop, "discount": discount, "k": k, "worth": worth}
+    given: dict[str, Any] = {"stop": stop, "discount": discount, "k": k, "worth": worth}
     return self._ask("cascade", stop.shape[1:], None, **given)
 
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
@@ -150,7 +165,7 @@ class Recorder(Ranked):
 
   def pairs(self) -> Pairs:
     """Records `pairs`; the answers are two counts, since those of pairs that differ are facts."""
-    counts = self._ask("pairs", (2,), 0 if self.n <= ALL_PAIRS else None)
+    counts = self._ask("pairs", (2,), depth_of_pairs(self.n))
     one = jnp.ones((), self.dtype)
     facts = Pairs(one, one, one, one) if self.ranked is None else self.ranked.pairs()
     return facts._replace(concordant=counts[0], discordant=counts[1])
@@ -262,8 +277,8 @@ def _traced_arguments(question: Question) -> list[Array]:
   return arrays if discount is None else [*arrays, discount(ranks)]
 
 
-def depth_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, where: Array) -> Any:
-  """The largest rank that a kernel asks for; None for the whole list, 0 if it needs no order."""
+def needs_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, where: Array) -> Needs:
+  """What a kernel of one ranked query needs of a ranking."""
   recorders: list[Recorder] = []
 
   def run(scores: Array, labels: Array, where: Array) -> Any:
@@ -271,7 +286,7 @@ def depth_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, wher
     return kernel(recorders[-1])
 
   jax.eval_shape(run, *map(_unsplit, (scores, labels, where)))
-  return recorders[-1].deepest
+  return Needs.of_all(recorders[-1].needs)
 
 
 def _unsplit(x: Array) -> Any:

@@ -21,7 +21,7 @@ from jaxrank import discounts
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide, safe_sqrt
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError, within
-from jaxrank._core.recorder import Slope
+from jaxrank._core.recorder import Slope, depth_of_pairs
 from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
 from jaxrank.rankings.exact import Exact
 
@@ -283,7 +283,8 @@ class ShuffledQuery(Ranked):
   def pairs(self) -> Pairs:
     """The mean numbers of pairs, where no two retrieved items have tied scores (Kendall, 1945)."""
     scores = jnp.where(self.retrieved, jnp.zeros_like(self.scores), self.scores)
-    tied = Exact()(scores, self.given_labels, self.where).pairs()
+    depth = depth_of_pairs(self.n)
+    tied = Exact()(scores, self.given_labels, self.where, k=depth).pairs()
     differ = jnp.sum(self._others()[0]) / 2
     return Pairs(
       concordant=tied.concordant + differ / 2,

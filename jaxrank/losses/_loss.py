@@ -15,9 +15,9 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
-from jaxrank._core.arithmetic import plain_sum
+from jaxrank._core.arithmetic import at_least_tiny, plain_sum
 from jaxrank._core.description import Description
-from jaxrank._core.ranked import Ranking, at_least_tiny
+from jaxrank._core.ranked import Ranking
 from jaxrank._core.types import Gain
 from jaxrank.rankings.exact import Exact, ExactQuery
 

@@ -9,8 +9,8 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
-from jaxrank._core.arithmetic import floating, safe_divide
-from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny
+from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
+from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.losses._loss import _chances, apply_loss, cross_entropy, largest, saturated
 from jaxrank.losses.pairs import Items, rows_of, total
 from jaxrank.rankings.exact import Exact, ExactQuery

@@ -9,8 +9,8 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._core import checks
-from jaxrank._core.arithmetic import floating, safe_divide
-from jaxrank._core.ranked import at_least_tiny, by_column
+from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
+from jaxrank._core.ranked import by_column
 from jaxrank._core.types import Gain
 from jaxrank.losses._loss import apply_loss, cross_entropy, saturated, target
 from jaxrank.rankings.exact import ExactQuery

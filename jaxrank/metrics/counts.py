@@ -111,7 +111,10 @@ def precision(
 
 def _recall(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, weights: Array | None) -> Array:
   b = ranked.relevant(rel)
-  return safe_divide(_hits(ranked, b, k, weights), ranked.total(ranked.weighted(b, weights)))
+  hits = _hits(ranked, b, k, weights)
+  if weights is None:
+    return safe_divide(hits, ranked.count(b))
+  return safe_divide(hits, ranked.total(ranked.weighted(b, weights)))
 
 
 @describe(

@@ -18,10 +18,11 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks, pair_sums, sorting
+from jaxrank._core.arithmetic import at_least_tiny
 from jaxrank._core.decays import distance
 from jaxrank._core.memoised import memoised
 from jaxrank._core.pair_sums import Series, normal_tail, polynomial_sums
-from jaxrank._core.ranked import Ranked, Ranking, at_least_tiny
+from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.sums_by_doubling import Schedule
 from jaxrank._core.types import Cutoff, Discount, pytree
 

@@ -1,16 +1,18 @@
 """Numbers of pairs of items that scores and labels order alike, for `Exact` (Knight, 1966)."""
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from jaxrank._core import checks, inversions, sorting, ties
 from jaxrank._core.arithmetic import ones_where
 from jaxrank._core.ranked import Ranked
-from jaxrank._core.recorder import ALL_PAIRS
+from jaxrank._core.recorder import depth_of_pairs
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Pairs
 from jaxrank._core.x64 import enable_x64
+
+# The longest lists whose numbers of pairs are below 2 ** 10, so that three fit in an int32.
+_WHOLE = 45
 
 
 def counted(query: Ranked) -> Pairs:
@@ -19,7 +21,7 @@ def counted(query: Ranked) -> Pairs:
   Short lists may have any order, and long ones that of the ranks. docs/mathematics.md, "Sorting
   keys and counts of pairs".
   """
-  return (_compared if query.n <= ALL_PAIRS else _by_sorts)(query)
+  return (_by_sorts if depth_of_pairs(query.n) is None else _compared)(query)
 
 
 def _compared(query: Ranked) -> Pairs:
@@ -28,22 +30,27 @@ def _compared(query: Ranked) -> Pairs:
   score, label = query.keys, sorting.keys(query.given_labels, query.where)
   # Nothing is higher than padding, nor padding higher than an item.
   lower_score, lower_label = (jnp.where(query.where, x, sorting.MOST) for x in (score, label))
-  higher = score[:, None] > lower_score[None]
-  better, worse = label[:, None] > lower_label[None], label[:, None] < label[None]
-  # The three counts of an item share a float, which is exact, because a CPU adds up floats fastest.
-  concordant, discordant, different = (np.float32(ALL_PAIRS**i) for i in range(3))
-  of_better = different + jnp.where(higher, concordant, 0)
-  counts = jnp.where(better, of_better, jnp.where(higher & worse, discordant, 0))
-  counts = jnp.sum(counts, axis=-1).astype(jnp.int32)
+  better = label[:, None] > lower_label[None]
+  # Three counts share a number: those of all pairs an integer if they fit, those of each item a
+  # float, because a CPU adds up long rows of floats fastest.
+  whole = query.n <= _WHOLE
+  bits, number = (10, jnp.int32) if whole else (7, jnp.float32)
+  nothing, concordant, discordant, different = (
+    jnp.asarray(x, number) for x in (0, 1, 1 << bits, 1 << 2 * bits)
+  )
+  lower = jnp.where(score[:, None] < score[None], different + discordant, different)
+  worth = jnp.where(score[:, None] > score[None], different + concordant, lower)
+  counts = jnp.sum(jnp.where(better, worth, nothing), axis=None if whole else -1)
 
-  def total(x: Array) -> Array:
-    return jnp.sum(x.astype(query.dtype))
+  def total(field: int) -> Array:
+    share = counts.astype(jnp.int32) >> (bits * field) & ((1 << bits) - 1)
+    return jnp.sum(share.astype(query.dtype))
 
   return Pairs(
-    concordant=total(counts % ALL_PAIRS),
-    discordant=total(counts // ALL_PAIRS % ALL_PAIRS),
-    different_scores=jnp.sum(ones_where(higher, query.dtype)),
-    different_labels=total(counts // ALL_PAIRS**2),
+    concordant=total(0),
+    discordant=total(1),
+    different_scores=jnp.sum(ones_where(score[:, None] > lower_score[None], query.dtype)),
+    different_labels=total(2),
   )
 
 

@@ -14,7 +14,7 @@ import jaxrank as jr
 from jaxrank._core import description
 from jaxrank._core.description import RESERVED, describe
 from jaxrank._core.parameters import SHARE
-from jaxrank._core.recorder import depth_of
+from jaxrank._core.recorder import needs_of
 from jaxrank.metrics import described
 from tests.helpers.suites import thorough
 
@@ -142,7 +142,7 @@ def depth(metric, own):
   kernel = functools.partial(about.kernel, **about.bind(own))
   labels = LABELS[0][:, None] if about.subtopics else LABELS[0]
   lists = jnp.asarray(SCORES[0]), jnp.asarray(labels), jnp.ones(4, bool)
-  return depth_of(kernel, *lists)
+  return needs_of(kernel, *lists).depth
 
 
 @pytest.mark.parametrize(("metric", "expected"), [(jr.ndcg, None), (jr.reciprocal_rank, 0)])

@@ -123,14 +123,15 @@ def test_before_is_the_weight_above_and_half_of_that_of_the_tie(ties):
   same(ask(weight_ahead, drawn, jr.Exact(ties)), expected)
 
 
-@pytest.mark.parametrize("n", [1, 2, 9, ALL_PAIRS])
+@pytest.mark.parametrize("n", [1, 2, 9, 45, 46, ALL_PAIRS])
 def test_pairs_of_short_lists_are_those_of_sorts(n):
   rng = np.random.default_rng(n)
   scores = rng.choice(np.float32([-np.inf, -1, 0, 0.5, 2]), size=(20, n))
   scores[10:] = rng.standard_normal((10, n))
   labels = rng.integers(-1, 3, size=(20, n)).astype(np.float32)
   where = rng.random((20, n)) < 0.8
-  where[0] = True
+  labels[-1] = scores[-1]
+  where[[0, -1]] = True
 
   def both(*query):
     return pairs._compared(jr.Exact()(*query, k=0)), pairs._by_sorts(jr.Exact()(*query))

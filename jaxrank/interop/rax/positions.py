@@ -10,7 +10,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import arithmetic, batching, checks, pair_sums, sorting
-from jaxrank._core.ranked import at_least_tiny
+from jaxrank._core.arithmetic import at_least_tiny
 from jaxrank._core.sorting import take
 from jaxrank._core.types import pytree
 from jaxrank.interop.rax import lists
