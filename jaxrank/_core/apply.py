@@ -222,9 +222,12 @@ def _answer(
   def query(
     scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]], key: Array | None
   ) -> tuple[list[Any], list[Array]]:
+    kept = where
     if not program.poisons:
       has_nan = where & (_isnan(scores) | _of_item(_isnan(labels)))
-    scores, labels = (_kept(x, where, program.poisons) for x in (scores, labels))
+      kept = where & ~has_nan
+    scores = jnp.where(kept, scores, jnp.zeros_like(scores))
+    labels = jnp.where(_column(kept, labels), labels, jnp.zeros_like(labels))
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=needs.depth)
     if needs.counts and not program.poisons:
@@ -317,10 +320,8 @@ def _of_item(mask: Array) -> Array:
   return jnp.any(mask, axis=-1) if mask.ndim > 1 else mask
 
 
-def _kept(x: Array, where: Array, with_nan: bool) -> Array:
-  """An array `[n]` or `[n, subtopics]`, 0 under the mask, and where it is NaN unless `with_nan`."""
-  kept = where[:, None] if x.ndim > where.ndim else where
-  return jnp.where(kept if with_nan else kept & ~_isnan(x), x, jnp.zeros_like(x))
+def _column(mask: Array, like: Array) -> Array:
+  return mask[:, None] if like.ndim > mask.ndim else mask
 
 
 def _nan_where(has_nan: Array, x: Array) -> Array:
