@@ -53,8 +53,8 @@ def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
   """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
   values = values[:k] if isinstance(k, int) else values
   rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
-  inside = within(rank, rank.size if k is None else k)
-  return jnp.sum(jnp.where(inside, values * discount(rank), 0))
+  worth = values * discount(rank)
+  return jnp.sum(worth if k is None or isinstance(k, int) else jnp.where(within(rank, k), worth, 0))
 
 
 def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:
@@ -80,7 +80,7 @@ class Ranked(abc.ABC):
     dtype: The dtype of the result, float32 or float64.
     name: The name of the ranking, for messages.
     scores: `[n]`, in the dtype of the caller.
-    given_labels: The labels in the dtype of the caller.
+    given_labels: The labels in the dtype of the caller, 0 under the mask.
     depth: The largest rank that a kernel asks for, a static int; None for the whole list, 0 if no
       kernel needs an order.
     order: `[n]`, the column of each item in the input; None for the order of the input.
@@ -95,8 +95,8 @@ class Ranked(abc.ABC):
     self.scores, self.where, self.depth = scores, where, depth
     wide = jnp.float64 in (scores.dtype, labels.dtype)
     self.dtype = jnp.dtype(jnp.float64 if wide else jnp.float32)
-    self.given_labels = labels
-    self.labels = self._numbers(labels)
+    self.given_labels = jnp.where(self._valid(labels), labels, jnp.zeros_like(labels))
+    self.labels = self.given_labels.astype(self.dtype)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
     self.memory: dict[Any, Any] = {}
@@ -122,7 +122,7 @@ class Ranked(abc.ABC):
       self.keys, self.scores, self.given_labels, first
     )
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
-    self.labels = self._numbers(self.given_labels)
+    self.labels = self.given_labels.astype(self.dtype)
 
   def in_order(self, x: Array) -> Array:
     """Puts an array of items, `[n]` or `[n, any]`, from the input order into that of this query."""
@@ -165,7 +165,8 @@ class Ranked(abc.ABC):
   @memoised
   def relevant(self, rel: ArrayLike | None = None) -> Array:
     """`label > 0`, or `label >= rel`, of the valid items, of the shape of the labels."""
-    return relevant(self.labels, self._valid(self.labels), rel)
+    # Labels are 0 under the mask.
+    return self.labels > 0 if rel is None else relevant(self.labels, self._valid(self.labels), rel)
 
   @memoised
   def weighted(self, x: Array, weights: Array | None = None) -> Array:

@@ -114,7 +114,7 @@ def _running_count(b: Array) -> Array:
   """The number of chosen items down to each rank, int32 `[n]`."""
 
   def by_products(b: Array) -> Array:
-    if b.size >= sorting.COUNTED:
+    if b.size <= sorting.TINY or b.size >= sorting.COUNTED:
       return jnp.cumsum(b, dtype=jnp.int32)
     return _by_products(b.astype(jnp.float32)).astype(jnp.int32)
 

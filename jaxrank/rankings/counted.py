@@ -223,6 +223,5 @@ class CountedQuery(ExactQuery):
     """Refused, because other items have no exposure of their own."""
     self._cannot_answer("exposure, the expected discount of each item")
 
-  hits = Ranked.cumulative
   cumulative = Ranked.cumulative
   pairs = Ranked.pairs

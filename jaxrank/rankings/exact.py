@@ -225,19 +225,22 @@ class ExactQuery(Ranked):
     docs/mathematics.md, "Averages over tied orders".
     """
     mean = self.mean(b)
-    ahead = self.hits(b) - mean
+    ahead = self.hits(b, own=0)
     if self.average:
       ahead = ahead - (1 - mean) * self.progress
     return at_ranks(mean * (1 + ahead), discounts.reciprocal, k)
 
   @memoised
-  def hits(self, w: Array) -> Array:
-    """The expected weight down to each rank, for a mask the expected number of its items."""
+  def hits(self, w: Array, own: int = 1) -> Array:
+    """The expected weight down to each rank, or ahead of it if its `own` does not count.
+
+    For a mask it is the expected number of its items.
+    """
     mean = self.mean(w)
     if not self.average or w.dtype != jnp.bool_ or self.order is None:
-      return jnp.cumsum(mean)
+      return jnp.cumsum(mean) - (1 - own) * mean
     counts = self.counts(w)
-    place = (sorting.slots(counts.start) - counts.start + 1).astype(self.dtype)
+    place = (sorting.slots(counts.start) - counts.start + own).astype(self.dtype)
     return counts.above.astype(self.dtype) + place * mean
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
