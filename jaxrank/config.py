@@ -3,11 +3,12 @@
 Otherwise programs depend on the configuration of JAX alone, and not on the machine that compiles
 them: one that is compiled for another device is the program of that device.
 
-`items_per_block`, `2 ** 18` by default: on CPU, exact metrics, and losses that sort or hold a
-matrix for each query, run on blocks of queries of a larger batch with about this many items in all,
-so that temporaries stay in the caches; so do the sums of `Laplace` and `Logistic` over a batch of
-batches, such as one of temperatures. None does not split a batch, for batches that CPU devices
-share under a mesh with automatic axes. Other devices never split.
+`items_per_block`, `2 ** 18` by default: on CPU, exact metrics that do more than count the items of
+the whole list, and losses that sort or hold a matrix for each query, run on blocks of queries of a
+larger batch with about this many items in all, so that temporaries stay in the caches; so do the
+sums of `Laplace` and `Logistic` over a batch of batches, such as one of temperatures. None does not
+split a batch, for batches that CPU devices share under a mesh with automatic axes. Other devices
+never split.
 """
 
 import dataclasses

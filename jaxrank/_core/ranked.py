@@ -51,10 +51,9 @@ def seen(ranked: "Ranked", k: Cutoff) -> Array:
 
 def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
   """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
-  values = values[:k] if isinstance(k, int) else values
+  values, k = (values[:k], None) if isinstance(k, int) else (values, k)
   rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
-  worth = values * discount(rank)
-  return jnp.sum(worth if k is None or isinstance(k, int) else jnp.where(within(rank, k), worth, 0))
+  return jnp.sum(jnp.where(within(rank, k), values * discount(rank), 0))
 
 
 def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:

@@ -44,7 +44,7 @@ class Needs(NamedTuple):
 
   Attributes:
     depth: The largest rank that it asks for; None for the whole list, 0 if it needs no order.
-    counts: Whether its questions are all numbers of items of the whole list.
+    counts: Whether it asks questions, all of them for numbers of items of the whole list.
   """
 
   depth: int | None
@@ -55,7 +55,7 @@ class Needs(NamedTuple):
     """What several kernels need together."""
     known = [need.depth for need in needs if need.depth is not None]
     depth = None if len(known) < len(needs) else max(known, default=0)
-    return cls(depth, depth == 0 and all(need.counts for need in needs))
+    return cls(depth, bool(needs) and all(need.counts for need in needs))
 
 
 class Question(NamedTuple):

@@ -39,9 +39,9 @@ class Tally:
     self.has_nan = jnp.isnan(sum_)
     if not base:
       return sum_
-    all_ = jnp.floor(sum_ / base)
-    self._counted = chosen, all_
-    return sum_ - base * all_
+    every = jnp.floor(sum_ / base)
+    self._counted = chosen, every
+    return sum_ - base * every
 
   def known(self, chosen: Array) -> Array | None:
     """The number of chosen items, retrieved or not, if the count told it."""

@@ -112,9 +112,8 @@ def precision(
 def _recall(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, weights: Array | None) -> Array:
   b = ranked.relevant(rel)
   hits = _hits(ranked, b, k, weights)
-  if weights is None:
-    return safe_divide(hits, ranked.count(b))
-  return safe_divide(hits, ranked.total(ranked.weighted(b, weights)))
+  every = ranked.count(b) if weights is None else ranked.total(ranked.weighted(b, weights))
+  return safe_divide(hits, every)
 
 
 @describe(

@@ -232,13 +232,14 @@ class ExactQuery(Ranked):
 
   @memoised
   def hits(self, w: Array, own: int = 1) -> Array:
-    """The expected weight down to each rank, or ahead of it if its `own` does not count.
+    """The expected weight above each rank, with that at the rank itself if `own` is 1.
 
     For a mask it is the expected number of its items.
     """
     mean = self.mean(w)
     if not self.average or w.dtype != jnp.bool_ or self.order is None:
-      return jnp.cumsum(mean) - (1 - own) * mean
+      through = jnp.cumsum(mean)
+      return through if own else through - mean
     counts = self.counts(w)
     place = (sorting.slots(counts.start) - counts.start + own).astype(self.dtype)
     return counts.above.astype(self.dtype) + place * mean

@@ -11,9 +11,6 @@ from jaxrank._core.sorting import take
 from jaxrank._core.types import Pairs
 from jaxrank._core.x64 import enable_x64
 
-# The longest lists whose numbers of pairs are below 2 ** 10, so that three fit in an int32.
-_WHOLE = 45
-
 
 def counted(query: Ranked) -> Pairs:
   """Numbers of pairs of valid items of a query, whatever the rule for ties.
@@ -31,10 +28,12 @@ def _compared(query: Ranked) -> Pairs:
   # Nothing is higher than padding, nor padding higher than an item.
   lower_score, lower_label = (jnp.where(query.where, x, sorting.MOST) for x in (score, label))
   better = label[:, None] > lower_label[None]
-  # Three counts share a number: those of all pairs an integer if they fit, those of each item a
-  # float, because a CPU adds up long rows of floats fastest.
-  whole = query.n <= _WHOLE
-  bits, number = (10, jnp.int32) if whole else (7, jnp.float32)
+  # Three counts share a number: those of all pairs an int32 if they fit, those of each item a
+  # float32, because a CPU adds up long rows of floats fastest.
+  all_pairs = query.n * (query.n - 1) // 2
+  whole = 3 * all_pairs.bit_length() < 32
+  most, number = (all_pairs, jnp.int32) if whole else (query.n - 1, jnp.float32)
+  bits = most.bit_length()
   nothing, concordant, discordant, different = (
     jnp.asarray(x, number) for x in (0, 1, 1 << bits, 1 << 2 * bits)
   )

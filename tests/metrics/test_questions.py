@@ -249,6 +249,11 @@ def test_cumulative_is_the_weight_at_the_first_ranks(ties):
   same(ask(weight_down_to, drawn, jr.Exact(ties)), expected)
 
 
+def test_cumulative_is_infinite_from_an_infinite_weight_on():
+  found = weight_down_to(np.float32([3, 2, 1]), np.ones(3), weights=np.float32([1, np.inf, 1]))
+  np.testing.assert_array_equal(found, [1, np.inf, np.inf])
+
+
 def valid(row):
   """The retrieved items of a padded row, as the oracles take them."""
   scores, labels, where, weights = row
