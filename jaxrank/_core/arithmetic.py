@@ -1,10 +1,18 @@
 """Quotients, roots and logarithms at the ends of their ranges; conversion to float32 or wider."""
 
+import functools
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
+
+from jaxrank._core.platforms import by_platform
+
+# A sum takes so many slices, whose length is a multiple of the floats of a vector register.
+_SLICES, _LANES = 8, 16
 
 
 def safe_divide(x: Array, y: Array) -> Array:
@@ -75,3 +83,44 @@ def plain_sum(x: Array, axis: int | None = None) -> Array:
   select: call this function where the derivative is written by hand.
   """
   return jnp.sum(jnp.where(jnp.isnan(x), jnp.nan, x), axis=axis)
+
+
+def two_sums(
+  terms: Callable[..., tuple[Array, Array]], *items: Array, in_slices: bool
+) -> tuple[Array, Array]:
+  """The sums of `first, second = terms(*items)` over arrays `[n]`.
+
+  XLA stores each term before a CPU sums it. `in_slices` makes a CPU add slices of both terms in one
+  loop instead, which saves time where arrays do not fit into its caches.
+  """
+  whole, slices = (functools.partial(way, terms) for way in (_whole_sums, _sums_of_slices))
+  if not in_slices or len(items[0]) <= _LANES:
+    return whole(*items)
+  sums: tuple[Array, Array] = by_platform(*items, default=whole, cpu=slices)
+  return sums
+
+
+def _whole_sums(terms: Callable[..., tuple[Array, Array]], *items: Array) -> tuple[Array, Array]:
+  first, second = terms(*items)
+  return plain_sum(first), jnp.sum(second)
+
+
+def _sums_of_slices(
+  terms: Callable[..., tuple[Array, Array]], *items: Array
+) -> tuple[Array, Array]:
+  n = len(items[0])
+  shape = 2, -(-n // (_SLICES * _LANES)) * _LANES
+  width = shape[1]
+
+  def slice_from(start: int) -> Array:
+    # XLA stores what it would compute from more than 15 places of an array.
+    first, second = terms(*(jnp.broadcast_to(x[start : start + width], shape) for x in items))
+    return jnp.where(lax.broadcasted_iota(jnp.int32, shape, 0) == 0, first, second)
+
+  *starts, last = range(0, n, width)
+  slices = [slice_from(start) for start in starts]
+  # The last slice is as long as the others, and starts with items of the one before.
+  seen = lax.broadcasted_iota(jnp.int32, shape, 1) < last + width - n
+  slices.append(jnp.where(seen, 0, slice_from(n - width)))
+  first, second = plain_sum(functools.reduce(operator.add, slices), -1)
+  return first, second

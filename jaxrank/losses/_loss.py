@@ -5,6 +5,7 @@ The modules of `jaxrank.losses` import it.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -15,11 +16,14 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
-from jaxrank._core.arithmetic import at_least_tiny, plain_sum
+from jaxrank._core.arithmetic import at_least_tiny, plain_sum, two_sums
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank._core.types import Gain
 from jaxrank.rankings.exact import Exact, ExactQuery
+
+# The items of a batch, of which a loss holds several arrays, that leave a cache of 2 MB.
+_EXCEEDING = 1 << 17
 
 Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
 
@@ -143,8 +147,12 @@ def _softplus(x: Array, scale: Array, decay: Array) -> Array:
 
 def target(query: ExactQuery, gain: Gain, weights: Array | None) -> Array:
   """Gains times weights of the retrieved items, NaN for a NaN label; 0 elsewhere."""
-  known = jnp.where(query.retrieved, query.gain(gain, weights), 0)
-  return jnp.where(jnp.isnan(query.labels), jnp.nan, known)
+  return worth_of(query.gain(gain, weights), query.labels, query.retrieved)
+
+
+def worth_of(gain: Array, label: Array, live: Array) -> Array:
+  known = jnp.where(live, gain, 0)
+  return jnp.where(jnp.isnan(label), jnp.nan, known)
 
 
 class _Chances(NamedTuple):
@@ -152,15 +160,20 @@ class _Chances(NamedTuple):
 
   Attributes:
     quarter: A quarter of the logits, `[n]`; finite, so that differences are.
-    gap: `-log p / 4`, `[n]`, finite.
+    drop: A quarter of how far the logits are below the largest one, `[n]`, finite.
     share: The probabilities times `total`, `[n]`.
     total: The sum of the shares.
   """
 
   quarter: Array
-  gap: Array
+  drop: Array
   share: Array
   total: Array
+
+  @property
+  def gap(self) -> Array:
+    """`-log p / 4`, `[n]`, finite."""
+    return jnp.log(self.total) / 4 + self.drop
 
   @property
   def miss(self) -> Array:
@@ -175,59 +188,83 @@ def _chances(scores: Array, temperature: Array) -> _Chances:
   share = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - top))
   total = jnp.sum(share)
   quarter = jnp.clip(z, -bound, bound) / 4
-  gap = (jnp.log(total) + jnp.clip(top, -bound, bound)) / 4 - quarter
-  return _Chances(quarter, gap, share, total)
+  return _Chances(quarter, jnp.clip(top, -bound, bound) / 4 - quarter, share, total)
 
 
-@jax.custom_jvp
-def cross_entropy(worth: Array, missed: Array, scores: Array, temperature: Array) -> Array:
-  """`sum_i worth_i (-log p_i) + missed_i (1 - p_i)`, with `p = softmax(scores / temperature)`.
+def exceeds_caches(scores: ArrayLike) -> bool:
+  """Whether passes over a batch wait for the memory of a CPU, not for its arithmetic."""
+  return math.prod(jnp.shape(scores)) >= _EXCEEDING
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(5,))
+def cross_entropy(
+  gain: Array, label: Array, missed: Array, scores: Array, temperature: Array, large: bool
+) -> tuple[Array, Array]:
+  """`sum_i g_i (-log p_i) + missed_i (1 - p_i)` and `sum_i g_i`, with `p = softmax(s / T)`.
 
   This costs little more than the formula that knows no padding, lost items, infinities or NaN: a
   score of -inf stands for a mask, quarters of the logits keep differences finite, and the sums that
   the formula needs anyway find every NaN.
 
   Args:
-    worth: `[n]`, 0 where the score is -inf.
+    gain: Gains `g`, `[n]`; those of items whose score is -inf do not count.
+    label: `[n]`; a label that is NaN makes both sums NaN.
     missed: `[n]`, 0 where the score is -inf; a scalar 0 for none.
-    scores: `[n]`, -inf for items that are not retrieved and for padding.
-    temperature: A positive number.
+    scores: Scores `s`, `[n]`, -inf for items that are not retrieved and for padding.
+    temperature: `T`, a positive number.
+    large: Whether the batch `exceeds_caches`.
 
   Returns:
-    The value, or the largest float if it is larger; NaN, with gradient 0, for a NaN.
+    The value, or the largest float if it is larger; NaN, with gradient 0, for a NaN. The sum of the
+    gains.
   """
-  return _value(worth, missed, _chances(scores, temperature))
+  return _sums(gain, label, missed, scores, _chances(scores, temperature), large)
 
 
-def _value(worth: Array, missed: Array, chances: _Chances) -> Array:
-  term = worth * chances.gap
-  if missed.ndim:
-    term += missed / 4 * chances.miss
-  return saturated(4 * plain_sum(term))
+def _sums(
+  gain: Array, label: Array, missed: Array, scores: Array, chances: _Chances, large: bool
+) -> tuple[Array, Array]:
+  bound = largest(scores)
+
+  def terms(
+    gain: Array, label: Array, score: Array, drop: Array, *missed: Array
+  ) -> tuple[Array, Array]:
+    worth = worth_of(gain, label, score > -jnp.inf)
+    # An infinite gain times 0 would be NaN.
+    term = jnp.minimum(worth, bound) * drop
+    if missed:
+      term += missed[0] / 4 * missed[1]
+    return term, worth
+
+  misses = (missed, chances.miss) if missed.ndim else ()
+  value, total = two_sums(terms, gain, label, scores, chances.drop, *misses, in_slices=large)
+  rest = jnp.log(chances.total) / 4
+  value += jnp.where(rest > 0, total, jnp.minimum(total, bound)) * rest
+  return saturated(4 * value), total
 
 
 @cross_entropy.defjvp
 def _cross_entropy_jvp(
-  primals: tuple[Array, ...], tangents: tuple[Array, ...]
-) -> tuple[Array, Array]:
-  (worth, missed, scores, temperature), (d_worth, d_missed, d_scores, d_temperature) = (
-    primals,
-    tangents,
-  )
+  large: bool, primals: tuple[Array, ...], tangents: tuple[Array, ...]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+  gain, label, missed, scores, temperature = primals
+  d_gain, _, d_missed, d_scores, d_temperature = tangents
   chances = _chances(scores, temperature)
-  quarter, gap, share, total = chances
+  quarter, _, share, total = chances
+  _, pull = sums = _sums(gain, label, missed, scores, chances, large)
+  live = scores > -jnp.inf
+  push = worth_of(gain, label, live)
   if missed.ndim:
-    push = worth + missed * share / total
+    push += missed * share / total
     pull = plain_sum(push)
-  else:
-    push, pull = worth, jnp.sum(worth)
   finite = jnp.isfinite(total + pull)
   slope = jnp.where(finite, share * (pull / total) - push, 0)
   by_temperature = -4 * jnp.sum(slope * jnp.where(finite, quarter, 0)) / temperature
   # 0 where it is too large for a float, as the gradient of a loss that is.
   by_temperature = jnp.where(jnp.isfinite(by_temperature), by_temperature, 0)
   rise = jnp.sum(slope * d_scores) / temperature + by_temperature * (d_temperature / temperature)
-  rise += 4 * jnp.sum(d_worth * jnp.where(finite, gap, 0))
+  known = jnp.where(finite & live, d_gain, 0)
+  rise += 4 * jnp.sum(known * jnp.where(finite, chances.gap, 0))
   if missed.ndim:
     rise += jnp.sum(d_missed * jnp.where(finite, chances.miss, 0))
-  return _value(worth, missed, chances), rise
+  return sums, (rise, jnp.sum(known))

@@ -99,10 +99,10 @@ def _kl(query: ExactQuery, *, temperature: ArrayLike) -> Array:
     for x in (query.scores, query.given_labels)
   )
   chances = _chances(teacher, t)
-  entropy = functools.partial(
-    cross_entropy, chances.share / chances.total, jnp.zeros((), query.dtype)
-  )
-  return saturated(saturated((entropy(student, t) - entropy(teacher, t)) * t) * t)
+  share = chances.share / chances.total
+  entropy = functools.partial(cross_entropy, share, share, jnp.zeros((), query.dtype))
+  of_student, of_teacher = (entropy(x, t, False)[0] for x in (student, teacher))
+  return saturated(saturated((of_student - of_teacher) * t) * t)
 
 
 def rank_mse(

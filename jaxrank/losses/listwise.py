@@ -12,7 +12,7 @@ from jaxrank._core import checks
 from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
 from jaxrank._core.ranked import by_column
 from jaxrank._core.types import Gain
-from jaxrank.losses._loss import apply_loss, cross_entropy, saturated, target
+from jaxrank.losses._loss import apply_loss, cross_entropy, exceeds_caches, saturated, worth_of
 from jaxrank.rankings.exact import ExactQuery
 
 
@@ -48,26 +48,48 @@ def softmax(
   """
   lists = scores, labels, where
   return apply_loss(
-    _softmax, lists, poisons=True, gain=gain, weights=weights, temperature=temperature
+    _softmax,
+    lists,
+    poisons=True,
+    large=exceeds_caches(scores),
+    gain=gain,
+    weights=weights,
+    temperature=temperature,
   )
 
 
 def _softmax(
-  query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
+  query: ExactQuery,
+  *,
+  large: bool,
+  gain: Gain,
+  temperature: ArrayLike,
+  weights: Array | None = None,
 ) -> Array:
-  return _cross_entropy(query, target(query, gain, weights), temperature)
+  return _cross_entropy(query, query.gain(gain, weights), temperature, large=large)[0]
 
 
 def _cross_entropy(
-  query: ExactQuery, worth: Array, temperature: ArrayLike, missed: ArrayLike = 0.0
-) -> Array:
-  scores = jnp.where(query.where, query.scores.astype(query.dtype), -jnp.inf)
+  query: ExactQuery,
+  gain: Array,
+  temperature: ArrayLike,
+  missed: ArrayLike = 0.0,
+  *,
+  large: bool = False,
+) -> tuple[Array, Array]:
   return cross_entropy(
-    worth,
+    gain,
+    query.labels,
     jnp.asarray(missed, query.dtype),
-    scores,
+    _scores(query),
     at_least_tiny(temperature, query.dtype),
+    large,
   )
+
+
+def _scores(query: ExactQuery) -> Array:
+  """The scores; -inf for padding, as for items that are not retrieved."""
+  return jnp.where(query.where, query.scores.astype(query.dtype), -jnp.inf)
 
 
 def poly1(
@@ -119,10 +141,11 @@ def _poly1(
   temperature: ArrayLike,
   weights: Array | None = None,
 ) -> Array:
-  worth = target(query, gain, weights)
+  known = query.gain(gain, weights)
+  worth = worth_of(known, query.labels, _scores(query) > -jnp.inf)
   share = safe_divide(worth, jnp.sum(worth))
   epsilon = jnp.asarray(epsilon).astype(query.dtype)
-  return _cross_entropy(query, worth, temperature, epsilon * share)
+  return _cross_entropy(query, known, temperature, epsilon * share)[0]
 
 
 def xe_ndcg(
@@ -165,6 +188,7 @@ def xe_ndcg(
     lists,
     key=key,
     poisons=True,
+    large=exceeds_caches(scores),
     gain=gain,
     weights=weights,
     temperature=temperature,
@@ -172,16 +196,21 @@ def xe_ndcg(
 
 
 def _xe_ndcg(
-  query: ExactQuery, *, gain: Gain, temperature: ArrayLike, weights: Array | None = None
+  query: ExactQuery,
+  *,
+  large: bool,
+  gain: Gain,
+  temperature: ArrayLike,
+  weights: Array | None = None,
 ) -> Array:
   # The sum divides the loss and not each target, which would take a pass. The power of two keeps
   # the loss of the undivided targets finite. XLA would multiply by it again for each sum if it came
   # after the selects of `target`.
   power = 2.0 ** -(query.n.bit_length() + 8)
-  worth = target(query, lambda labels: power * _softened(labels, gain, query.noise), weights)
-  total = jnp.sum(worth)
+  worth = query.gain(lambda labels: power * _softened(labels, gain, query.noise), weights)
+  loss, total = _cross_entropy(query, worth, temperature, large=large)
   some = (jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0) & (total > 0)
-  loss = _cross_entropy(query, worth, temperature) / jnp.where(some, total, 1)
+  loss /= jnp.where(some, total, 1)
   # A product with 0 keeps the NaN of a label that is NaN.
   return jnp.where(some, saturated(loss), 0 * total)
 
@@ -216,8 +245,8 @@ def sampled_softmax(
 
   >>> users, items = jnp.array([[2.0, 0.0], [0.0, 1.0]]), jnp.array([[1.0, 0.0], [1.0, 2.0]])
   >>> log_q = jnp.log(jnp.array([0.5, 0.1]))
-  >>> print(sampled_softmax(jnp.inner(users, items), jnp.eye(2), log_q=log_q))
-  [1.7917595  0.02670717]
+  >>> print(jnp.round(sampled_softmax(jnp.inner(users, items), jnp.eye(2), log_q=log_q), 5))
+  [1.79176 0.02671]
 
   See `jaxrank.losses` for the arguments that losses share.
 
@@ -265,6 +294,7 @@ def sampled_softmax(
       lists,
       name="sampled_softmax",
       poisons=True,
+      large=exceeds_caches(scores),
       gain=gains.linear,
       weights=weights,
       temperature=1.0,
