@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import permutations, sorting
 from jaxrank._core.arithmetic import ones_where
-from jaxrank._core.memoised import apart, memoised
+from jaxrank._core.memoised import current_trace, memoised
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.tallies import Tally
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
@@ -89,6 +89,7 @@ class Ranked(abc.ABC):
   name: ClassVar[str] = "this ranking"
   order: Array | None = None
   tally: Tally | None = None
+  _sorted_keys: Array | None = None
 
   def __init__(self, scores: Array, labels: Array, where: Array, depth: int | None):
     self.scores, self.where, self.depth = scores, where, depth
@@ -98,11 +99,16 @@ class Ranked(abc.ABC):
     self.labels = self.given_labels.astype(self.dtype)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
-    self.memory: dict[Any, Any] = {}
+    self.memory: dict[Any, list[Any]] = {}
+    self.trace = current_trace()
 
-  @functools.cached_property
+  @property
   def keys(self) -> Array:
     """`[n]`, int32 numbers in the order of the scores."""
+    return self._keys_of_scores() if self._sorted_keys is None else self._sorted_keys
+
+  @memoised
+  def _keys_of_scores(self) -> Array:
     return sorting.keys(lax.stop_gradient(self.scores), self.where)
 
   def _valid(self, like: Array) -> Array:
@@ -117,7 +123,7 @@ class Ranked(abc.ABC):
 
     Tied items keep the order of the input, or have that of the keys `first`, largest first.
     """
-    self.keys, self.order, self.scores, self.given_labels = permutations.arranged(
+    self._sorted_keys, self.order, self.scores, self.given_labels = permutations.arranged(
       self.keys, self.scores, self.given_labels, first
     )
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
@@ -256,19 +262,14 @@ class Ranked(abc.ABC):
     """
     one = functools.partial(question, **parameters)
 
-    def side_by_side(*users: Array) -> Array:
-      with apart(self):
-        return jax.vmap(one, in_axes=-1)(*users)
-
     # On a TPU an axis of users takes several times its memory.
     in_turn = functools.partial(self._one_by_one, one)
-    found: Array = by_platform(*users, default=side_by_side, tpu=in_turn)
+    found: Array = by_platform(*users, default=jax.vmap(one, in_axes=-1), tpu=in_turn)
     return found
 
   def _one_by_one(self, question: Callable[..., Array], *users: Array) -> Array:
     """`each_user`, one user after the other."""
-    with apart(self):
-      found: Array = lax.map(lambda user: question(*user), [jnp.moveaxis(x, -1, 0) for x in users])
+    found: Array = lax.map(lambda user: question(*user), [jnp.moveaxis(x, -1, 0) for x in users])
     return found
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:

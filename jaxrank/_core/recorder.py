@@ -97,7 +97,7 @@ class Recorder(Ranked):
   def _begin(self, answers: list[Array] | None) -> None:
     self.given = answers
     # A copy, because facts that are computed while a kernel is only traced must not be kept.
-    self.memory = dict(self.memory)
+    self.memory = {name: [*known] for name, known in self.memory.items()}
     self.questions: list[Question] = []
     self.zeros: list[Array] = []
     self.needs: list[Needs] = []

@@ -6,6 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from jaxrank._core.memoised import current_trace
+
 # Lists shorter than this have two counts in one float32, which holds integers up to its square.
 _BASE = 4096
 
@@ -22,11 +24,11 @@ class Tally:
   _counted: tuple[Array, Array] | None = None
 
   def __init__(self, nans: Array):
-    self.nans, self._trace = nans, _current_trace()
+    self.nans, self._trace = nans, current_trace()
 
   def is_open(self) -> bool:
     """Whether the count may be taken: there was none, and the kernel is in no loop or branch."""
-    return self.has_nan is None and self._trace == _current_trace()
+    return self.has_nan is None and self._trace == current_trace()
 
   def count(
     self, chosen: Array, retrieved: Array, total: Callable[[Array], Array], dtype: Any
@@ -45,14 +47,6 @@ class Tally:
 
   def known(self, chosen: Array) -> Array | None:
     """The number of chosen items, retrieved or not, if the count told it."""
-    if self._counted is None or self._counted[0] is not chosen or self._trace != _current_trace():
+    if self._counted is None or self._counted[0] is not chosen or self._trace != current_trace():
       return None
     return self._counted[1]
-
-
-def _current_trace() -> object:
-  # It takes 20 ms to load, and most programs do without it.
-  from jax.extend.core import get_opaque_trace_state
-
-  trace: object = get_opaque_trace_state()
-  return trace

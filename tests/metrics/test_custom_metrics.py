@@ -1,5 +1,6 @@
-"""Metrics of users in what works on kernels: LambdaRank and chance."""
+"""Metrics of users: in what works on kernels, LambdaRank and chance, and within loops."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -53,3 +54,50 @@ def test_a_second_call_compiles_nothing(function):
   np.testing.assert_array_equal(function(scaled), first)
   assert before > 0
   assert len(traces) == before
+
+
+def _in_loop(question):
+  return jnp.sum(jax.lax.map(lambda factor: factor * question(), jnp.array([0.0, 1.0])))
+
+
+def _in_branch(question):
+  return jax.lax.cond(question() > -1, question, lambda: -question())
+
+
+def _in_vmap(question):
+  return jnp.sum(jax.vmap(lambda factor: factor * question())(jnp.array([0.0, 1.0])))
+
+
+@pytest.mark.parametrize("inside", [_in_loop, _in_branch, _in_vmap])
+@pytest.mark.parametrize(
+  "ranking",
+  [jr.Exact(), jr.Exact("stable"), jr.Exact("random", jax.random.key(1)), jr.Laplace(0.5)],
+)
+def test_a_kernel_may_ask_first_within_a_loop(ranking, inside):
+  discount = jr.discounts.logarithmic
+
+  def value(ranked):
+    hits = ranked.expect(ranked.relevant(), discount, k=3)
+    gain = ranked.expect(ranked.gain(jr.gains.exponential), discount)
+    best = jnp.sum(ranked.best(jr.gains.exponential))
+    return (
+      hits
+      + gain
+      + best
+      + ranked.precision(ranked.relevant())
+      + 1e-9 * jnp.max(ranked.keys).astype(jnp.float32)
+    )
+
+  @jr.metric
+  def once(ranked):
+    return value(ranked)
+
+  @jr.metric
+  def inside_first(ranked):
+    return inside(lambda: value(ranked)) + value(ranked)
+
+  expected = once(SCORES, LABELS, ranking=ranking)
+  np.testing.assert_allclose(inside_first(SCORES, LABELS, ranking=ranking), 2 * expected, rtol=1e-6)
+  np.testing.assert_allclose(
+    jr.evaluate([once, inside_first], SCORES, LABELS, ranking=ranking)["once"], expected, rtol=1e-6
+  )
