@@ -25,8 +25,9 @@ Kind = Literal[
 _FLAT = ("ceil", "floor", "nextafter", "round", "sign", "stop_gradient")
 
 
-# The longest lists of which `pairs` compares all pairs, which takes no order.
-ALL_PAIRS = 128
+# The longest lists of which `pairs` compares all pairs, which takes no order: three numbers below
+# this one share an int32.
+ALL_PAIRS = 1024
 
 
 def depth_of_pairs(n: int) -> int | None:

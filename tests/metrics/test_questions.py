@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
+from jaxrank._core import platforms
 from jaxrank._core.recorder import ALL_PAIRS
 from jaxrank.rankings import pairs
 from tests.helpers import cases, oracles
@@ -123,8 +124,9 @@ def test_before_is_the_weight_above_and_half_of_that_of_the_tie(ties):
   same(ask(weight_ahead, drawn, jr.Exact(ties)), expected)
 
 
-@pytest.mark.parametrize("n", [1, 2, 9, 45, 46, ALL_PAIRS])
-def test_pairs_of_short_lists_are_those_of_sorts(n):
+@pytest.mark.parametrize("platform", ["cpu", "default"])
+@pytest.mark.parametrize("n", [1, 2, 9, 32, 33, 128, 530, ALL_PAIRS])
+def test_pairs_of_short_lists_are_those_of_sorts(n, platform):
   rng = np.random.default_rng(n)
   scores = rng.choice(np.float32([-np.inf, -1, 0, 0.5, 2]), size=(20, n))
   scores[10:] = rng.standard_normal((10, n))
@@ -136,7 +138,10 @@ def test_pairs_of_short_lists_are_those_of_sorts(n):
   def both(*query):
     return pairs._compared(jr.Exact()(*query, k=0)), pairs._by_sorts(jr.Exact()(*query))
 
-  compared, by_sorts = jax.jit(jax.vmap(both))(scores, labels, where)
+  labels[11], scores[11], where[11] = np.arange(n), np.arange(n), True
+  labels[12], scores[12], where[12] = np.arange(n), -np.arange(n), True
+  with platforms.forced(platform):
+    compared, by_sorts = jax.jit(jax.vmap(both))(scores, labels, where)
   jax.tree.map(np.testing.assert_array_equal, compared, by_sorts)
   assert np.all(compared.different_scores >= compared.concordant + compared.discordant)
 
