@@ -84,7 +84,7 @@ def sample(
   """
   with checks.named(_SAMPLE.name):
     checks.positive("temperature", temperature)
-    given = np.shape(scores)
+    given = checks.array("scores", scores).shape
     length = given[-1] if k is None and given else checks.count("k", k)
     shape = tuple(checks.count("shape", size, 0) for size in shape)
     numbers = {"samples": math.prod(shape), "k": length, "temperature": jnp.asarray(temperature)}
@@ -176,7 +176,7 @@ def rank_probabilities(
     TypeError: if `k` is not a static int.
   """
   with checks.named(_RANKS.name):
-    given = np.shape(scores)
+    given = checks.array("scores", scores).shape
     depth = given[-1] if k is None and given else checks.count("k", k)
     found = _apply(_RANKS, scores, where, Gumbel(temperature), {"k": depth})
   return found[..., : given[-1], :]

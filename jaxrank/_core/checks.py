@@ -4,6 +4,7 @@ Messages start with the name of an argument; `named` puts the name of the functi
 """
 
 import contextlib
+import math
 import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -103,6 +104,14 @@ def array(name: str, x: Any) -> Array:
     raise TypeError(f"{name} must be a numeric array, got {got}: {first}") from None
   real(name, numbers.dtype)
   return numbers
+
+
+def size(x: Any) -> int:
+  """How many numbers are in what is passed as an array; 0 if `array` refuses it."""
+  try:
+    return math.prod(np.shape(x))
+  except (TypeError, ValueError):
+    return 0
 
 
 def real(name: str, dtype: Any) -> None:

@@ -56,10 +56,7 @@ def novelty(
   """
   with checks.named("novelty"):
     known = floating(checks.array("popularity", popularity))
-    if known.shape != jnp.shape(scores):
-      raise ValueError(
-        f"scores and popularity must have one shape, got {jnp.shape(scores)} and {known.shape}."
-      )
+    checks.same_shape("scores", checks.array("scores", scores), "popularity", known)
   bits = jnp.where(known > 0, -jnp.log2(jnp.where(known > 0, known, 1)), jnp.nan)
   return _novelty(scores, bits, where=where, k=k, ranking=ranking)
 
@@ -111,11 +108,13 @@ def intra_list_distance(
     Ziegler et al., `Improving recommendation lists through topic diversification
     <https://doi.org/10.1145/1060745.1060754>`_, 2005.
   """
-  if jnp.shape(embeddings)[:-1] != jnp.shape(scores):
-    raise ValueError(
-      "intra_list_distance: embeddings must have shape [..., candidates, d], with scores of shape "
-      f"{jnp.shape(scores)}, got {jnp.shape(embeddings)}."
-    )
+  with checks.named("intra_list_distance"):
+    items, vectors = checks.array("scores", scores), checks.array("embeddings", embeddings)
+    if vectors.shape[:-1] != items.shape:
+      raise ValueError(
+        f"embeddings must have shape [..., candidates, d], with scores of shape {items.shape}, got "
+        f"{vectors.shape}."
+      )
   exact = isinstance(ranking, Exact)
   return _intra_list_distance(
     scores, embeddings, where=where, k=k, distance=distance, exact=exact, ranking=ranking

@@ -5,7 +5,6 @@ The modules of `jaxrank.losses` import it.
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -151,6 +150,7 @@ def target(query: ExactQuery, gain: Gain, weights: Array | None) -> Array:
 
 
 def worth_of(gain: Array, label: Array, live: Array) -> Array:
+  """Gains of the live items, NaN for a NaN label; 0 elsewhere."""
   known = jnp.where(live, gain, 0)
   return jnp.where(jnp.isnan(label), jnp.nan, known)
 
@@ -193,7 +193,7 @@ def _chances(scores: Array, temperature: Array) -> _Chances:
 
 def exceeds_caches(scores: ArrayLike) -> bool:
   """Whether passes over a batch wait for the memory of a CPU, not for its arithmetic."""
-  return math.prod(jnp.shape(scores)) >= _EXCEEDING
+  return checks.size(scores) >= _EXCEEDING
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(5,))

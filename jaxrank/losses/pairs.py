@@ -7,7 +7,6 @@ of a matrix of its own. The pairwise losses, `lambdas`, `distillation` and the p
 """
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
+from jaxrank._core import checks
 from jaxrank._core.platforms import by_platform
 
 # Number of pairs held in memory at a time on CPU, over all queries of a batch.
@@ -33,7 +33,7 @@ _Pair = Callable[..., Any]
 
 def rows_of(scores: ArrayLike) -> int:
   """Returns how many rows of pairs of each query to hold in memory at a time."""
-  return max(1, _PAIRS // max(1, math.prod(jnp.shape(scores))))
+  return max(1, _PAIRS // max(1, checks.size(scores)))
 
 
 def total(pair: _Pair, items: tuple[Array, ...], rows: int) -> Any:

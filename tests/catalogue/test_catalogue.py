@@ -179,7 +179,7 @@ def test_smooth_distance_is_the_product_of_soft_masks(ranking):
 
 
 def mistakes():
-  x, vectors = jnp.ones((2, 3)), jnp.ones((2, 3, 4))
+  x, vectors, ragged = jnp.ones((2, 3)), jnp.ones((2, 3, 4)), [[1.0], [1.0, 2.0]]
   catalogue = jr.Catalogue(3)
   return [
     (ValueError, "Catalogue: items must be at least 1", lambda: jr.Catalogue(0)),
@@ -193,6 +193,12 @@ def mistakes():
       lambda: catalogue.all_reduce(catalogue.init(), "lists"),
     ),
     (ValueError, "novelty: scores and popularity must have one shape", lambda: jr.novelty(x, x[0])),
+    (TypeError, "novelty: scores must be a numeric array", lambda: jr.novelty(ragged, x[0])),
+    (
+      TypeError,
+      "intra_list_distance: scores must be a numeric array",
+      lambda: jr.intra_list_distance(ragged, vectors),
+    ),
     (
       ValueError,
       "intra_list_distance: embeddings must have shape",

@@ -195,6 +195,8 @@ def test_wrong_arguments_are_named():
     plackett_luce.sample(jax.random.key(0), scores, temperature=0.0)
   with pytest.raises(TypeError, match="plackett_luce.sample: key must be a PRNG key"):
     plackett_luce.sample(0, scores)
+  with pytest.raises(TypeError, match=r"plackett_luce.sample: scores must be a numeric array"):
+    plackett_luce.sample(jax.random.key(0), [[1.0, 2.0], [3.0]])
   with pytest.raises(TypeError, match="plackett_luce.rank_probabilities: k must be an int"):
     plackett_luce.rank_probabilities(scores, k=1.5)
   traced = jax.jit(plackett_luce.log_prob)(scores[0], jnp.array([[0, 0, 1], [0, 1, 2], [5, 1, 2]]))
