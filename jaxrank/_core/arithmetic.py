@@ -109,8 +109,8 @@ def _sums_of_slices(
   terms: Callable[..., tuple[Array, Array]], *items: Array
 ) -> tuple[Array, Array]:
   n = len(items[0])
-  shape = 2, -(-n // (_SLICES * _LANES)) * _LANES
-  width = shape[1]
+  width = -(-n // (_SLICES * _LANES)) * _LANES
+  shape = 2, width
 
   def slice_from(start: int) -> Array:
     # XLA stores what it would compute from more than 15 places of an array.
