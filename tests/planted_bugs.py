@@ -209,7 +209,7 @@ BUGS = (
       "metrics/test_platforms.py"),
   Bug("_core/ties.py", "lax.cond(jnp.any(ties), tied, untied, *args)", "untied(*args)",
       "metrics/test_platforms.py"),
-  Bug("_core/networks.py", "_BITS * -(-(phase + 1) // _BITS)", "_BITS",
+  Bug("_core/networks.py", "most * -(-(phase + 1) // most)", "most",
       "metrics/test_networks.py"),
   Bug("_core/ties.py", "jnp.where(slot < end, below(up), 0)", "below(up)",
       "metrics/test_platforms.py"),

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -24,7 +23,7 @@ from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
 from jaxrank._core.recorder import Needs
 from jaxrank._core.tallies import Tally
-from jaxrank._core.x64 import enable_x64
+from jaxrank._core.x64 import exact_width
 
 _Value = TypeVar("_Value")
 
@@ -129,8 +128,10 @@ def apply_calls(
       f"ranking must be a jaxrank.Ranking such as Exact() or Laplace(1.0), got {ranking!r}."
     )
   subtopics = _subtopics(calls)
-  with _exact_width(scores) as narrow:
+  unmasked = where is None
+  with exact_width(scores) as narrow:
     scores, labels, where = checks.lists(scores, labels, where, subtopics)
+    unmasked = unmasked and scores.shape[-1] > 0
     extras = [_of_each_query(call, scores, labels) for call in calls]
     scores, labels, where, extras = never_empty(scores.ndim - 1, (scores, labels, where, extras))
     if subtopics:
@@ -140,7 +141,8 @@ def apply_calls(
     items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
     poisons = all(call.poisons for call in calls)
     program = _Program(known, parameters, with_found, items_per_block, poisons)
-    found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, where)
+    given = None if unmasked else where
+    found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, given)
     return narrow(found)
 
 
@@ -215,19 +217,22 @@ def _answer(
   ranking: Ranking,
   scores: Array,
   labels: Array,
-  where: Array,
+  where: Array | None,
 ) -> list[Evaluated]:
   shared: list[dict[str, Any]] = splitting.joined(arrays, program.parameters)
 
   def query(
-    scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]], key: Array | None
+    scores: Array,
+    labels: Array,
+    where: Array | None,
+    extras: list[dict[str, Array]],
+    key: Array | None,
   ) -> tuple[list[Any], list[Array]]:
-    kept = where
-    if not program.poisons:
-      has_nan = where & (_isnan(scores) | _of_item(_isnan(labels)))
-      kept = where & ~has_nan
-    scores = jnp.where(kept, scores, jnp.zeros_like(scores))
-    labels = jnp.where(_column(kept, labels), labels, jnp.zeros_like(labels))
+    # Blocks of a mask of ones would be arrays like any other.
+    where = checks.mask(where, scores)
+    has_nan = where & (_isnan(scores) | _of_item(_isnan(labels)))
+    # Neither depends on the other: XLA would read it again for each item that it gathers.
+    scores, labels = (_known(x, _column(where, x), program.poisons) for x in (scores, labels))
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=needs.depth)
     if needs.counts and not program.poisons:
@@ -250,7 +255,7 @@ def _answer(
   needs = _needs(program, shared, extras, scores, labels, where)
   if needs.depth != 0:
     checks.not_split(scores)
-  keys = key_of_each_query(ranking.key, where)
+  keys = key_of_each_query(ranking.key, scores)
   items_per_block = None if needs.counts else program.items_per_block
   rows = batching.rows_on_cpu(scores.shape, items_per_block)
   if ranking.in_blocks and rows and not any(jax.typeof(scores).sharding.spec):
@@ -269,12 +274,15 @@ def _needs(
   extras: list[dict[str, Array]],
   scores: Array,
   labels: Array,
-  where: Array,
+  where: Array | None,
 ) -> Needs:
   """What all kernels together need of the ranking."""
   needs: list[Needs] = []
 
-  def of_query(scores: Array, labels: Array, where: Array, extras: list[dict[str, Array]]) -> Array:
+  def of_query(
+    scores: Array, labels: Array, where: Array | None, extras: list[dict[str, Array]]
+  ) -> Array:
+    where = checks.mask(where, scores)
     for (about, depth), parameters, extra in zip(program.calls, shared, extras, strict=True):
       if depth != "asked":
         needs.append(Needs(depth))
@@ -315,6 +323,11 @@ def naming(metric: str) -> Iterator[None]:
     raise type(error)(f"{metric}: {error}") from None
 
 
+def _known(x: Array, where: Array, nan: bool) -> Array:
+  """`x`, with zeros on padding and, unless `nan` may stay, instead of NaN."""
+  return jnp.where(where if nan else where & ~_isnan(x), x, jnp.zeros_like(x))
+
+
 def _of_item(mask: Array) -> Array:
   """`[n]`, whether a mask `[n]`, or one of `[n, subtopics]` for any subtopic, is True."""
   return jnp.any(mask, axis=-1) if mask.ndim > 1 else mask
@@ -330,18 +343,3 @@ def _nan_where(has_nan: Array, x: Array) -> Array:
 
 def _isnan(x: Array) -> Array:
   return jnp.isnan(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros_like(x, bool)
-
-
-@contextlib.contextmanager
-def _exact_width(scores: Any) -> Iterator[Callable[[_Value], _Value]]:
-  """Keeps 64-bit numpy scores exact where JAX would convert them to 32; values stay float32."""
-  wide = isinstance(scores, np.ndarray) and scores.dtype in (np.float64, np.int64, np.uint64)
-  if not wide or jax.dtypes.canonicalize_dtype(np.float64) == np.float64:
-    yield lambda values: values
-    return
-  with enable_x64():
-    yield lambda values: jax.tree.map(_single, values)
-
-
-def _single(x: Array) -> Array:
-  return x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x

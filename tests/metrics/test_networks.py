@@ -8,18 +8,25 @@ import pytest
 from jaxrank._core import networks, sorting
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 8, 64, 512])
-def test_a_network_sorts(n):
+@pytest.fixture(params=["few", "many"])
+def words(request, monkeypatch):
+  """Passes as for few words, and as for many."""
+  monkeypatch.setattr(networks, "_WORDS", 0 if request.param == "many" else 2**30)
+  monkeypatch.setattr(networks, "_ROW", 0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 8, 32, 64, 512])
+def test_a_network_sorts(n, words):
   rng = np.random.default_rng(n)
   for shape in ((n,), (n, 3), (n, 2, 5)):
     x = rng.integers(-9, 9, size=shape, dtype=np.int32)
-    np.testing.assert_array_equal(jax.jit(networks.ascending)(x), np.sort(x, axis=0))
+    np.testing.assert_array_equal(jax.jit(lambda x: networks.ascending(x))(x), np.sort(x, axis=0))
 
 
-def test_a_network_sorts_all_zeros_and_ones():
+def test_a_network_sorts_all_zeros_and_ones(words):
   """A network of comparisons that sorts these sorts everything (Knuth, volume 3, 5.3.4)."""
   x = (np.arange(2**16, dtype=np.int32) >> np.arange(16, dtype=np.int32)[:, None]) & 1
-  np.testing.assert_array_equal(jax.jit(networks.ascending)(x), np.sort(x, axis=0))
+  np.testing.assert_array_equal(jax.jit(lambda x: networks.ascending(x))(x), np.sort(x, axis=0))
 
 
 TINY = [(1,), (1, 10), (4, 4), (2, 2, 4)]
