@@ -37,19 +37,21 @@ def ascending(x: Array) -> Array:
     # has runs of one row, in any order.
     if phase:
       flipped = np.where(row >> phase & 1, row ^ (2**phase - 1), row)
-      x = _arranged(x, flipped.reshape(-1, 2**bits).T.reshape(-1))
+      rows = np.int32(flipped.reshape(-1, 2**bits).T.reshape(-1))
+      x = _arranged(x, rows)
     for start in range(0, bits, most):
       x = _pass(x, min(most, bits - start))
   return x
 
 
-def _arranged(x: Array, rows: np.ndarray) -> Array:
+@jax.jit
+def _arranged(x: Array, rows: Array | np.ndarray) -> Array:
   """The given rows, which are data: a transpose would be another kernel for each phase.
 
   Without the barriers, XLA compiles apart the kernels of tables in which it finds a pattern, and
   those that read the shape of its gather.
   """
-  rows = lax.optimization_barrier(jnp.asarray(rows, jnp.int32))
+  rows = lax.optimization_barrier(rows)
   moved = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
   found: Array = lax.optimization_barrier(moved)
   return found

@@ -230,7 +230,8 @@ def _descending_jvp(k: int, primals: tuple[Array], tangents: tuple[Array]) -> tu
   return take(x, index[:k]), take(dx, index[:k])
 
 
-# The number of distinct values found, the number of slots filled, the last value, and the values.
+# The number of distinct values found, the number of slots filled, the last value, and of each value
+# its first slot and itself.
 _Levels = tuple[Any, Array, Array, Array]
 
 
@@ -252,7 +253,6 @@ def _largest_on_cpu(x: Array, k: int) -> Array:
 
 def _by_levels(x: Array, k: int) -> Array:
   """Finds few distinct values, as of labels, one by one; sorts if there are more than `_LEVELS`."""
-  slot = slots(x)[..., :k].astype(x.dtype)
 
   def unfinished(state: _Levels) -> Array:
     level, filled, _, _ = state
@@ -260,18 +260,31 @@ def _by_levels(x: Array, k: int) -> Array:
     return short
 
   def fill(state: _Levels) -> _Levels:
-    level, filled, last, out = state
+    level, filled, last, found = state
     value = jnp.max(jnp.where(x >= last, -jnp.inf, x), axis=-1, keepdims=True)
-    out = jnp.where(slot >= filled, value, out)
+    found = lax.dynamic_update_index_in_dim(found, jnp.stack([filled, value]), level, axis=0)
     filled = jnp.sum((x >= value).astype(x.dtype), axis=-1, keepdims=True)
-    return level + 1, filled, value, out
+    return level + 1, filled, value, found
 
   nothing = jnp.zeros_like(x[..., :1])
-  # No value is at least NaN, so that the first level is the largest value. The values may start
-  # with any: all slots are filled, or the list is sorted.
-  start = (0, nothing, nothing + jnp.nan, x[..., :k])
-  _, filled, _, out = lax.while_loop(unfinished, fill, start)
-  values: Array = lax.cond(jnp.min(filled) < k, lambda: _sorted(x, k), lambda: out)
+  # No value is at least NaN, so that the first level is the largest value. No slot is at infinity.
+  nowhere = jnp.broadcast_to(nothing + jnp.inf, (_LEVELS, 2, *nothing.shape))
+  start = (0, nothing, nothing + jnp.nan, nowhere)
+  _, filled, _, found = lax.while_loop(unfinished, fill, start)
+
+  def placed() -> Array:
+    # In one pass: XLA would store an array that a loop carries at each level.
+    slot = slots_like(x)[..., :k].astype(x.dtype)
+    out = jnp.zeros_like(slot)
+    for level in range(_LEVELS):
+      first, value = (
+        lax.broadcast_in_dim(lax.squeeze(part, (0, 1)), slot.shape, range(slot.ndim))
+        for part in lax.split(lax.slice_in_dim(found, level, level + 1), (1, 1), axis=1)
+      )
+      out = lax.select(slot >= first, value, out)
+    return out
+
+  values: Array = lax.cond(jnp.min(filled) < k, lambda: _sorted(x, k), placed)
   return values
 
 

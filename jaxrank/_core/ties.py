@@ -74,9 +74,8 @@ def _layout_by_lengths(tied: Array) -> tuple[Array, Array]:
 
   # How many members of its tie are ahead of each item, also in the reverse order: XLA compiles less
   # for both in one array.
-  both = jnp.stack([tied, jnp.flip(below(tied), -1)])
-  ahead = jnp.where(both, 1 + above(both).astype(jnp.int32), 0)
-  state = (jnp.int32(2), ahead, jnp.any(tied & above(tied)))
+  ahead = jnp.stack([tied, jnp.flip(below(tied), -1)]).astype(jnp.int32)
+  state = (jnp.int32(1), ahead, jnp.any(tied))
   _, ahead, _ = lax.while_loop(lambda state: state[2], double, state)
   slot = sorting.slots(tied)
   return slot - ahead[0], slot + jnp.flip(ahead[1], -1)
