@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching
 
 from jaxrank import config
@@ -192,7 +191,7 @@ def _in_cache(sums: Callable[..., Array], place: Place, temperature: Array, w: A
   return jnp.swapaxes(found, 0, 1)
 
 
-_primitive = Primitive("decayed_sums")
+_primitive = platforms.Primitive("decayed_sums")
 _primitive.def_abstract_eval(_type)
 ad.primitive_jvps[_primitive] = _jvp
 ad.primitive_transposes[_primitive] = _transpose

@@ -4,8 +4,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from jax.extend.core import get_opaque_trace_state
-
 
 class _Remembering(Protocol):
   memory: dict[Any, list[Any]]
@@ -46,5 +44,8 @@ def memoised(
 
 def current_trace() -> object:
   """Where JAX stands: in which function, loop, branch or `vmap`."""
+  # It takes 13 ms to load.
+  from jax.extend.core import get_opaque_trace_state
+
   trace: object = get_opaque_trace_state()
   return trace
