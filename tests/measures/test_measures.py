@@ -270,3 +270,9 @@ def test_what_is_no_measure_is_told(what, lists):
   for asked in (what, ["AP", what]):
     with pytest.raises(TypeError, match="evaluate: .* must be a metric such as .*; got"):
       jr.evaluate(asked, *lists[:2])
+
+
+def test_an_empty_list_without_a_mask_retrieves_nothing():
+  nothing = np.zeros((3, 0), np.float32)
+  values = jr.evaluate(jr.parse("num_ret"), nothing, nothing)
+  np.testing.assert_array_equal(values["num_ret"], np.zeros(3))
