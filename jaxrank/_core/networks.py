@@ -2,7 +2,8 @@
 
 Every pass compares the rows of the first half with those of the second, and interleaves the halves,
 so that the next pass does the same with another bit of the row numbers. All passes are therefore
-the same kernel, which XLA compiles once. docs/mathematics.md, "Sorting keys and counts of pairs".
+the same kernel, or the same two, which XLA compiles once. docs/mathematics.md, "Sorting keys and
+counts of pairs".
 """
 
 import functools
