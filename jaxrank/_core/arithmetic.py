@@ -5,14 +5,15 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core.platforms import by_platform
 
-# A sum takes so many slices, whose length is a multiple of the floats of a vector register.
-_SLICES, _LANES = 8, 16
+# Each half of a sum takes at most so many slices, of at least the floats of a vector register.
+_SLICES, _SHORTEST = 4, 16
 
 # On a CPU, `jnp.any` of so many items is faster than a sum of floats, which XLA adds up one by one.
 # The code of XLA for more items takes up to four times as long to compile as that of the sum.
@@ -104,7 +105,7 @@ def two_sums(
   loop instead, which saves time where arrays do not fit into its caches.
   """
   whole, slices = (functools.partial(way, terms) for way in (_whole_sums, _sums_of_slices))
-  if not in_slices or len(items[0]) <= _LANES:
+  if not in_slices or len(items[0]) < _SLICES * _SHORTEST:
     return whole(*items)
   sums: tuple[Array, Array] = by_platform(*items, default=whole, cpu=slices)
   return sums
@@ -119,18 +120,31 @@ def _sums_of_slices(
   terms: Callable[..., tuple[Array, Array]], *items: Array
 ) -> tuple[Array, Array]:
   n = len(items[0])
-  width = -(-n // (_SLICES * _LANES)) * _LANES
-  shape = 2, width
-
-  def slice_from(start: int) -> Array:
-    # XLA stores what it would compute from more than 15 places of an array.
-    first, second = terms(*(jnp.broadcast_to(x[start : start + width], shape) for x in items))
-    return jnp.where(lax.broadcasted_iota(jnp.int32, shape, 0) == 0, first, second)
-
-  *starts, last = range(0, n, width)
-  slices = [slice_from(start) for start in starts]
-  # The last slice is as long as the others, and starts with items of the one before.
-  seen = lax.broadcasted_iota(jnp.int32, shape, 1) < last + width - n
-  slices.append(jnp.where(seen, 0, slice_from(n - width)))
-  first, second = plain_sum(functools.reduce(operator.add, slices), -1)
+  slices = _SLICES if n >= 2 * _SLICES * _SHORTEST else _SLICES // 2
+  width = n // (2 * slices)
+  halves = [x[: 2 * slices * width].reshape(2, slices, width) for x in items]
+  firsts, seconds = zip(*(terms(*(x[:, i] for x in halves)) for i in range(slices)), strict=True)
+  first, second = _sums_of_two(*(functools.reduce(operator.add, x) for x in (firsts, seconds)))
+  first, second = plain_sum(first), jnp.sum(second)
+  if rest := n - 2 * slices * width:
+    more = terms(*(x[-rest:] for x in items))
+    first, second = (first + jnp.sum(more[0]), second + jnp.sum(more[1]))
   return first, second
+
+
+@jax.custom_jvp
+def _sums_of_two(first: Array, second: Array) -> tuple[Array, Array]:
+  """`first[0] + first[1]` and `second[0] + second[1]`, which XLA computes in one loop."""
+  zero = jnp.zeros((), first.dtype)
+  found: tuple[Array, Array] = lax.reduce(
+    (first, second), (zero, zero), lambda x, y: (x[0] + y[0], x[1] + y[1]), (0,)
+  )
+  return found
+
+
+@_sums_of_two.defjvp
+def _sums_of_two_jvp(
+  primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+  first, second = tangents
+  return _sums_of_two(*primals), (first[0] + first[1], second[0] + second[1])
