@@ -204,7 +204,7 @@ def first_calls() -> Section:
     sides = [("jaxrank", function, transform)]
     if peer:
       sides.append(("rax", other, "" if other == _METRIC else transform))
-    times = [[_first_call(*side, n) for side in sides] for _ in range(5)]
+    times = [[_first_call(*side, n) for side in sides] for _ in range(9)]
     best = [min(side) for side in zip(*times, strict=True)]
     if not peer:
       rows.append(Row(name, milliseconds(best[0]), other, "is not installed"))
@@ -302,7 +302,7 @@ _LARGE_NOTES = """The largest value of 32 queries of 5 items whose scores are ne
 float32, 3.4e38. A value that float32 cannot hold is expected to be the largest float32."""
 
 _FIRST_NOTES = """Trace, compilation and first run in a fresh process without a compilation cache,
-the best of five processes; starting Python, JAX and its backend, importing what is called, and
+the best of nine processes; starting Python, JAX and its backend, importing what is called, and
 collecting what the imports left behind is not counted. [Scale](scale.md#the-first-call) says how to
 keep compiled programs. The shape is `[32, 100]` where none is given. Losses are compared with the
 same loss of rax, and the others with its nDCG. The targets of the gradients under smooth rankings
