@@ -285,6 +285,8 @@ BUGS = (
   Bug("losses/_loss.py", "push += missed * share / total", "push += 0", LOSSES),
   Bug("losses/_loss.py", "(z == top) & jnp.isinf(top)", "z == top", "interop/test_boosting.py"),
   Bug("losses/_loss.py", "jnp.minimum(worth, bound) * drop", "worth * drop", LOSSES),
+  Bug("_core/arithmetic.py", "return jnp.any(chosen) if short", "return jnp.all(chosen) if short",
+      LAWS),
   Bug("_core/arithmetic.py", "(first + jnp.sum(more[0]), second + jnp.sum(more[1]))",
       "(first, second)", LOSSES),
   Bug("_core/arithmetic.py", "(first[0] + first[1], second[0] + second[1])",
