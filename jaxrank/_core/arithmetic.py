@@ -125,16 +125,19 @@ def _sums_of_slices(
   halves = [x[: 2 * slices * width].reshape(2, slices, width) for x in items]
   firsts, seconds = zip(*(terms(*(x[:, i] for x in halves)) for i in range(slices)), strict=True)
   first, second = _sums_of_two(*(functools.reduce(operator.add, x) for x in (firsts, seconds)))
-  first, second = plain_sum(first), jnp.sum(second)
+  first, second = jnp.sum(first), jnp.sum(second)
   if rest := n - 2 * slices * width:
     more = terms(*(x[-rest:] for x in items))
-    first, second = (first + jnp.sum(more[0]), second + jnp.sum(more[1]))
+    first, second = first + jnp.sum(more[0]), second + jnp.sum(more[1])
   return first, second
 
 
 @jax.custom_jvp
 def _sums_of_two(first: Array, second: Array) -> tuple[Array, Array]:
-  """`first[0] + first[1]` and `second[0] + second[1]`, which XLA computes in one loop."""
+  """`first[0] + first[1]` and `second[0] + second[1]`, which XLA computes in one loop.
+
+  It has a derivative of its own, because that of JAX fails if one of the operands has none.
+  """
   zero = jnp.zeros((), first.dtype)
   found: tuple[Array, Array] = lax.reduce(
     (first, second), (zero, zero), lambda x, y: (x[0] + y[0], x[1] + y[1]), (0,)

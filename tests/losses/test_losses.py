@@ -313,7 +313,7 @@ def test_jit_and_batch_change_nothing(name):
   same(row_slope, slope[5], rtol=1e-4)
 
 
-@pytest.mark.parametrize("n", [16, 66, 128, 203, 1000])
+@pytest.mark.parametrize("n", [16, 20, 66, 128, 200, 203, 1000])
 @pytest.mark.parametrize("name", ["softmax", "xe_ndcg", "sampled_softmax"])
 def test_large_batches_change_nothing(name, n, monkeypatch):
   rng = np.random.default_rng(n)
