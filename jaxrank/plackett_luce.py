@@ -31,7 +31,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, sorting
 from jaxrank._core.apply import Call, apply_calls
-from jaxrank._core.arithmetic import at_least_tiny
+from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank._core.decays import distance
 from jaxrank._core.description import Description
 from jaxrank._core.pair_sums import polynomial_sums
@@ -239,7 +239,7 @@ def _finite(query: Ranked) -> Array:
   """Scores of the retrieved items, clipped so that differences are finite; 0 elsewhere."""
   bound = float(jnp.finfo(query.dtype).max) / 4
   score = jnp.where(query.retrieved, query.scores, jnp.zeros_like(query.scores))
-  return jnp.clip(score.astype(query.dtype), -bound, bound)
+  return clipped(score.astype(query.dtype), bound)
 
 
 def _checked_order(order: ArrayLike, shape: tuple[int, ...]) -> Array:

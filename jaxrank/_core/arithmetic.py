@@ -36,6 +36,11 @@ def safe_sqrt(x: Array) -> Array:
   return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
 
 
+def clipped(x: Array, bound: float) -> Array:
+  """`x` between `-bound` and `bound`; the derivative of `jnp.clip` would have two quotients."""
+  return jnp.where(x > bound, bound, jnp.where(x < -bound, -bound, x))
+
+
 def floating(x: Array) -> Array:
   """`x` as floats of at least 32 bits."""
   wide = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4

@@ -200,7 +200,8 @@ class Ranked(abc.ABC):
   @memoised
   def _best_gains(self, gain: Gain, weights: Array | None) -> Array:
     if weights is None and gain in _INCREASING:
-      return gain(self._best_labels())
+      labels = self._best_labels()
+      return labels if gain is gains.linear else gain(labels)
     return self._largest_first(self.gain(gain, weights))
 
   @memoised

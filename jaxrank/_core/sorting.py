@@ -23,12 +23,16 @@ from jaxrank._core.x64 import enable_x64
 
 # The keys of masked items and of scores of -inf, which are not retrieved; the largest integer.
 MASKED = np.int32(np.iinfo(np.int32).min)
-LOST = np.int32(MASKED + 1)
+LOST = MASKED - np.float32(-np.inf).view(np.int32)
 MOST = np.int32(np.iinfo(np.int32).max)
 
 # Batches of fewer items take programs on CPU that compile in half the time: others would save no
 # more than some 0.02 ms.
 FEW = 4096
+
+# Batches of fewer items take no branch of their own for lists without ties on CPU: it saves no time
+# there, and a tenth of the first call is its compilation.
+MANY = 2**15
 
 # A batch of so few items takes few operations on CPU, rather than fast ones: JAX runs a program of
 # fewer than 1,000 in the thread that calls it, and the others, 0.004 ms later, in another.
@@ -59,22 +63,20 @@ def keys(x: Array, where: Array) -> Array:
   pairs".
   """
   if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
-    bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)
-    bits = jnp.where(bits == MASKED, 0, bits)
-    key = _ordered(bits)
+    key = _ordered(lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32))
   elif x.dtype.itemsize < 4:
     key = x.astype(jnp.int32)
   else:
     # Integers have no gradient, which JAX would look for in a sort of floats.
     key = _dense(lax.stop_gradient(x), where)
-  if jnp.issubdtype(x.dtype, jnp.floating):
-    key = jnp.where(x == -jnp.inf, LOST, key)
+    if jnp.issubdtype(x.dtype, jnp.floating):
+      key = jnp.where(x == -jnp.inf, LOST, key)
   return jnp.where(where, key, MASKED)
 
 
 def _ordered(bits: Array) -> Array:
-  """Bits of floats as integers of the same order, and back."""
-  return bits ^ (lax.shift_right_arithmetic(bits, jnp.full_like(bits, 31)) & MOST)
+  """Bits of floats as integers of the same order, and back, except from the bits of -0.0."""
+  return jnp.where(bits < 0, MASKED - bits, bits)
 
 
 @batched
@@ -202,7 +204,10 @@ def _order_by_network(key: Array) -> tuple[Array, Array]:
   with enable_x64():
     padding = ((0, (1 << (n - 1).bit_length()) - n), *((0, 0),) * (key.ndim - 1))
     words = jnp.pad(_words(key, 0), padding, constant_values=jnp.iinfo(jnp.int64).max)
-    return _unpacked(jnp.moveaxis(networks.ascending(words)[:n], 0, -1))
+    # One array behind a barrier, because XLA would transpose two in each kernel that reads one.
+    both = jnp.stack(_unpacked(jnp.moveaxis(networks.ascending(words)[:n], 0, -1)))
+    key, index = lax.optimization_barrier(both)
+    return key, index
 
 
 def slots(x: Array) -> Array:
@@ -230,9 +235,9 @@ def _descending_jvp(k: int, primals: tuple[Array], tangents: tuple[Array]) -> tu
   return take(x, index[:k]), take(dx, index[:k])
 
 
-# The number of distinct values found, the number of slots filled, the last value, and of each value
-# its first slot and itself.
-_Levels = tuple[Any, Array, Array, Array]
+# The number of distinct values found, and rows `[_LEVELS + 1, 2, ..., 1]`, that of no value and one
+# for each: how many items are at least as large, and the value itself.
+_Levels = tuple[Any, Array]
 
 
 def _descending(x: Array, k: int) -> Array:
@@ -254,38 +259,43 @@ def _largest_on_cpu(x: Array, k: int) -> Array:
 def _by_levels(x: Array, k: int) -> Array:
   """Finds few distinct values, as of labels, one by one; sorts if there are more than `_LEVELS`."""
 
+  def last(state: _Levels) -> tuple[Array, Array]:
+    level, found = state
+    count, value = lax.dynamic_index_in_dim(found, level, keepdims=False)
+    return count, value
+
   def unfinished(state: _Levels) -> Array:
-    level, filled, _, _ = state
-    short: Array = (level < _LEVELS) & (jnp.min(filled) < k)
+    short: Array = (state[0] < _LEVELS) & (jnp.min(last(state)[0]) < k)
     return short
 
   def fill(state: _Levels) -> _Levels:
-    level, filled, last, found = state
-    value = jnp.max(jnp.where(x >= last, -jnp.inf, x), axis=-1, keepdims=True)
-    found = lax.dynamic_update_index_in_dim(found, jnp.stack([filled, value]), level, axis=0)
-    filled = jnp.sum((x >= value).astype(x.dtype), axis=-1, keepdims=True)
-    return level + 1, filled, value, found
+    level, found = state
+    value = jnp.max(jnp.where(x >= last(state)[1], -jnp.inf, x), axis=-1, keepdims=True)
+    count = jnp.sum((x >= value).astype(x.dtype), axis=-1, keepdims=True)
+    row = jnp.stack([count, value])
+    return level + 1, lax.dynamic_update_index_in_dim(found, row, level + 1, axis=0)
 
   nothing = jnp.zeros_like(x[..., :1])
-  # No value is at least NaN, so that the first level is the largest value. No slot is at infinity.
-  nowhere = jnp.broadcast_to(nothing + jnp.inf, (_LEVELS, 2, *nothing.shape))
-  start = (0, nothing, nothing + jnp.nan, nowhere)
-  _, filled, _, found = lax.while_loop(unfinished, fill, start)
+  # No item is at least NaN, so that the first value is the largest. No slot is at infinity.
+  none = jnp.stack([nothing, nothing + jnp.nan])
+  nowhere = jnp.broadcast_to(nothing + jnp.inf, (_LEVELS, *none.shape))
+  state = lax.while_loop(unfinished, fill, (0, jnp.concatenate([none[None], nowhere])))
 
   def placed() -> Array:
     # In one pass: XLA would store an array that a loop carries at each level.
     slot = slots_like(x)[..., :k].astype(x.dtype)
     out = jnp.zeros_like(slot)
+    counts, values = (lax.index_in_dim(state[1], i, axis=1, keepdims=False) for i in (0, 1))
     for level in range(_LEVELS):
       first, value = (
-        lax.broadcast_in_dim(lax.squeeze(part, (0, 1)), slot.shape, range(slot.ndim))
-        for part in lax.split(lax.slice_in_dim(found, level, level + 1), (1, 1), axis=1)
+        lax.broadcast_in_dim(lax.index_in_dim(x, row, keepdims=False), slot.shape, range(slot.ndim))
+        for x, row in ((counts, level), (values, level + 1))
       )
-      out = lax.select(slot >= first, value, out)
+      out = lax.select(lax.ge(slot, first), value, out)
     return out
 
-  values: Array = lax.cond(jnp.min(filled) < k, lambda: _sorted(x, k), placed)
-  return values
+  largest: Array = lax.cond(jnp.min(last(state)[0]) < k, lambda: _sorted(x, k), placed)
+  return largest
 
 
 def _sorted(x: Array, k: int) -> Array:

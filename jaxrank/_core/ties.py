@@ -194,7 +194,7 @@ def if_tied(
 
   @batched
   def chosen(ties: Array, *args: Array) -> _Found:
-    if ties.size < sorting.FEW:
+    if ties.size < sorting.MANY:
       return tied(*args)
     found: _Found = lax.cond(jnp.any(ties), tied, untied, *args)
     return found

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
-from jaxrank._core.arithmetic import at_least_tiny, plain_sum, two_sums
+from jaxrank._core.arithmetic import at_least_tiny, clipped, plain_sum, two_sums
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank._core.types import Gain
@@ -89,10 +89,8 @@ def logits(query: ExactQuery, temperature: ArrayLike) -> Array:
   score = jnp.where(query.retrieved, query.scores, jnp.zeros_like(query.scores))
   score = score.astype(query.dtype)
   bound = largest(score)
-  score = jnp.clip(score, -bound, bound)
-  z = score / at_least_tiny(temperature, query.dtype)
-  # A clip would multiply the infinite slope of a quotient that is infinite by 0.
-  z = jnp.where(z > bound, bound, jnp.where(z < -bound, -bound, z))
+  # `jnp.clip` would multiply the infinite slope of a quotient that is infinite by 0.
+  z = clipped(clipped(score, bound) / at_least_tiny(temperature, query.dtype), bound)
   # This changes nothing, but a loop over pairs that ends with a clip takes 1.3 times as long.
   return jnp.where(query.retrieved, z, 0)
 
@@ -114,7 +112,7 @@ def headroom_below(top: Array, terms: int) -> Array:
 
 def saturated(x: Array) -> Array:
   """`x`, or the largest float if it is larger."""
-  return jnp.clip(x, -largest(x), largest(x))
+  return clipped(x, largest(x))
 
 
 @jax.custom_jvp
@@ -187,8 +185,8 @@ def _chances(scores: Array, temperature: Array) -> _Chances:
   # The difference of two infinities would be NaN; that of two finite numbers has a derivative.
   share = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - top))
   total = jnp.sum(share)
-  quarter = jnp.clip(z, -bound, bound) / 4
-  return _Chances(quarter, jnp.clip(top, -bound, bound) / 4 - quarter, share, total)
+  quarter = clipped(z, bound) / 4
+  return _Chances(quarter, clipped(top, bound) / 4 - quarter, share, total)
 
 
 def exceeds_caches(scores: ArrayLike) -> bool:

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
-from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
+from jaxrank._core.arithmetic import at_least_tiny, clipped, floating, safe_divide
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.losses._loss import _chances, apply_loss, cross_entropy, largest, saturated
 from jaxrank.losses.pairs import Items, rows_of, total
@@ -44,9 +44,9 @@ def margin_mse(
   """
   student, known = _both("margin_mse", scores, teacher)
   bound = largest(student)
-  error = jnp.clip(student, -bound, bound) - jnp.clip(known, -bound, bound)
+  error = clipped(student, bound) - clipped(known, bound)
   # A pair has the difference of two errors, so that the errors stand for the scores.
-  error = jnp.where(student == -jnp.inf, student, jnp.clip(error, -bound, bound))
+  error = jnp.where(student == -jnp.inf, student, clipped(error, bound))
   return apply_loss(_margin_mse, (error, labels, where), rows=rows_of(error))
 
 
@@ -54,7 +54,7 @@ def _margin_mse(query: ExactQuery, *, rows: int) -> Array:
   error = jnp.where(query.retrieved, query.scores.astype(query.dtype), 0)
   # The sum of the squares of all differences of such errors is finite.
   bound = largest(error) ** 0.5 / (2 * max(query.n, 1))
-  items = jnp.clip(error, -bound, bound), jnp.maximum(query.labels, 0), query.retrieved
+  items = clipped(error, bound), jnp.maximum(query.labels, 0), query.retrieved
 
   def pair(upper: Items, lower: Items) -> tuple[Array, Array]:
     (e, y, live), (other, other_y, other_live) = upper, lower

@@ -169,11 +169,11 @@ class ExactQuery(Ranked):
     table = self._table(discount)
     if w.dtype == jnp.bool_ or table is None:
       return at_ranks(self.mean(w), discount, k)
-    means = self._means(table)
+    means, inside = self._means(table), self.slots.live
     if k is not None:
       means = prefix.mean_down_to(k, table, self.tie, means)
-    # An infinite gain beyond the cut-off adds nothing.
-    inside = self.slots.live & (means > 0)
+      # An infinite gain beyond the cut-off adds nothing.
+      inside = inside & (means > 0)
     return jnp.sum(jnp.where(inside, w.astype(self.dtype) * means, 0))
 
   def _table(self, discount: Discount) -> prefix.Words | None:
@@ -228,7 +228,10 @@ class ExactQuery(Ranked):
     ahead = self.hits(b, own=0)
     if self.average:
       ahead = ahead - (1 - mean) * self.progress
-    return at_ranks(mean * (1 + ahead), discounts.reciprocal, k)
+    # The mean is 0 where no item is. XLA computes what is chosen in one kernel, and would otherwise
+    # leave the products to the library that adds them up, after a kernel for each factor.
+    found = jnp.where(self.slots.live, mean * (1 + ahead), 0)
+    return at_ranks(found, discounts.reciprocal, k)
 
   @memoised
   def hits(self, w: Array, own: int = 1) -> Array:

@@ -18,7 +18,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks, pair_sums, sorting
-from jaxrank._core.arithmetic import at_least_tiny
+from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank._core.decays import distance
 from jaxrank._core.memoised import memoised
 from jaxrank._core.pair_sums import Series, normal_tail, polynomial_sums
@@ -43,7 +43,7 @@ class SmoothQuery(Ranked):
     super().__init__(*query)
     self.sort()
     bound = float(jnp.finfo(self.dtype).max) / 4
-    score = jnp.clip(self.scores.astype(self.dtype), -bound, bound)
+    score = clipped(self.scores.astype(self.dtype), bound)
     last = jnp.min(jnp.where(self.retrieved, lax.stop_gradient(score), bound))
     self.score = jnp.where(self.retrieved, score, last)
     self.temperature = at_least_tiny(temperature, self.dtype)

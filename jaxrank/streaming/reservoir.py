@@ -62,7 +62,7 @@ def add(sample: Reservoir, queries: Queries) -> Reservoir:
   key = jax.random.wrap_key_data(sample.seed, impl="threefry2x32")
   key, draw = jax.random.split(key)
   bits = lax.bitcast_convert_type(jax.random.bits(draw, group.shape, jnp.uint32), jnp.int32)
-  priority = jnp.where(jnp.any(kept, -1), jnp.maximum(bits, sorting.LOST), sorting.MASKED)
+  priority = jnp.where(jnp.any(kept, -1), jnp.maximum(bits, sorting.MASKED + 1), sorting.MASKED)
   values = jnp.where(kept, values, jnp.nan).astype(jnp.float32)
   new = Reservoir(jax.random.key_data(key), priority, values, weight.astype(jnp.float32), group)
   return merge(new, sample)

@@ -29,6 +29,17 @@ def test_a_network_sorts_all_zeros_and_ones(words):
   np.testing.assert_array_equal(jax.jit(lambda x: networks.ascending(x))(x), np.sort(x, axis=0))
 
 
+def test_keys_have_the_order_of_floats():
+  """Also of denormal numbers, which comparisons of floats on a CPU take for 0."""
+  limits = np.finfo(np.float32)
+  above = np.float32([limits.smallest_subnormal, limits.tiny, 1, limits.max, np.inf])
+  x = np.concatenate([-above[::-1], np.float32([-0.0, 0.0]), above])
+  key = np.asarray(sorting.keys(x, np.ones(x.shape, bool)))
+  np.testing.assert_array_equal(np.sign(np.diff(key)), [1] * 5 + [0] + [1] * 5)
+  assert key[0] == sorting.LOST > sorting.MASKED == sorting.keys(x, np.zeros(x.shape, bool))[0]
+  np.testing.assert_array_equal(sorting.top_values(x, key), x)
+
+
 TINY = [(1,), (1, 10), (4, 4), (2, 2, 4)]
 
 

@@ -254,6 +254,14 @@ def test_cumulative_is_the_weight_at_the_first_ranks(ties):
   same(ask(weight_down_to, drawn, jr.Exact(ties)), expected)
 
 
+@pytest.mark.parametrize("k", [2, np.int32(2)])
+def test_an_infinite_gain_beyond_the_cutoff_adds_nothing(k):
+  scores, labels = np.float32([3, 2, 1, -np.inf]), np.float32([1, 0, np.inf, np.inf])
+  assert jr.dcg(scores, labels, k=k, gain=jr.gains.linear) == 1
+  assert jr.dcg(scores, labels, gain=jr.gains.linear) == np.inf
+  assert jr.dcg(scores[[0, 1, 3]], labels[[0, 1, 3]], gain=jr.gains.linear) == 1
+
+
 def test_cumulative_is_infinite_from_an_infinite_weight_on():
   found = weight_down_to(np.float32([3, 2, 1]), np.ones(3), weights=np.float32([1, np.inf, 1]))
   np.testing.assert_array_equal(found, [1, np.inf, np.inf])
