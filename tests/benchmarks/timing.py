@@ -13,8 +13,8 @@ from .report import Row, at_most, milliseconds, ratio_row
 ROUNDS = 21
 
 # How often each side is compiled, and for how many seconds each program is timed, in turns of at
-# least how many.
-PROGRAMS, SECONDS, TURN = 3, 0.5, 3e-4
+# least how many, so that the first calls after those of the other side count little.
+PROGRAMS, SECONDS, TURN = 3, 0.5, 2e-3
 
 # Thread pools of the other libraries spin for a moment after their work and would take a core.
 _SETTLE = 0.02
