@@ -30,9 +30,9 @@ MOST = np.int32(np.iinfo(np.int32).max)
 # more than some 0.02 ms.
 FEW = 4096
 
-# Batches of fewer items take no branch for lists without ties on CPU, which saves no time there, and
-# sort labels: a search for their values would save some 0.3 ms of nDCG, and take a quarter of the
-# first call longer to compile.
+# Batches of fewer items take no branch for lists without ties on CPU, which saves no time there.
+# They sort labels: a search for the values would save some 0.3 ms of nDCG, and take a quarter of
+# the first call longer to compile.
 MANY = 2**15
 
 # A batch of so few items takes few operations on CPU, rather than fast ones: JAX runs a program of
