@@ -31,8 +31,8 @@ MOST = np.int32(np.iinfo(np.int32).max)
 FEW = 4096
 
 # Batches of fewer items take no branch for lists without ties on CPU, which saves no time there.
-# They sort labels: a search for the values would save some 0.3 ms of nDCG, and take a quarter of
-# the first call longer to compile.
+# They sort labels: a search for the values would save some 0.3 ms of nDCG, but its compilation
+# would be a quarter of the first call.
 MANY = 2**15
 
 # A batch of so few items takes few operations on CPU, rather than fast ones: JAX runs a program of
@@ -205,7 +205,7 @@ def _order_by_network(key: Array) -> tuple[Array, Array]:
   with enable_x64():
     padding = ((0, (1 << (n - 1).bit_length()) - n), *((0, 0),) * (key.ndim - 1))
     words = jnp.pad(_words(key, 0), padding, constant_values=jnp.iinfo(jnp.int64).max)
-    # One array behind a barrier, because XLA would transpose two in each kernel that reads one.
+    # One array behind a barrier: XLA would transpose two arrays in each kernel that reads them.
     both = jnp.stack(_unpacked(jnp.moveaxis(networks.ascending(words)[:n], 0, -1)))
     key, index = lax.optimization_barrier(both)
     return key, index

@@ -87,10 +87,8 @@ def largest(x: Array) -> float:
 def logits(query: ExactQuery, temperature: ArrayLike) -> Array:
   """Scores of the retrieved items over the temperature, finite; 0 elsewhere."""
   score = jnp.where(query.retrieved, query.scores, jnp.zeros_like(query.scores))
-  score = score.astype(query.dtype)
-  bound = largest(score)
-  # `jnp.clip` would multiply the infinite slope of a quotient that is infinite by 0.
-  z = clipped(clipped(score, bound) / at_least_tiny(temperature, query.dtype), bound)
+  score = saturated(score.astype(query.dtype))
+  z = saturated(score / at_least_tiny(temperature, query.dtype))
   # This changes nothing, but a loop over pairs that ends with a clip takes 1.3 times as long.
   return jnp.where(query.retrieved, z, 0)
 
@@ -111,7 +109,10 @@ def headroom_below(top: Array, terms: int) -> Array:
 
 
 def saturated(x: Array) -> Array:
-  """`x`, or the largest float if it is larger."""
+  """`x`, or the largest float of its sign if it is infinite.
+
+  `jnp.clip` would multiply the infinite slope of a quotient that is infinite by 0.
+  """
   return clipped(x, largest(x))
 
 
@@ -180,13 +181,13 @@ class _Chances(NamedTuple):
 
 
 def _chances(scores: Array, temperature: Array) -> _Chances:
-  z, bound = scores / temperature, largest(scores)
+  z = scores / temperature
   top = lax.stop_gradient(jnp.max(z))
   # The difference of two infinities would be NaN; that of two finite numbers has a derivative.
   share = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - top))
   total = jnp.sum(share)
-  quarter = clipped(z, bound) / 4
-  return _Chances(quarter, clipped(top, bound) / 4 - quarter, share, total)
+  quarter = saturated(z) / 4
+  return _Chances(quarter, saturated(top) / 4 - quarter, share, total)
 
 
 def exceeds_caches(scores: ArrayLike) -> bool:
