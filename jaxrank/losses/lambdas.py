@@ -23,7 +23,7 @@ from jaxrank._core.sorting import slots
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.losses import swaps
 from jaxrank.losses._loss import Lists, apply_loss, headroom, logits, saturated
-from jaxrank.losses.pairs import Items, rows_of, total
+from jaxrank.losses.pairs import Items, rows_of, stored, total
 from jaxrank.losses.pairwise import bends
 from jaxrank.losses.swaps import Features, Swap
 from jaxrank.measures.grammar import one_measure
@@ -276,7 +276,7 @@ def _sum_of_swaps(
   # The number of items from each retrieved one on. NaN is above and below none, and the 0 of
   # padding is above none.
   left = jnp.where(query.retrieved, (query.n - slots(query.keys)).astype(z.dtype), jnp.nan)
-  items = (scale * z, left)
+  items = stored(scale * z, left)
 
   def pair(upper: Items, lower: Items) -> Array:
     (z, left, *own), (other_z, other_left, *others) = upper, lower

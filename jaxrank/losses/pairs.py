@@ -25,6 +25,9 @@ _PAIRS = 2**19
 # The longest list whose pairs the backward pass may find stored.
 _STORED = 256
 
+# The shortest list whose features are stored: below it, that takes longer than it saves.
+_FEATURES_FROM = 32
+
 Items = Sequence[Array]
 
 # An elementwise function of the features of two items, and of constants.
@@ -57,6 +60,14 @@ def total(pair: _Pair, items: tuple[Array, ...], rows: int) -> Any:
     cpu=lambda: _in_blocks(pair, items, rows),
     default=lambda: _at_once(of_two, _of_each_query(items), tuple(constants)),
   )
+
+
+def stored(*features: Array) -> tuple[Array, ...]:
+  """The same features `[n]`, of one dtype, which XLA would compute anew for each pair."""
+  if len(features[0]) < _FEATURES_FROM:
+    return features
+  # XLA copies what stands behind a barrier into its consumers, unless it was concatenated.
+  return tuple(lax.optimization_barrier(jnp.stack(features)))
 
 
 def _of_each_query(items: Items) -> tuple[Array, ...]:

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank.losses._loss import Lists, apply_loss, headroom_below, logits, saturated, softplus
-from jaxrank.losses.pairs import Items, rows_of, total
+from jaxrank.losses.pairs import Items, rows_of, stored, total
 from jaxrank.rankings.exact import ExactQuery
 
 # A function of the difference of two logits and of the scale of the logits; the result has it too.
@@ -56,13 +56,9 @@ def _mean_of_pairs(
   scale = jnp.ones_like(top) if bounded else headroom_below(top, query.n**2)
   margin = scale * jnp.asarray(margin).astype(query.dtype)
   w = jnp.ones_like(query.labels) if weights is None else jnp.where(query.where, weights, 0)
-  # XLA computes the features of an item anew for each of its pairs, so they take few steps. NaN is
-  # above no label and below none.
-  items = (
-    scale * z,
-    jnp.where(query.retrieved, gains.linear(query.labels), jnp.nan),
-    w.astype(query.dtype),
-  )
+  # NaN is above no label and below none.
+  y = jnp.where(query.retrieved, gains.linear(query.labels), jnp.nan)
+  items = *stored(scale * z, y), w.astype(query.dtype)
 
   def pair(upper: Items, lower: Items) -> tuple[Array, Array]:
     (z, y, w), (other_z, other_y, _) = upper, lower
