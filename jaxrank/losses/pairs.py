@@ -25,7 +25,7 @@ _PAIRS = 2**19
 # The longest list whose pairs the backward pass may find stored.
 _STORED = 256
 
-# The shortest list whose features are stored: below it, that takes longer than it saves.
+# The shortest list whose features a CPU stores: below it, that takes longer than it saves.
 _FEATURES_FROM = 32
 
 Items = Sequence[Array]
@@ -63,9 +63,14 @@ def total(pair: _Pair, items: tuple[Array, ...], rows: int) -> Any:
 
 
 def stored(*features: Array) -> tuple[Array, ...]:
-  """The same features `[n]`, of one dtype, which XLA would compute anew for each pair."""
-  if len(features[0]) < _FEATURES_FROM:
+  """The same features `[n]`, of one dtype, which XLA would compute anew for each pair on a CPU."""
+  if not _FEATURES_FROM <= len(features[0]) <= _STORED:
     return features
+  kept: tuple[Array, ...] = by_platform(*features, cpu=_stacked, default=lambda *features: features)
+  return kept
+
+
+def _stacked(*features: Array) -> tuple[Array, ...]:
   # XLA copies what stands behind a barrier into its consumers, unless it was concatenated.
   return tuple(lax.optimization_barrier(jnp.stack(features)))
 
