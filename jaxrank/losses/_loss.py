@@ -176,8 +176,8 @@ class _Chances(NamedTuple):
 
   @property
   def miss(self) -> Array:
-    """`1 - p`, `[n]`."""
-    return (self.total - self.share) / self.total
+    """`(1 - p) / 4`, `[n]`."""
+    return (self.total - self.share) / (4 * self.total)
 
 
 def _chances(scores: Array, temperature: Array) -> _Chances:
@@ -232,7 +232,7 @@ def _sums(
     # An infinite gain times 0 would be NaN.
     term = jnp.minimum(worth, bound) * drop
     if missed:
-      term += missed[0] / 4 * missed[1]
+      term += missed[0] * missed[1]
     return term, worth
 
   misses = (missed, chances.miss) if missed.ndim else ()
@@ -265,5 +265,5 @@ def _cross_entropy_jvp(
   known = jnp.where(finite & live, d_gain, 0)
   rise += 4 * jnp.sum(known * jnp.where(finite, chances.gap, 0))
   if missed.ndim:
-    rise += jnp.sum(d_missed * jnp.where(finite, chances.miss, 0))
+    rise += 4 * jnp.sum(d_missed * jnp.where(finite, chances.miss, 0))
   return sums, (rise, jnp.sum(known))

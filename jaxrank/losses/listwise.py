@@ -143,9 +143,8 @@ def _poly1(
 ) -> Array:
   known = query.gain(gain, weights)
   worth = worth_of(known, query.labels, _scores(query) > -jnp.inf)
-  share = safe_divide(worth, jnp.sum(worth))
-  epsilon = jnp.asarray(epsilon).astype(query.dtype)
-  return _cross_entropy(query, known, temperature, epsilon * share)[0]
+  factor = safe_divide(jnp.asarray(epsilon).astype(query.dtype), jnp.sum(worth))
+  return _cross_entropy(query, known, temperature, factor * worth)[0]
 
 
 def xe_ndcg(

@@ -283,8 +283,9 @@ One command writes this page, run from a clone; rax is needed for the last two t
 {facts}
 
 Times are the best of many calls in which both sides take turns in one process, which compiles each
-of them three times. The ratio is the time of jaxrank over that of the other side. The targets are
-set by this project for two CPU cores; [Benchmarks](benchmarks.md) has the other measurements.
+of them three times, or nine times if a call takes less than 0.2 ms. The ratio is the time of
+jaxrank over that of the other side. The targets are set by this project for two CPU cores;
+[Benchmarks](benchmarks.md) has the other measurements.
 """
 
 _GRADIENTS_NOTES = """Value and gradient of the sum of a loss, against the formula that one would
