@@ -26,6 +26,7 @@ _PAIRS = 2**19
 _STORED = 256
 
 # The shortest list whose features a CPU stores: below it, that takes longer than it saves.
+# Lists longer than `_STORED` are computed in blocks of rows, for which they are stored anyway.
 _FEATURES_FROM = 32
 
 Items = Sequence[Array]
@@ -63,7 +64,10 @@ def total(pair: _Pair, items: tuple[Array, ...], rows: int) -> Any:
 
 
 def stored(*features: Array) -> tuple[Array, ...]:
-  """The same features `[n]`, of one dtype, which XLA would compute anew for each pair on a CPU."""
+  """The same features `[n]`, of one dtype.
+
+  A CPU computes them once for each item; XLA would compute them in every kernel over pairs.
+  """
   if not _FEATURES_FROM <= len(features[0]) <= _STORED:
     return features
   kept: tuple[Array, ...] = by_platform(*features, cpu=_stacked, default=lambda *features: features)

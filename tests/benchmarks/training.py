@@ -20,7 +20,7 @@ from jax import Array, lax
 
 from jaxrank import gains, losses
 
-from . import exact_metrics, report
+from . import exact_metrics, report, timing
 from .devices import by_hand
 from .report import Row, Section, at_most, milliseconds, ratio_row
 from .timing import raced
@@ -262,7 +262,9 @@ def main() -> None:
   """Runs the chosen sections; the page is written only when all of them ran."""
   arguments = report.arguments(_COMMAND, __doc__, _SECTIONS, _PAGE)
   facts = report.machine()
-  parts = [_INTRODUCTION.format(command=_COMMAND, facts=facts)]
+  counts = {"programs": timing.PROGRAMS, "programs_of_short": timing.PROGRAMS_OF_SHORT}
+  short = milliseconds(timing.SHORT)
+  parts = [_INTRODUCTION.format(command=_COMMAND, facts=facts, short=short, **counts)]
   for name in arguments.only or _SECTIONS:
     section = _SECTIONS[name]()
     parts.append(f"## {section.title}\n\n{section.notes}\n\n{report.table(section.rows)}\n")
@@ -283,9 +285,9 @@ One command writes this page, run from a clone; rax is needed for the last two t
 {facts}
 
 Times are the best of many calls in which both sides take turns in one process, which compiles each
-of them three times, or nine times if a call takes less than 0.2 ms. The ratio is the time of
-jaxrank over that of the other side. The targets are set by this project for two CPU cores;
-[Benchmarks](benchmarks.md) has the other measurements.
+of them {programs} times, or {programs_of_short} times if a call takes less than {short}. The ratio
+is the time of jaxrank over that of the other side. The targets are set by this project for two CPU
+cores; [Benchmarks](benchmarks.md) has the other measurements.
 """
 
 _GRADIENTS_NOTES = """Value and gradient of the sum of a loss, against the formula that one would
