@@ -1,7 +1,7 @@
 """Lists put in rank order, with arrays that travel along, and derivatives that travel back.
 
-A CPU sorts words of a key and an index, and gathers the other arrays. Accelerators sort the arrays
-as operands, because a gather there takes longer than a sort.
+Words of a key and an index are sorted, and the other arrays gathered. A TPU, where a gather takes
+longer than a sort, sorts the arrays as operands.
 """
 
 import functools
@@ -17,7 +17,7 @@ from jaxrank._core import sorting
 from jaxrank._core.batching import whole_batch
 from jaxrank._core.platforms import by_platform, operation
 
-# Accelerators sort up to so many columns of labels as operands, and gather the rows of more.
+# A TPU sorts up to so many columns of labels as operands, and gathers the rows of more.
 _COLUMNS = 8
 
 
@@ -85,7 +85,7 @@ def _sorted_together(key: Array, scores: Array, labels: Array, *first: Array) ->
     return sorting.top_values(scores, key).astype(scores.dtype)
 
   def by_order(key: Array, scores: Array, labels: Array, *first: Array) -> tuple[Array, ...]:
-    key, item = sorting.order(key, *first) if first else sorting.order_on_cpu(key)
+    key, item = sorting.order(key, *first) if first else sorting.order_of_batch(key)
     moved = decoded(key) if _decoded(scores) else sorting.take(scores, item)
     return key, item, moved, by_columns(sorting.take, labels, item)
 
@@ -107,7 +107,7 @@ def _sorted_together(key: Array, scores: Array, labels: Array, *first: Array) ->
       labels = by_columns(sorting.take, labels, item)
     return ~key, item, scores, labels
 
-  return by_platform(key, scores, labels, *first, cpu=by_order, default=together)
+  return by_platform(key, scores, labels, *first, tpu=together, default=by_order)
 
 
 def _decoded(scores: Array) -> bool:
@@ -138,6 +138,7 @@ def put_back(x: Array, item: Array) -> Array:
 
 
 def _by_sort(key: Array, x: Array) -> Array:
+  # XLA makes a scatter of a sort by a permutation for a GPU.
   return sorting.by_operands(key, x)[1]
 
 

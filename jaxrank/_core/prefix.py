@@ -69,8 +69,9 @@ def mean(table: Words, runs: ties.Runs) -> Array:
   def means(*ends: Array) -> Array:
     runs = ties.Runs(*ends)
     found: Array = by_platform(
-      cpu=lambda: _mean_by_sums(table, runs),
-      default=lambda: mean_of_words(table, _at_ends(table, runs)),
+      cpu=lambda: _mean_on_cpu(table, runs),
+      tpu=lambda: mean_of_words(table, _at_ends(table, runs)),
+      default=lambda: _mean_by_sums(table, runs.start, runs.end),
     )
     return found
 
@@ -85,8 +86,8 @@ def mean_down_to(k: Cutoff, table: Words, runs: ties.Runs, mean: Array) -> Array
     runs = ties.Runs(*ends)
     k = k[..., None]
     found: Array = by_platform(
-      cpu=lambda: _cut(table, runs, mean, k),
-      default=lambda: mean_of_words(table, _at_ends(table, runs), k),
+      tpu=lambda: mean_of_words(table, _at_ends(table, runs), k),
+      default=lambda: _cut(table, runs, mean, k),
     )
     return found
 
@@ -102,14 +103,15 @@ def _at_ends(table: Words, runs: ties.Runs) -> Ends:
   return (upper[0], lower[0]), (upper[1], lower[1])
 
 
-def _mean_by_sums(table: Words, runs: ties.Runs) -> Array:
-  def tied(start: Array, end: Array) -> Array:
-    return _difference(table, start, end + 1) / (end - start + 1).astype(jnp.float32)
+def _mean_by_sums(table: Words, start: Array, end: Array) -> Array:
+  return _difference(table, start, end + 1) / (end - start + 1).astype(jnp.float32)
 
+
+def _mean_on_cpu(table: Words, runs: ties.Runs) -> Array:
   def untied(start: Array, _: Array) -> Array:
     return _rows(np.diff(table.sums).astype(np.float32), start)
 
-  return ties.if_tied(tied, untied, runs)
+  return ties.if_tied(functools.partial(_mean_by_sums, table), untied, runs)
 
 
 def _cut(table: Words, runs: ties.Runs, mean: Array, k: Array) -> Array:
@@ -124,7 +126,7 @@ def _cut(table: Words, runs: ties.Runs, mean: Array, k: Array) -> Array:
 
 
 def _difference(table: Words, above: Array, through: Array) -> Array:
-  """The sum of the discount at the ranks below `above` down to `through`, on a CPU."""
+  """The sum of the discount at the ranks below `above` down to `through`."""
   with enable_x64():
     row = _rows(table.sums, above)
     return (take(row, through) - take(row, above)).astype(jnp.float32)

@@ -42,6 +42,10 @@ TINY = 16
 # On CPU the network is faster than XLA's sort for lists of several queries up to this length.
 _NETWORK_LENGTH = 65536
 
+# A GPU takes several times as long for the largest of a long list as for those of its blocks, of so
+# many items, and of the blocks' own. Lists have at least so many blocks.
+_BLOCK, _BLOCKS = 512, 4
+
 # Labels have few distinct values: this many are searched for one by one before sorting.
 _LEVELS = 16
 
@@ -103,8 +107,29 @@ def top_values(x: Array, key: Array) -> Array:
 
 def top(values: Array, k: int) -> Array:
   """Indices `[k]` of the largest values, in descending order; ties by index."""
-  index: Array = lax.top_k(values, k)[1]
-  return index
+
+  def whole(values: Array) -> Array:
+    index: Array = lax.top_k(values, k)[1]
+    return index
+
+  if values.shape[-1] < _BLOCKS * _BLOCK or k * _BLOCKS > _BLOCK:
+    return whole(values)
+  in_blocks = functools.partial(_top_of_blocks, k=k)
+  found: Array = by_platform(values, cpu=whole, tpu=whole, default=in_blocks)
+  return found
+
+
+def _top_of_blocks(values: Array, k: int) -> Array:
+  """`top` among the `k` largest of each block."""
+  n = values.shape[-1]
+  # Missing values come last, and so they are not chosen: ties are ordered by index.
+  padding = [(0, 0)] * (values.ndim - 1) + [(0, -n % _BLOCK)]
+  values = jnp.pad(values, padding, constant_values=-jnp.inf)
+  blocks = values.reshape(*values.shape[:-1], -1, _BLOCK)
+  best, index = lax.top_k(blocks, k)
+  index = index + _BLOCK * slots(values[..., ::_BLOCK])[..., None]
+  flat = (*values.shape[:-1], -1)
+  return take(index.reshape(flat), lax.top_k(best.reshape(flat), k)[1])
 
 
 def spread(x: Array) -> bool:
@@ -152,6 +177,11 @@ def order(key: Array, first: Array | None = None) -> tuple[Array, Array]:
 
 @batched
 def _order(key: Array) -> tuple[Array, Array]:
+  return order_of_batch(key)
+
+
+def order_of_batch(key: Array) -> tuple[Array, Array]:
+  """`order` of a whole batch, `[..., n]`."""
   found: tuple[Array, Array] = by_platform(key, cpu=order_on_cpu, default=_order_by_sort)
   return found
 

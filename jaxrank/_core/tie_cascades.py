@@ -4,7 +4,7 @@ docs/mathematics.md, "Averages over tied orders", derives the recursion.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -109,3 +109,41 @@ def _at(x: Array, place: Array, inside: Array) -> Array:
   shared = functools.partial(take, index=inside)
   found: Array = by_platform(x, cpu=shared, tpu=shared, default=of_a_gpu)
   return found
+
+
+def first(value: Callable[[Array], Array], ahead: Array, t: Array, m: Array, n: int) -> Array:
+  """`E value(rank)` of the first of `m` relevant items in a tie of `t <= n`, `ahead` above it.
+
+  docs/mathematics.md, "Averages over tied orders".
+  """
+
+  def misses(place: Array) -> Array:
+    """The probability that the item at a place is not relevant if those ahead are not."""
+    left, others = (jnp.maximum(x, 0).astype(dtype) for x in (t - place, t - m - place))
+    return others / jnp.maximum(left, 1)
+
+  def one_by_one() -> Array:
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+      place, alive, _ = state
+      return (alive > 0) & (place < t)
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+      place, alive, expected = state
+      missed = misses(place)
+      expected = expected + alive * (1 - missed) * value(1 + ahead + place)
+      return place + 1, alive * missed, expected
+
+    state = (jnp.zeros_like(t), nothing + 1, nothing)
+    _, _, expected = lax.while_loop(unfinished, step, state)
+    return expected
+
+  def side_by_side() -> Array:
+    place = jnp.arange(n, dtype=t.dtype)
+    missed = misses(place)
+    found = above(jnp.cumprod(missed), 1) * (1 - missed) * value(1 + ahead + place)
+    return jnp.sum(jnp.where(place < t, found, 0))
+
+  nothing = jnp.zeros_like(value(ahead + 1))
+  dtype = nothing.dtype
+  expected: Array = by_platform(cpu=one_by_one, default=side_by_side)
+  return expected

@@ -1,9 +1,10 @@
-"""Averages over the orders of tied items: runs of equal keys, counts, means, the first item.
+"""Averages over the orders of tied items: runs of equal keys, counts and means.
 
 Items are in rank order, `[n]`, so that a tie is a run of equal keys. On a CPU, loops end with the
 longest tie of the batch, and lists without ties take a branch of their own; the means of a small
 batch take a scatter instead, which compiles sooner. Accelerators take running extremes, and steps
-whose number only the length of the list determines.
+whose number only the length of the list determines; a TPU, where gathers are slow, also takes
+running extremes to carry numbers from the ends of a tie to its members.
 `rankings.exact` uses this module. docs/mathematics.md, "Averages over tied orders", derives the
 formulas.
 """
@@ -27,6 +28,9 @@ _Found = TypeVar("_Found")
 
 # The number of items in a chunk of a cumulative sum on CPU.
 _CHUNK = 32
+
+# A GPU compares each item of a list up to this length with all others, and stores less of it.
+_SHORT = 64
 
 # A list of fewer than 2 ** 15 items has slots and counts of so many bits.
 _HALF = 15
@@ -62,7 +66,9 @@ def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
 
 @batched
 def _layout(tied: Array) -> tuple[Array, Array]:
-  found: tuple[Array, Array] = by_platform(tied, cpu=_layout_by_lengths, default=_layout_by_scans)
+  found: tuple[Array, Array] = by_platform(
+    tied, cpu=_layout_by_lengths, tpu=_layout_by_scans, default=_layout_on_gpu
+  )
   return found
 
 
@@ -86,10 +92,18 @@ def _layout_by_scans(tied: Array) -> tuple[Array, Array]:
   return _first_of(tied, slot), _last_of(tied, slot)
 
 
+def _layout_on_gpu(tied: Array) -> tuple[Array, Array]:
+  start, end = _layout_by_scans(tied)
+  if tied.shape[-1] > _SHORT:
+    # XLA would repeat the scans in each kernel that reads their results.
+    start, end = lax.optimization_barrier((start, end))
+  return start, end
+
+
 def at_start(x: Array, runs: Runs) -> Array:
   """`x` at the first slot of the tie of each item; `x`, int32, does not decrease with the rank."""
   found: Array = by_platform(
-    x, cpu=lambda x: take(x, runs.start), default=functools.partial(_first_of, runs.tied)
+    x, tpu=functools.partial(_first_of, runs.tied), default=lambda x: take(x, runs.start)
   )
   return found
 
@@ -97,7 +111,7 @@ def at_start(x: Array, runs: Runs) -> Array:
 def at_end(x: Array, runs: Runs) -> Array:
   """`x` at the last slot of the tie of each item; `x`, int32, does not decrease with the rank."""
   found: Array = by_platform(
-    x, cpu=lambda x: take(x, runs.end), default=functools.partial(_last_of, runs.tied)
+    x, tpu=functools.partial(_last_of, runs.tied), default=lambda x: take(x, runs.end)
   )
   return found
 
@@ -169,6 +183,9 @@ def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
     return ahead, through, (through - ahead).astype(dtype)
 
   def looked_up() -> Counts:
+    return Counts(runs.start, *gathered(*runs[1:], ahead, through))
+
+  def on_cpu() -> Counts:
     return Counts(runs.start, *if_tied(gathered, untied, runs, ahead, through))
 
   def packed() -> Counts:
@@ -180,7 +197,7 @@ def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
     low = (1 << _HALF) - 1
     return counted(first >> _HALF, last >> _HALF, first & low, last & low)
 
-  return Counts(*by_platform(cpu=looked_up, default=packed))
+  return Counts(*by_platform(cpu=on_cpu, tpu=packed, default=looked_up))
 
 
 def if_tied(
@@ -229,9 +246,15 @@ def _mean_jvp(
 
 @batched
 def _mean(w: Array, start: Array, end: Array) -> Array:
-  few = w.size < sorting.FEW
-  total: Array = by_platform(w, start, end, cpu=_at_starts if few else _sums, default=_sums)
+  on_cpu = _at_starts if w.size < sorting.FEW else _sums
+  on_gpu = _by_pairs if w.shape[-1] <= _SHORT else _sums
+  total: Array = by_platform(w, start, end, cpu=on_cpu, tpu=_sums, default=on_gpu)
   return total / (end - start + 1).astype(w.dtype)
+
+
+def _by_pairs(w: Array, start: Array, _: Array) -> Array:
+  """The sum over the tie of each item, from all pairs of items."""
+  return jnp.sum(jnp.where(start[..., None] == start[..., None, :], w[..., None, :], 0), axis=-1)
 
 
 def _at_starts(w: Array, start: Array, _: Array) -> Array:
@@ -300,41 +323,3 @@ def _from(x: Array, away: Any) -> Array:
   n = x.shape[-1]
   start = jnp.where(away < 0, n + away, away)
   return lax.dynamic_slice_in_dim(jnp.concatenate([x, x], axis=-1), start, n, axis=-1)
-
-
-def first(value: Callable[[Array], Array], ahead: Array, t: Array, m: Array, n: int) -> Array:
-  """`E value(rank)` of the first of `m` relevant items in a tie of `t <= n`, `ahead` above it.
-
-  docs/mathematics.md, "Averages over tied orders".
-  """
-
-  def misses(place: Array) -> Array:
-    """The probability that the item at a place is not relevant if those ahead are not."""
-    left, others = (jnp.maximum(x, 0).astype(dtype) for x in (t - place, t - m - place))
-    return others / jnp.maximum(left, 1)
-
-  def one_by_one() -> Array:
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-      place, alive, _ = state
-      return (alive > 0) & (place < t)
-
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-      place, alive, expected = state
-      missed = misses(place)
-      expected = expected + alive * (1 - missed) * value(1 + ahead + place)
-      return place + 1, alive * missed, expected
-
-    state = (jnp.zeros_like(t), nothing + 1, nothing)
-    _, _, expected = lax.while_loop(unfinished, step, state)
-    return expected
-
-  def side_by_side() -> Array:
-    place = jnp.arange(n, dtype=t.dtype)
-    missed = misses(place)
-    found = above(jnp.cumprod(missed), 1) * (1 - missed) * value(1 + ahead + place)
-    return jnp.sum(jnp.where(place < t, found, 0))
-
-  nothing = jnp.zeros_like(value(ahead + 1))
-  dtype = nothing.dtype
-  expected: Array = by_platform(cpu=one_by_one, default=side_by_side)
-  return expected

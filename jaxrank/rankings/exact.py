@@ -257,7 +257,10 @@ class ExactQuery(Ranked):
       return jnp.where(inside, discount(r), 0 * r)
 
     above, tied, relevant, rank = self.first_tie(b)
-    expected = ties.first(value, above, tied, relevant, self.n) if self.average else value(rank)
+    if self.average:
+      expected = tie_cascades.first(value, above, tied, relevant, self.n)
+    else:
+      expected = value(rank)
     return jnp.where(relevant > 0, expected, 0)
 
   @memoised

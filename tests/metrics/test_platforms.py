@@ -12,6 +12,8 @@ from tests.helpers import cases, traits
 from tests.helpers.suites import thorough
 
 ROWS = traits.rows()
+# The platforms with algorithms of their own; the default ones are those of a GPU.
+EVERY = ("cpu", "tpu", "default")
 QUICK = ("ndcg", "average_precision", "reciprocal_rank", "bpref")
 
 
@@ -36,13 +38,14 @@ def values(names, queries):
   return jax.tree.map(np.asarray, found)
 
 
-def check(names, queries, other="default"):
+def check(names, queries, others=("tpu", "default")):
   found = {}
-  for platform in ("cpu", other):
+  for platform in ("cpu", *others):
     with platforms.forced(platform):
       found[platform] = values(names, queries)
   for name, value in found["cpu"].items():
-    np.testing.assert_allclose(found[other][name], value, rtol=1e-6, err_msg=str(name))
+    for other in others:
+      np.testing.assert_allclose(found[other][name], value, rtol=1e-6, err_msg=str(name))
 
 
 def test_values_agree():
@@ -50,7 +53,7 @@ def test_values_agree():
 
 
 def test_values_of_many_users_agree_on_a_tpu():
-  check(("err_ia", "average_precision_ia", "gap"), lists(40, "many"), "tpu")
+  check(("err_ia", "average_precision_ia", "gap"), lists(40, "many"), ["tpu"])
 
 
 @thorough
@@ -87,21 +90,22 @@ def test_all_slopes_agree(ranking):
 
     found = []
     try:
-      for platform in ("cpu", "default"):
+      for platform in EVERY:
         with platforms.forced(platform):
           (_, value), slopes = jax.jit(jax.value_and_grad(total, has_aux=True))(scores)
         found.append((np.asarray(value), np.asarray(slopes)))
     except jr.UnansweredError:
       continue
     answered += 1
-    (value, slopes), (other, slopes_of_other) = found
-    np.testing.assert_allclose(other, value, rtol=1e-6, atol=1e-6, err_msg=name)
+    (value, slopes), *others = found
     cancelling = 1 if name.startswith("log_") else np.nan_to_num(np.abs(value))
     scale = np.maximum(np.abs(slopes).max(-1), cancelling / ranking.temperature)
     scale = np.maximum(scale, 1e-3)[:, None]
-    np.testing.assert_allclose(
-      slopes_of_other / scale, slopes / scale, rtol=0, atol=1e-6, err_msg=name
-    )
+    for other, slopes_of_other in others:
+      np.testing.assert_allclose(other, value, rtol=1e-6, atol=1e-6, err_msg=name)
+      np.testing.assert_allclose(
+        slopes_of_other / scale, slopes / scale, rtol=0, atol=1e-6, err_msg=name
+      )
   assert answered > 30
 
 
@@ -110,14 +114,39 @@ def test_ties_agree(n):
   key = jnp.asarray(np.sort(np.random.default_rng(n).integers(0, 7, n))[::-1].astype(np.int32))
   chosen = jnp.asarray(np.random.default_rng(1).random(n) < 0.3)
   found = []
-  for platform in ("cpu", "default"):
+  for platform in EVERY:
     with platforms.forced(platform):
       runs = ties.runs(key)
       found.append((runs, ties.counts(chosen, runs, jnp.float32)))
-  jax.tree.map(np.testing.assert_array_equal, *found)
+  for other in found[1:]:
+    jax.tree.map(np.testing.assert_array_equal, found[0], other)
 
 
-@pytest.mark.parametrize("platform", ["cpu", "default"])
+@pytest.mark.parametrize("platform", EVERY)
+@pytest.mark.parametrize("n", [1, 10, 64, 65, 300])
+def test_means_of_weights_are_those_of_the_ties(n, platform):
+  rng = np.random.default_rng(n)
+  key = np.sort(rng.integers(0, 7, n))[::-1].astype(np.int32)
+  w = rng.standard_normal(n).astype(np.float32)
+  with platforms.forced(platform):
+    _, start, end = ties.runs(jnp.asarray(key))
+    found = ties.mean(jnp.asarray(w), start, end)
+  expected = [w[key == own].mean(dtype=np.float64) for own in key]
+  np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [2047, 2048, 5001])
+@pytest.mark.parametrize("k", [1, 10, 128, 129])
+def test_the_largest_are_those_of_blocks_with_ties_by_index(n, k):
+  rng = np.random.default_rng(n)
+  few = np.where(rng.random(n) < 0.999, -np.inf, 1)
+  for x in (rng.standard_normal(n), rng.integers(0, 5, n), np.full(n, -np.inf), few):
+    with platforms.forced("default"):
+      found = jax.vmap(lambda values: sorting.top(values, k))(jnp.float32(x)[None])[0]
+    np.testing.assert_array_equal(found, np.argsort(-x, kind="stable")[:k])
+
+
+@pytest.mark.parametrize("platform", EVERY)
 def test_means_of_a_discount_keep_their_precision(platform):
   """A tie deep in a long list has the mean of float64, with and without a cut-off."""
   n = 100_000
@@ -137,7 +166,7 @@ def test_means_of_a_discount_keep_their_precision(platform):
     np.testing.assert_allclose(mean[:start], inside[:start], rtol=3e-7)
 
 
-@pytest.mark.parametrize("platform", ["cpu", "default"])
+@pytest.mark.parametrize("platform", EVERY)
 def test_an_infinite_gain_beyond_the_cutoff_adds_nothing(platform):
   scores, labels = np.float32([[3, 2, 2, 1, 0]]), np.float32([[1, 2, 0, 3, 200]])
   with platforms.forced(platform):
@@ -158,7 +187,7 @@ def test_derivatives_travel_with_the_items():
     return jnp.sum(first**2 * second * jnp.arange(9.0))
 
   found = {}
-  for platform in ("cpu", "default"):
+  for platform in EVERY:
     with platforms.forced(platform):
       slopes = jax.vmap(jax.grad(total, (0, 1)))(scores, weights, key)
       forward = jax.vmap(lambda *x: jax.jvp(lambda s: total(s, *x[1:]), x[:1], x[:1]))
@@ -169,10 +198,13 @@ def test_derivatives_travel_with_the_items():
   np.testing.assert_allclose(
     found["cpu"][0][0], 2.0 * scores * weights * place.astype(np.float32), rtol=1e-6
   )
-  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), *found.values())
+  for other in EVERY[1:]:
+    jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), found["cpu"], found[other]
+    )
 
 
-@pytest.mark.parametrize("platform", ["cpu", "default"])
+@pytest.mark.parametrize("platform", EVERY)
 @pytest.mark.parametrize("columns", [0, 3, 12])
 def test_columns_of_labels_travel_with_their_items(platform, columns):
   rng = np.random.default_rng(columns)
@@ -196,7 +228,7 @@ def test_columns_of_labels_travel_with_their_items(platform, columns):
   np.testing.assert_array_equal(shared, found[0])
 
 
-@pytest.mark.parametrize("platform", ["cpu", "default"])
+@pytest.mark.parametrize("platform", EVERY)
 @pytest.mark.parametrize("columns", [0, 3, 12])
 def test_ties_have_the_order_of_other_keys(platform, columns):
   rng = np.random.default_rng(columns)

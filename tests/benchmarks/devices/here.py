@@ -1,6 +1,11 @@
 """Times programs on the default device, and checks their values against those of the CPU."""
 
+import concurrent.futures
+import functools
+import math
+import os
 import pathlib
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -9,41 +14,67 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 import jaxrank as jr
 
 from . import by_hand, programs, report
 
-# A program is timed at least so often and so long; the best time is shown.
-_ROUNDS, _SECONDS = 10, 1.0
-# Values may differ from the CPU's by this share of the value, gradients of the query's largest.
-_TOLERANCE = {"float32": 1e-6, "bfloat16": 1e-2}
+# A program is timed in turns with the others, at least so often and so long; the best turn counts.
+_TURNS, _SECONDS = 5, 0.3
+# A turn queues so many seconds of calls, but not more than so many calls, and waits for the last.
+_TURN, _MOST_CALLS = 0.005, 100
+# A value may be so far from double precision, as a share of itself, and a gradient of the query's
+# largest, or so many times as far as it is on the CPU: a gradient that cancels, or that is that of
+# the tail of a distribution, has lost digits on every device.
+_TOLERANCE, _TIMES = 1e-6, 5
+# So many calls are profiled, if each takes less than so many seconds: others have too many kernels.
+_PROFILED, _SHORT = 5, 0.04
 
 
-class Measurement(NamedTuple):
-  """The best time of a program and of each other side, and the largest difference from the CPU."""
+class Ready(NamedTuple):
+  """A program and the others, compiled.
+
+  Attributes:
+    calls: The program and the others, by name.
+    error: How far its values differ from those in double precision on the CPU.
+    error_of_cpu: How far those in single precision on the CPU do.
+  """
+
+  calls: Mapping[str, Callable[[], Any]]
+  error: float
+  error_of_cpu: float
+
+
+class Times(NamedTuple):
+  """Seconds of a call: until the next can start, and of its kernels on a GPU, if they are known."""
 
   seconds: float
-  others: Mapping[str, float]
-  error: float
+  kernels: float | None
+
+  def __str__(self) -> str:
+    kernels = "" if self.kernels is None else f", kernels {_text(self.kernels)}"
+    return _text(self.seconds) + kernels
 
 
 def main(chosen: Sequence[programs.Program], output: pathlib.Path | None) -> int:
   """Measures programs, prints the table and writes its section; 1 if values differ."""
   name = jax.devices()[0].device_kind
   print(f"{name}, jax {jax.__version__}", flush=True)
+  # Nothing is timed before the last program is compiled, since compilers would take the processors.
+  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    compiled = list(pool.map(ready, chosen))
   body, wrong = [], []
-  for program in chosen:
-    try:
-      found = measured(program)
-    except jr.UnansweredError as error:
-      print(error, flush=True)
+  for program, found in zip(chosen, compiled, strict=True):
+    if not found:
       continue
-    sides = "; ".join(f"{side} {_text(seconds)}" for side, seconds in found.others.items())
-    body.append([program.name, _text(found.seconds), sides or "-", f"{found.error:.1e}"])
-    wrong += [] if found.error <= _TOLERANCE[program.dtype] else [program.name]
+    times = measured(found.calls)
+    ours, *others = [f"{side} {taken}" for side, taken in times.items()]
+    errors = [f"{x:.1e}" for x in (found.error, found.error_of_cpu)]
+    body.append([program.name, ours, "; ".join(others) or "-", *errors])
+    wrong += [program.name] if differs(found) else []
     print(" | ".join(body[-1]), flush=True)
-  head = ("program", "takes", "others take", "largest difference from the CPU")
+  head = ("program", "takes", "others take", "error", "error of the CPU")
   table = "\n".join(report.lines(head, body))
   print(f"\n{table}")
   if output:
@@ -54,40 +85,86 @@ def main(chosen: Sequence[programs.Program], output: pathlib.Path | None) -> int
   return int(bool(wrong))
 
 
-def measured(program: programs.Program) -> Measurement:
-  """Times a program and the others in turn, and compares its values with those on the CPU."""
+def ready(program: programs.Program) -> Ready | None:
+  """Compiles a program and the others, and compares its values with those of the CPU.
+
+  Another library that fails is left out, and so is a program that the ranking refuses.
+  """
   data = [np.asarray(x) for x in program.data()]
   here = [jnp.asarray(x) for x in data]
-  calls = {"jaxrank": _call(jax.jit(program.function), here), **_others(program, here, data)}
-  times = best(calls)
-  value = jax.jit(program.function)(*here)
-  with jax.default_device(jax.local_devices(backend="cpu")[0]):
-    expected = jax.jit(program.function)(*map(jnp.asarray, data))
-  return Measurement(times.pop("jaxrank"), times, difference(value, expected))
-
-
-def best(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
-  """The least time of each call; the calls take turns, after one call that is not timed.
-
-  Another library that fails has no time. The first call is ours, whose errors are raised.
-  """
-  ours, *_ = calls
-  times: dict[str, list[float]] = {}
-  for name, call in calls.items():
+  function = jax.jit(program.function)
+  try:
+    value = jax.block_until_ready(function(*here))
+  except jr.UnansweredError as error:
+    print(error, flush=True)
+    return None
+  errors = [difference(x, _on_cpu(program, data, np.float64))
+            for x in (value, _on_cpu(program, data))]  # fmt: skip
+  calls: dict[str, Callable[[], Any]] = {"jaxrank": functools.partial(function, *here)}
+  for name, call in _others(program, here, data).items():
     try:
-      call()
-      times[name] = []
+      jax.block_until_ready(call())
+      calls[name] = call
     except Exception as error:
-      if name == ours:
-        raise
       print(f"{name} fails: {type(error).__name__}: {error}", flush=True)
+  return Ready(calls, *errors)
+
+
+def _on_cpu(program: programs.Program, data: Sequence[Any], dtype: Any = None) -> Any:
+  """The values on the CPU, of the same numbers in another type of floats if one is given."""
+
+  def number(x: Any) -> Array:
+    return jnp.asarray(x, dtype if jnp.issubdtype(x.dtype, jnp.floating) else None)
+
+  with jax.default_device(jax.local_devices(backend="cpu")[0]), jax.enable_x64(dtype is not None):
+    return jax.tree.map(np.asarray, jax.jit(program.function)(*map(number, data)))
+
+
+def differs(found: Ready) -> bool:
+  """Whether values are further from those in double precision than rounding explains."""
+  return not found.error <= max(_TOLERANCE, _TIMES * found.error_of_cpu)
+
+
+def measured(calls: Mapping[str, Callable[[], Any]]) -> dict[str, Times]:
+  """The least time of each call, and that of its kernels; the calls take turns."""
+  counts = {
+    name: min(_MOST_CALLS, math.ceil(_TURN / _seconds(call, 1))) for name, call in calls.items()
+  }
+  times: dict[str, list[float]] = {name: [] for name in calls}
   start = time.perf_counter()
-  while len(times[ours]) < _ROUNDS or time.perf_counter() - start < _SECONDS:
+  turns = 0
+  while turns < _TURNS or time.perf_counter() - start < _SECONDS:
+    turns += 1
     for name, found in times.items():
-      before = time.perf_counter()
-      calls[name]()
-      found.append(time.perf_counter() - before)
-  return {name: min(found) for name, found in times.items()}
+      # The first calls after those of another side take longer.
+      _seconds(calls[name], counts[name] // 2)
+      found.append(_seconds(calls[name], counts[name]))
+  return {name: Times(min(found), _of_kernels(calls[name], min(found)))
+          for name, found in times.items()}  # fmt: skip
+
+
+def _seconds(call: Callable[[], Any], count: int) -> float:
+  """The time of a call, of many that are queued one after the other."""
+  value = None
+  before = time.perf_counter()
+  for _ in range(count):
+    value = call()
+  jax.block_until_ready(value)
+  return (time.perf_counter() - before) / max(count, 1)
+
+
+def _of_kernels(call: Callable[[], Any], seconds: float) -> float | None:
+  """The time of the kernels of a call, from a profile."""
+  if seconds > _SHORT:
+    return None
+  with tempfile.TemporaryDirectory() as folder:
+    with jax.profiler.trace(folder):
+      _seconds(call, _PROFILED)
+    (path,) = pathlib.Path(folder).rglob("*.xplane.pb")
+    planes = jax.profiler.ProfileData.from_file(str(path)).planes
+  lines = [x for plane in planes if plane.name.startswith("/device:GPU") for x in plane.lines]
+  spent = [x.duration_ns for line in lines if line.name.startswith("Stream") for x in line.events]
+  return 1e-9 * sum(spent) / _PROFILED if spent else None
 
 
 def difference(value: Any, expected: Any) -> float:
@@ -102,20 +179,16 @@ def difference(value: Any, expected: Any) -> float:
   return worst
 
 
-def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> Callable[[], Any]:
-  return lambda: jax.block_until_ready(function(*arguments))
-
-
 def _others(
   program: programs.Program, here: Sequence[Any], data: Sequence[Any]
 ) -> dict[str, Callable[[], Any]]:
   """What else computes the same or nearly the same, by name."""
   found = {}
   if program.title == "ndcg":
-    found["by hand, two sorts"] = _call(jax.jit(by_hand.sorted_ndcg), here)
+    found["by hand, two sorts"] = functools.partial(jax.jit(by_hand.sorted_ndcg), *here)
   if program.title.startswith("gradient of ndcg"):
     slope = jax.jit(programs.gradient(by_hand.pairwise_ndcg))
-    found["by hand, all pairs"] = _call(slope, here)
+    found["by hand, all pairs"] = functools.partial(slope, *here)
   for peer in (_rax, _torchmetrics):
     try:
       found |= peer(program.title, here, data)
@@ -138,10 +211,12 @@ def _rax(title: str, here: Sequence[Any], data: Sequence[Any]) -> dict[str, Call
   if metric in names:
     topn = int(cut) if cut else None
     plain = lambda s, y: names[metric](s, y, topn=topn, reduce_fn=None)  # noqa: E731
-    return {"rax": _call(jax.jit(plain), here)}
+    return {"rax": functools.partial(jax.jit(plain), *here)}
   if title == "gradient of ndcg, Logistic":
-    loss = rax.approx_t12n(rax.ndcg_metric)
-    return {"rax": _call(jax.jit(jax.grad(lambda s, y: -jnp.sum(loss(s, y)))), here)}
+    # `approx_t12n` chooses these ranks, but needs a module that newer versions of jax lack.
+    loss = functools.partial(rax.ndcg_metric, rank_fn=rax.utils.approx_ranks, reduce_fn=jnp.sum)
+    slope = jax.jit(jax.grad(lambda s, y: -loss(s, y)))
+    return {"rax": functools.partial(slope, *here)}
   return {}
 
 

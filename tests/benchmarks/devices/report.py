@@ -10,7 +10,10 @@ from .programs import Program
 
 _COMMON = ("launches", "loops", "conditionals", "sorts", "memory")
 _COLUMNS = {"cuda": _COMMON, "tpu": (*_COMMON, "cycles", "times by hand")}
-_PACKAGES = ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "nvidia-cuda-nvcc-cu12")
+_PACKAGES = (
+  *("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "nvidia-cuda-nvcc-cu12"),
+  *("jax-cuda13-plugin", "rax", "torchmetrics", "torch"),
+)
 
 
 def table(chosen: Sequence[Program], rows: Mapping[str, measuring.Row], platform: str) -> list[str]:

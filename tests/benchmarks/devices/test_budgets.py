@@ -139,13 +139,33 @@ def test_differences_are_relative_to_the_value_or_to_the_largest_of_the_query():
   assert here.difference(slopes + jnp.array([[0.0, 1.0], [0.0, 0.0]]), slopes) == 0.25
 
 
-def test_the_quickest_of_many_calls_counts_and_failing_libraries_do_not(monkeypatch):
-  monkeypatch.setattr(here, "_SECONDS", 0.0)
-
+def test_each_side_has_a_time_and_failing_libraries_have_none(monkeypatch):
   def fails():
     raise RuntimeError("no")
 
-  found = here.best({"jaxrank": lambda: 1, "other": lambda: 2, "broken": fails})
-  assert set(found) == {"jaxrank", "other"}
-  with pytest.raises(RuntimeError, match="no"):
-    here.best({"jaxrank": fails})
+  monkeypatch.setattr(here, "_SECONDS", 0.0)
+  monkeypatch.setattr(here, "_others", lambda *_: {"other": lambda: 2, "broken": fails})
+  found = here.ready(TABLE[NDCG])
+  assert 0 < found.error == found.error_of_cpu < 1e-6
+  assert not here.differs(found)
+  assert here.differs(found._replace(error=2e-6))
+  assert here.differs(found._replace(error=float("nan")))
+  assert not here.differs(found._replace(error=4e-6, error_of_cpu=1e-6))
+  times = here.measured(found.calls)
+  assert set(times) == {"jaxrank", "other"}
+  assert times["jaxrank"].seconds > times["other"].seconds > 0
+  assert times["jaxrank"].kernels is None
+
+
+def test_kernels_have_a_time_of_their_own():
+  assert str(here.Times(2e-5, 1e-5)) == "20 us, kernels 10 us"
+  assert str(here.Times(2e-3, None)) == "2.00 ms"
+
+
+def test_errors_of_a_program_are_raised_and_refusals_are_not():
+  def refuses(scores, labels):
+    raise jr.UnansweredError("no")
+
+  assert here.ready(TABLE[NDCG]._replace(function=refuses)) is None
+  with pytest.raises(ZeroDivisionError):
+    here.ready(TABLE[NDCG]._replace(function=lambda scores, labels: 1 / 0))
