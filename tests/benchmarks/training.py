@@ -310,11 +310,12 @@ _LARGE_NOTES = """The largest value of 32 queries of 5 items whose scores are ne
 float32, 3.4e38. A value that float32 cannot hold is expected to be the largest float32."""
 
 _FIRST_NOTES = """Trace, compilation and first run in a fresh process without a compilation cache,
-the median of {processes} processes of each side, which take turns; starting Python, JAX and its backend, importing what is called, and
-collecting what the imports left behind is not counted. [Scale](scale.md#the-first-call) says how to
-keep compiled programs. The shape is `[32, 100]` where none is given. Losses are compared with the
-same loss of rax, and the others with its nDCG. The targets of the gradients under smooth rankings
-are those of 1.5 and 2.5 seconds where the nDCG of rax takes 0.2."""
+the median of {processes} processes of each side, which take turns; starting Python, JAX and its
+backend, importing what is called, and collecting what the imports left behind is not counted.
+[Scale](scale.md#the-first-call) says how to keep compiled programs. The shape is `[32, 100]` where
+none is given. Losses are compared with the same loss of rax, and the others with its nDCG. The
+targets of the gradients under smooth rankings are those of 1.5 and 2.5 seconds where the nDCG of
+rax takes 0.2."""
 
 
 if __name__ == "__main__":
