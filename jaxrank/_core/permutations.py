@@ -1,7 +1,7 @@
 """Lists put in rank order, with arrays that travel along, and derivatives that travel back.
 
 Words of a key and an index are sorted, and the other arrays gathered. A TPU, where a gather takes
-longer than a sort, sorts the arrays as operands.
+longer than a sort, sorts the arrays as operands, and so does a GPU with columns of labels.
 """
 
 import functools
@@ -17,7 +17,7 @@ from jaxrank._core import sorting
 from jaxrank._core.batching import whole_batch
 from jaxrank._core.platforms import by_platform, operation
 
-# A TPU sorts up to so many columns of labels as operands, and gathers the rows of more.
+# Up to so many columns of labels are sorted as operands; the rows of more are gathered.
 _COLUMNS = 8
 
 
@@ -107,7 +107,9 @@ def _sorted_together(key: Array, scores: Array, labels: Array, *first: Array) ->
       labels = by_columns(sorting.take, labels, item)
     return ~key, item, scores, labels
 
-  return by_platform(key, scores, labels, *first, tpu=together, default=by_order)
+  # A GPU takes less memory for columns as operands than for the words and the gathered rows.
+  on_gpu = together if labels.ndim > key.ndim else by_order
+  return by_platform(key, scores, labels, *first, cpu=by_order, tpu=together, default=on_gpu)
 
 
 def _decoded(scores: Array) -> bool:
