@@ -169,6 +169,7 @@ EXEMPTIONS = (
   Exemption("*nearly_err, G*", _TWICE, {"loops": 2}),
   Exemption("nearly_err, [mk]*", _TWICE, {"launches": 100, "loops": 2}),
   Exemption("gap, Laplace*", _GRADES, {"launches": 60}),
+  Exemption("gradient of gap, Laplace*", _GRADES, {"launches": 130}),
   Exemption("*gap, Logistic*", _GRADES, {"launches": 240}),
   Exemption("*gap, G*", _GRADES, {"launches": 550}),
   Exemption("compatibility, *", _IDEAL, {"launches": 70}),
