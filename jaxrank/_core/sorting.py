@@ -122,9 +122,11 @@ def top(values: Array, k: int) -> Array:
 def _top_of_blocks(values: Array, k: int) -> Array:
   """`top` among the `k` largest of each block."""
   n = values.shape[-1]
+  real = jnp.issubdtype(values.dtype, jnp.floating)
+  lowest = -np.inf if real else np.iinfo(values.dtype).min
   # Missing values come last, and so they are not chosen: ties are ordered by index.
   padding = [(0, 0)] * (values.ndim - 1) + [(0, -n % _BLOCK)]
-  values = jnp.pad(values, padding, constant_values=-jnp.inf)
+  values = jnp.pad(values, padding, constant_values=lowest)
   blocks = values.reshape(*values.shape[:-1], -1, _BLOCK)
   best, index = lax.top_k(blocks, k)
   index = index + _BLOCK * slots(values[..., ::_BLOCK])[..., None]

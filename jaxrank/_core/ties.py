@@ -29,7 +29,8 @@ _Found = TypeVar("_Found")
 # The number of items in a chunk of a cumulative sum on CPU.
 _CHUNK = 32
 
-# A GPU compares each item of a list up to this length with all others, and stores less of it.
+# On a GPU, means over the ties of a list up to this length are sums over all pairs of items, and
+# the ends of its ties are computed again where they are read.
 _SHORT = 64
 
 # A list of fewer than 2 ** 15 items has slots and counts of so many bits.

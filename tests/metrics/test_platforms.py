@@ -147,6 +147,17 @@ def test_the_largest_are_those_of_blocks_with_ties_by_index(n, k):
 
 
 @pytest.mark.parametrize("platform", EVERY)
+def test_the_largest_integers_are_those_of_blocks_too(platform):
+  x = np.random.default_rng(0).integers(-3, 3, 3000).astype(np.int32)
+  x[x < 1] = sorting.MASKED
+  with platforms.forced(platform):
+    found = jax.jit(lambda values: sorting.top(values, 100))(x)
+    none = jax.jit(lambda values: sorting.top(values, 100))(np.full_like(x, sorting.MASKED))
+  np.testing.assert_array_equal(found, np.argsort(-x.astype(np.int64), kind="stable")[:100])
+  np.testing.assert_array_equal(none, np.arange(100))
+
+
+@pytest.mark.parametrize("platform", EVERY)
 def test_means_of_a_discount_keep_their_precision(platform):
   """A tie deep in a long list has the mean of float64, with and without a cut-off."""
   n = 100_000

@@ -69,9 +69,10 @@ def main(chosen: Sequence[programs.Program], output: pathlib.Path | None) -> int
     if not found:
       continue
     times = measured(found.calls)
-    ours, *others = [f"{side} {taken}" for side, taken in times.items()]
+    ours = str(times.pop("jaxrank"))
+    others = "; ".join(f"{side} {taken}" for side, taken in times.items())
     errors = [f"{x:.1e}" for x in (found.error, found.error_of_cpu)]
-    body.append([program.name, ours, "; ".join(others) or "-", *errors])
+    body.append([program.name, ours, others or "-", *errors])
     wrong += [program.name] if differs(found) else []
     print(" | ".join(body[-1]), flush=True)
   head = ("program", "takes", "others take", "error", "error of the CPU")
@@ -98,8 +99,8 @@ def ready(program: programs.Program) -> Ready | None:
   except jr.UnansweredError as error:
     print(error, flush=True)
     return None
-  errors = [difference(x, _on_cpu(program, data, np.float64))
-            for x in (value, _on_cpu(program, data))]  # fmt: skip
+  exact = _on_cpu(program, data, np.float64)
+  errors = difference(value, exact), difference(_on_cpu(program, data), exact)
   calls: dict[str, Callable[[], Any]] = {"jaxrank": functools.partial(function, *here)}
   for name, call in _others(program, here, data).items():
     try:

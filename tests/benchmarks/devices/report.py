@@ -11,8 +11,15 @@ from .programs import Program
 _COMMON = ("launches", "loops", "conditionals", "sorts", "memory")
 _COLUMNS = {"cuda": _COMMON, "tpu": (*_COMMON, "cycles", "times by hand")}
 _PACKAGES = (
-  *("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "nvidia-cuda-nvcc-cu12"),
-  *("jax-cuda13-plugin", "rax", "torchmetrics", "torch"),
+  "jax",
+  "jaxlib",
+  "libtpu",
+  "jax-cuda12-plugin",
+  "nvidia-cuda-nvcc-cu12",
+  "jax-cuda13-plugin",
+  "rax",
+  "torchmetrics",
+  "torch",
 )
 
 
