@@ -3,6 +3,7 @@
 import concurrent.futures
 import functools
 import math
+import multiprocessing
 import os
 import pathlib
 import tempfile
@@ -14,21 +15,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 import jaxrank as jr
 
 from . import by_hand, programs, report
 
 # A program is timed in turns with the others, at least so often and so long; the best turn counts.
-_TURNS, _SECONDS = 5, 0.3
+_TURNS, _SECONDS = 3, 0.3
 # A turn queues so many seconds of calls, but not more than so many calls, and waits for the last.
 _TURN, _MOST_CALLS = 0.005, 100
 # A value may be so far from double precision, as a share of itself, and a gradient of the query's
 # largest, or so many times as far as it is on the CPU: a gradient that cancels, or that is that of
 # the tail of a distribution, has lost digits on every device.
 _TOLERANCE, _TIMES = 1e-6, 5
-# So many calls are profiled, if each takes less than so many seconds: others have too many kernels.
+# At most so many calls are profiled, and one if each takes longer than a turn; none that takes more
+# than so many seconds, since it has too many kernels.
 _PROFILED, _SHORT = 5, 0.04
 
 
@@ -53,17 +54,25 @@ class Times(NamedTuple):
   kernels: float | None
 
   def __str__(self) -> str:
-    kernels = "" if self.kernels is None else f", kernels {_text(self.kernels)}"
-    return _text(self.seconds) + kernels
+    return _text(self.seconds) + ("" if self.kernels is None else f" ({_text(self.kernels)})")
 
 
 def main(chosen: Sequence[programs.Program], output: pathlib.Path | None) -> int:
   """Measures programs, prints the table and writes its section; 1 if values differ."""
   name = jax.devices()[0].device_kind
   print(f"{name}, jax {jax.__version__}", flush=True)
+  start = time.perf_counter()
   # Nothing is timed before the last program is compiled, since compilers would take the processors.
-  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-    compiled = list(pool.map(ready, chosen))
+  # Tracing is Python, so that threads alone would wait for each other.
+  half = math.ceil((os.cpu_count() or 1) / 2)
+  spawn = multiprocessing.get_context("spawn")
+  with (
+    concurrent.futures.ProcessPoolExecutor(half, spawn, _without_device) as processes,
+    concurrent.futures.ThreadPoolExecutor(half) as threads,
+  ):
+    references = [processes.submit(reference, x.name) for x in chosen]
+    compiled = list(threads.map(ready, chosen, references))
+  print(f"compiled in {time.perf_counter() - start:.0f} s", flush=True)
   body, wrong = [], []
   for program, found in zip(chosen, compiled, strict=True):
     if not found:
@@ -75,7 +84,7 @@ def main(chosen: Sequence[programs.Program], output: pathlib.Path | None) -> int
     body.append([program.name, ours, others or "-", *errors])
     wrong += [program.name] if differs(found) else []
     print(" | ".join(body[-1]), flush=True)
-  head = ("program", "takes", "others take", "error", "error of the CPU")
+  head = ("program", "takes (kernels)", "others take (kernels)", "error", "error of the CPU")
   table = "\n".join(report.lines(head, body))
   print(f"\n{table}")
   if output:
@@ -86,7 +95,28 @@ def main(chosen: Sequence[programs.Program], output: pathlib.Path | None) -> int
   return int(bool(wrong))
 
 
-def ready(program: programs.Program) -> Ready | None:
+def _without_device() -> None:
+  jax.config.update("jax_platforms", "cpu")
+
+
+def reference(name: str) -> tuple[Any, Any]:
+  """The values of a program on the CPU, in double and in single precision."""
+  program = programs.table()[name]
+  data = [np.asarray(x) for x in program.data()]
+
+  def values(floats: Any) -> Any:
+    function = jax.jit(program.function)
+    types = [floats if jnp.issubdtype(x.dtype, jnp.floating) else None for x in data]
+    return jax.tree.map(np.asarray, function(*map(jnp.asarray, data, types)))
+
+  with jax.enable_x64(True):
+    exact = values(np.float64)
+  return exact, values(None)
+
+
+def ready(
+  program: programs.Program, expected: concurrent.futures.Future[tuple[Any, Any]]
+) -> Ready | None:
   """Compiles a program and the others, and compares its values with those of the CPU.
 
   Another library that fails is left out, and so is a program that the ranking refuses.
@@ -99,8 +129,6 @@ def ready(program: programs.Program) -> Ready | None:
   except jr.UnansweredError as error:
     print(error, flush=True)
     return None
-  exact = _on_cpu(program, data, np.float64)
-  errors = difference(value, exact), difference(_on_cpu(program, data), exact)
   calls: dict[str, Callable[[], Any]] = {"jaxrank": functools.partial(function, *here)}
   for name, call in _others(program, here, data).items():
     try:
@@ -108,17 +136,8 @@ def ready(program: programs.Program) -> Ready | None:
       calls[name] = call
     except Exception as error:
       print(f"{name} fails: {type(error).__name__}: {error}", flush=True)
-  return Ready(calls, *errors)
-
-
-def _on_cpu(program: programs.Program, data: Sequence[Any], dtype: Any = None) -> Any:
-  """The values on the CPU, of the same numbers in another type of floats if one is given."""
-
-  def number(x: Any) -> Array:
-    return jnp.asarray(x, dtype if jnp.issubdtype(x.dtype, jnp.floating) else None)
-
-  with jax.default_device(jax.local_devices(backend="cpu")[0]), jax.enable_x64(dtype is not None):
-    return jax.tree.map(np.asarray, jax.jit(program.function)(*map(number, data)))
+  exact, single = expected.result()
+  return Ready(calls, difference(value, exact), difference(single, exact))
 
 
 def differs(found: Ready) -> bool:
@@ -158,14 +177,15 @@ def _of_kernels(call: Callable[[], Any], seconds: float) -> float | None:
   """The time of the kernels of a call, from a profile."""
   if seconds > _SHORT:
     return None
+  count = min(_PROFILED, math.ceil(_TURN / seconds))
   with tempfile.TemporaryDirectory() as folder:
     with jax.profiler.trace(folder):
-      _seconds(call, _PROFILED)
+      _seconds(call, count)
     (path,) = pathlib.Path(folder).rglob("*.xplane.pb")
     planes = jax.profiler.ProfileData.from_file(str(path)).planes
   lines = [x for plane in planes if plane.name.startswith("/device:GPU") for x in plane.lines]
   spent = [x.duration_ns for line in lines if line.name.startswith("Stream") for x in line.events]
-  return 1e-9 * sum(spent) / _PROFILED if spent else None
+  return 1e-9 * sum(spent) / count if spent else None
 
 
 def difference(value: Any, expected: Any) -> float:

@@ -1,5 +1,7 @@
 """Every program has a budget, every public metric and loss has programs, and budgets are held."""
 
+import concurrent.futures
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -145,7 +147,9 @@ def test_each_side_has_a_time_and_failing_libraries_have_none(monkeypatch):
 
   monkeypatch.setattr(here, "_SECONDS", 0.0)
   monkeypatch.setattr(here, "_others", lambda *_: {"other": lambda: 2, "broken": fails})
-  found = here.ready(TABLE[NDCG])
+  expected = concurrent.futures.Future()
+  expected.set_result(here.reference(NDCG))
+  found = here.ready(TABLE[NDCG], expected)
   assert 0 < found.error == found.error_of_cpu < 1e-6
   assert not here.differs(found)
   assert here.differs(found._replace(error=2e-6))
@@ -158,7 +162,7 @@ def test_each_side_has_a_time_and_failing_libraries_have_none(monkeypatch):
 
 
 def test_kernels_have_a_time_of_their_own():
-  assert str(here.Times(2e-5, 1e-5)) == "20 us, kernels 10 us"
+  assert str(here.Times(2e-5, 1e-5)) == "20 us (10 us)"
   assert str(here.Times(2e-3, None)) == "2.00 ms"
 
 
@@ -166,6 +170,7 @@ def test_errors_of_a_program_are_raised_and_refusals_are_not():
   def refuses(scores, labels):
     raise jr.UnansweredError("no")
 
-  assert here.ready(TABLE[NDCG]._replace(function=refuses)) is None
+  never = concurrent.futures.Future()
+  assert here.ready(TABLE[NDCG]._replace(function=refuses), never) is None
   with pytest.raises(ZeroDivisionError):
-    here.ready(TABLE[NDCG]._replace(function=lambda scores, labels: 1 / 0))
+    here.ready(TABLE[NDCG]._replace(function=lambda scores, labels: 1 / 0), never)
