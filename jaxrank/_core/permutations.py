@@ -139,24 +139,22 @@ def put_back(x: Array, item: Array) -> Array:
   return moved
 
 
-def _by_sort(key: Array, x: Array) -> Array:
-  # XLA makes a scatter of a sort by a permutation for a GPU.
-  return sorting.by_operands(key, x)[1]
-
-
 def _there(x: Array, item: Array) -> Array:
   """`x[item]`."""
 
-  def by_place(x: Array) -> Array:
-    return _by_sort(_by_sort(item, sorting.slots_like(item)), x)
+  def by_sorts(x: Array) -> Array:
+    _, place = sorting.by_operands(item, sorting.slots_like(item))
+    return sorting.by_operands(place, x)[1]
 
-  moved: Array = by_platform(x, cpu=lambda x: sorting.take(x, item), default=by_place)
+  moved: Array = by_platform(x, tpu=by_sorts, default=lambda x: sorting.take(x, item))
   return moved
 
 
 def _back(x: Array, item: Array) -> Array:
   """`out` with `out[item] = x`."""
-  moved: Array = by_platform(
-    x, cpu=lambda x: sorting.scatter(x, item), default=lambda x: _by_sort(item, x)
-  )
+
+  def by_sort(x: Array) -> Array:
+    return sorting.by_operands(item, x)[1]
+
+  moved: Array = by_platform(x, tpu=by_sort, default=lambda x: sorting.scatter(x, item))
   return moved
