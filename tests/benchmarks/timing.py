@@ -104,8 +104,14 @@ def raced(
   data: Sequence[Any],
   most: float,
 ) -> Row:
-  """The row of two functions of `jax.jit`, ours at most `most` times the other."""
-  best = best_of_programs((ours, theirs), data)
+  """The row of two functions of `jax.jit`, ours at most `most` times the other.
+
+  A row above its target is timed once more, and the best of each side counts: noise only adds time.
+  """
+  sides = ours, theirs
+  best = best_of_programs(sides, data)
+  if best[0] > most * best[1]:
+    best = list(map(min, best, best_of_programs(sides, data)))
   texts = measured, milliseconds(best[0]), against, milliseconds(best[1])
   return ratio_row(*texts, best[0] / best[1], at_most(most))
 

@@ -290,9 +290,10 @@ One command writes this page, run from a clone; rax is needed for the last two t
 {facts}
 
 Times are the best of many calls in which both sides take turns in one process, which compiles each
-of them {programs} times, or {programs_of_short} times if a call takes less than {short}. The ratio
-is the time of jaxrank over that of the other side. The targets are set by this project for two CPU
-cores; [Benchmarks](benchmarks.md) has the other measurements.
+of them {programs} times, or {programs_of_short} times if a call takes less than {short}. A row
+above its target is timed once more, and the best times of both sides count. The ratio is the time
+of jaxrank over that of the other side. The targets are set by this project for two CPU cores;
+[Benchmarks](benchmarks.md) has the other measurements.
 """
 
 _GRADIENTS_NOTES = """Value and gradient of the sum of a loss, against the formula that one would
