@@ -37,23 +37,27 @@ def arranged(
   """
   arrays, of_ties = (scores, labels), () if first is None else (first,)
   key, item, *moved = _arranged(key, *map(lax.stop_gradient, arrays), *of_ties)
-  return key, item, *(_follow(x, y, item) for x, y in zip(arrays, moved, strict=True))
+  many = labels.ndim > item.ndim
+  return key, item, *(_follow(x, y, item, many) for x, y in zip(arrays, moved, strict=True))
 
 
-def _follow(x: Array, moved: Array, item: Array) -> Array:
-  """`moved`, which is `x[item]`, with the derivative of `x`."""
-  return _followed(x, moved, item) if jnp.issubdtype(x.dtype, jnp.floating) else moved
+def _follow(x: Array, moved: Array, item: Array, many: bool) -> Array:
+  """`moved`, which is `x[item]`, with the derivative of `x`; `many` if labels have columns."""
+  return _followed(x, moved, item, many) if jnp.issubdtype(x.dtype, jnp.floating) else moved
 
 
-@jax.custom_jvp
-def _followed(x: Array, moved: Array, item: Array) -> Array:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _followed(x: Array, moved: Array, item: Array, many: bool) -> Array:
   return moved
 
 
 @_followed.defjvp
-def _followed_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+def _followed_jvp(
+  many: bool, primals: tuple[Array, ...], tangents: tuple[Array, ...]
+) -> tuple[Array, Array]:
   # Not `moved` itself, which has no derivative: there are second ones.
-  return _followed(*primals), by_columns(_permuted, tangents[0], primals[2])
+  change = by_columns(functools.partial(_permuted, many=many), tangents[0], primals[2])
+  return _followed(*primals, many), change
 
 
 def _arranged(*arrays: Array) -> Sequence[Array]:
@@ -117,14 +121,17 @@ def _decoded(scores: Array) -> bool:
   return jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize <= 4
 
 
-def _permuted(x: Array, item: Array) -> Array:
+def _permuted(x: Array, item: Array, many: bool) -> Array:
   """`x[item]`, for a permutation; it and its transpose are sorts where gathers are slow.
 
   It solves the equation `scatter(y, item) = x`, because JAX transposes and batches a solution as it
   is told to.
   """
   moved: Array = lax.custom_linear_solve(
-    lambda y: sorting.scatter(y, item), x, lambda _, x: _there(x, item), lambda _, x: _back(x, item)
+    lambda y: sorting.scatter(y, item),
+    x,
+    lambda _, x: _there(x, item),
+    lambda _, x: _back(x, item, many),
   )
   return moved
 
@@ -150,11 +157,16 @@ def _there(x: Array, item: Array) -> Array:
   return moved
 
 
-def _back(x: Array, item: Array) -> Array:
-  """`out` with `out[item] = x`."""
+def _back(x: Array, item: Array, many: bool = False) -> Array:
+  """`out` with `out[item] = x`; `many` if there are columns of labels."""
 
   def by_sort(x: Array) -> Array:
     return sorting.by_operands(item, x)[1]
 
-  moved: Array = by_platform(x, tpu=by_sort, default=lambda x: sorting.scatter(x, item))
+  def stored(x: Array) -> Array:
+    # Otherwise XLA keeps the columns until the scatter, which then computes `x`.
+    return sorting.scatter(lax.optimization_barrier(x) if many else x, item)
+
+  scattered = functools.partial(sorting.scatter, permutation=item)
+  moved: Array = by_platform(x, cpu=scattered, tpu=by_sort, default=stored)
   return moved
