@@ -233,8 +233,10 @@ def test_columns_of_labels_travel_with_their_items(platform, columns):
   with platforms.forced(platform):
     found, back = jax.vjp(moved, labels)
     (slopes,) = back(change)
+    _, moves = jax.jvp(moved, (labels,), (change,))
     shared = jax.vmap(of_shared_scores, 1, 1)(labels[0])
   np.testing.assert_array_equal(found, np.take_along_axis(labels, order, axis=1))
+  np.testing.assert_array_equal(moves, np.take_along_axis(change, order, axis=1))
   np.testing.assert_array_equal(np.take_along_axis(np.asarray(slopes), order, axis=1), change)
   np.testing.assert_array_equal(shared, found[0])
 
