@@ -163,10 +163,8 @@ def _back(x: Array, item: Array, many: bool = False) -> Array:
   def by_sort(x: Array) -> Array:
     return sorting.by_operands(item, x)[1]
 
-  def stored(x: Array) -> Array:
-    # Otherwise XLA keeps the columns until the scatter, which then computes `x`.
-    return sorting.scatter(lax.optimization_barrier(x) if many else x, item)
-
   scattered = functools.partial(sorting.scatter, permutation=item)
-  moved: Array = by_platform(x, cpu=scattered, tpu=by_sort, default=stored)
+  # XLA computes `x` in the scatter, and keeps the columns until then, but not for a sort.
+  on_gpu = by_sort if many else scattered
+  moved: Array = by_platform(x, cpu=scattered, tpu=by_sort, default=on_gpu)
   return moved
