@@ -217,12 +217,14 @@ def test_derivatives_travel_with_the_items():
 
 @pytest.mark.parametrize("platform", EVERY)
 @pytest.mark.parametrize("columns", [0, 3, 12])
-def test_columns_of_labels_travel_with_their_items(platform, columns):
+def test_labels_travel_with_their_items(platform, columns):
   rng = np.random.default_rng(columns)
   key = jnp.asarray(rng.integers(0, 5, (4, 9)), jnp.int32)
   scores = key.astype(jnp.float32)
-  labels, change = rng.standard_normal((2, 4, 9, columns)).astype(np.float32)
-  order = np.argsort(-np.asarray(key), axis=-1, kind="stable")[..., None]
+  shape = (4, 9, columns) if columns else (4, 9)
+  labels, change = rng.standard_normal((2, *shape)).astype(np.float32)
+  order = np.argsort(-np.asarray(key), axis=-1, kind="stable")
+  order = order[..., None] if columns else order
 
   def moved(labels):
     return jax.vmap(lambda *query: arranged(*query)[3])(key, scores, labels)
@@ -234,11 +236,11 @@ def test_columns_of_labels_travel_with_their_items(platform, columns):
     found, back = jax.vjp(moved, labels)
     (slopes,) = back(change)
     _, moves = jax.jvp(moved, (labels,), (change,))
-    shared = jax.vmap(of_shared_scores, 1, 1)(labels[0])
+    shared = jax.vmap(of_shared_scores, 1, 1)(labels[0].reshape(9, -1))
   np.testing.assert_array_equal(found, np.take_along_axis(labels, order, axis=1))
   np.testing.assert_array_equal(moves, np.take_along_axis(change, order, axis=1))
   np.testing.assert_array_equal(np.take_along_axis(np.asarray(slopes), order, axis=1), change)
-  np.testing.assert_array_equal(shared, found[0])
+  np.testing.assert_array_equal(shared, found[0].reshape(9, -1))
 
 
 @pytest.mark.parametrize("platform", EVERY)
