@@ -340,5 +340,6 @@ def _sorted(x: Array, k: int) -> Array:
 
 def scatter(x: Array, permutation: Array) -> Array:
   """`out` with `out[permutation] = x`, `[n]`: the inverse of `take(out, permutation)`."""
-  # Zeros would be one array with other zeros of the program, which the scatter would have to copy.
+  # Any number is overwritten, but zeros would share an array with other zeros of the program, which
+  # the scatter would have to copy.
   return jnp.full_like(x, 2).at[permutation].set(x, unique_indices=True, mode="promise_in_bounds")
