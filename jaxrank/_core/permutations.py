@@ -1,7 +1,7 @@
 """Lists put in rank order, with arrays that travel along, and derivatives that travel back.
 
 Words of a key and an index are sorted, and the other arrays gathered. A TPU, where a gather takes
-longer than a sort, sorts the arrays as operands, and so does a GPU with columns of labels.
+longer than a sort, sorts the arrays as operands.
 """
 
 import functools
@@ -37,27 +37,23 @@ def arranged(
   """
   arrays, of_ties = (scores, labels), () if first is None else (first,)
   key, item, *moved = _arranged(key, *map(lax.stop_gradient, arrays), *of_ties)
-  many = labels.ndim > item.ndim
-  return key, item, *(_follow(x, y, item, many) for x, y in zip(arrays, moved, strict=True))
+  return key, item, *(_follow(x, y, item) for x, y in zip(arrays, moved, strict=True))
 
 
-def _follow(x: Array, moved: Array, item: Array, many: bool) -> Array:
-  """`moved`, which is `x[item]`, with the derivative of `x`; `many` if labels have columns."""
-  return _followed(x, moved, item, many) if jnp.issubdtype(x.dtype, jnp.floating) else moved
+def _follow(x: Array, moved: Array, item: Array) -> Array:
+  """`moved`, which is `x[item]`, with the derivative of `x`."""
+  return _followed(x, moved, item) if jnp.issubdtype(x.dtype, jnp.floating) else moved
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
-def _followed(x: Array, moved: Array, item: Array, many: bool) -> Array:
+@jax.custom_jvp
+def _followed(x: Array, moved: Array, item: Array) -> Array:
   return moved
 
 
 @_followed.defjvp
-def _followed_jvp(
-  many: bool, primals: tuple[Array, ...], tangents: tuple[Array, ...]
-) -> tuple[Array, Array]:
+def _followed_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
   # Not `moved` itself, which has no derivative: there are second ones.
-  change = by_columns(functools.partial(_permuted, many=many), tangents[0], primals[2])
-  return _followed(*primals, many), change
+  return _followed(*primals), by_columns(_permuted, tangents[0], primals[2])
 
 
 def _arranged(*arrays: Array) -> Sequence[Array]:
@@ -111,9 +107,7 @@ def _sorted_together(key: Array, scores: Array, labels: Array, *first: Array) ->
       labels = by_columns(sorting.take, labels, item)
     return ~key, item, scores, labels
 
-  # A GPU takes less memory for columns as operands than for the words and the gathered rows.
-  on_gpu = together if labels.ndim > key.ndim else by_order
-  return by_platform(key, scores, labels, *first, cpu=by_order, tpu=together, default=on_gpu)
+  return by_platform(key, scores, labels, *first, tpu=together, default=by_order)
 
 
 def _decoded(scores: Array) -> bool:
@@ -121,7 +115,7 @@ def _decoded(scores: Array) -> bool:
   return jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize <= 4
 
 
-def _permuted(x: Array, item: Array, many: bool) -> Array:
+def _permuted(x: Array, item: Array) -> Array:
   """`x[item]`, for a permutation; it and its transpose are sorts where gathers are slow.
 
   It solves the equation `scatter(y, item) = x`, because JAX transposes and batches a solution as it
@@ -131,7 +125,7 @@ def _permuted(x: Array, item: Array, many: bool) -> Array:
     lambda y: sorting.scatter(y, item),
     x,
     lambda _, x: _there(x, item),
-    lambda _, x: _back(x, item, many),
+    lambda _, x: _back(x, item),
   )
   return moved
 
@@ -157,14 +151,12 @@ def _there(x: Array, item: Array) -> Array:
   return moved
 
 
-def _back(x: Array, item: Array, many: bool = False) -> Array:
-  """`out` with `out[item] = x`; `many` if there are columns of labels."""
+def _back(x: Array, item: Array) -> Array:
+  """`out` with `out[item] = x`."""
 
   def by_sort(x: Array) -> Array:
     return sorting.by_operands(item, x)[1]
 
   scattered = functools.partial(sorting.scatter, permutation=item)
-  # XLA computes `x` in the scatter, and keeps the columns until then, but not for a sort.
-  on_gpu = by_sort if many else scattered
-  moved: Array = by_platform(x, cpu=scattered, tpu=by_sort, default=on_gpu)
+  moved: Array = by_platform(x, tpu=by_sort, default=scattered)
   return moved

@@ -99,7 +99,9 @@ def _dense(x: Array, where: Array) -> Array:
 def top_values(x: Array, key: Array) -> Array:
   """float32 values in the order of `key`, as `top` needs them."""
   if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
-    values = lax.bitcast_convert_type(_ordered(key), jnp.float32)
+    # `_ordered`, with another comparison: a GPU would store the zeros that two kernels share.
+    bits = jnp.where(key > -1, key, MASKED - key)
+    values = lax.bitcast_convert_type(bits, jnp.float32)
   else:
     values = key.astype(jnp.float32)
   return jnp.where(key <= LOST, -jnp.inf, values)
@@ -342,4 +344,5 @@ def scatter(x: Array, permutation: Array) -> Array:
   """`out` with `out[permutation] = x`, `[n]`: the inverse of `take(out, permutation)`."""
   # Any number is overwritten, but zeros would share an array with other zeros of the program, which
   # the scatter would have to copy.
-  return jnp.full_like(x, 2).at[permutation].set(x, unique_indices=True, mode="promise_in_bounds")
+  empty = jnp.full_like(x, 2).at[permutation]
+  return empty.set(x, unique_indices=True, mode="promise_in_bounds", wrap_negative_indices=False)

@@ -147,18 +147,17 @@ def cascade(
 
   `w` is the worth and `p` the probability to stop, and `s = 1 - p`. With the `D` and `G` of
   docs/mathematics.md, "Swaps", the change is
-  `(w_b - w_a) D_a + ((s_b - s_a) (G_(a+1) - G_b) + D_b (s_b w_a - s_a w_b)) / s_a`.
+  `(w_b - w_a) D_a + ((s_b - s_a) (G_a - G_b) - (w_b - w_a) s_b D_b) / s_a`.
   """
 
   def change(upper: Features, lower: Features) -> Array:
-    (s, w, d, _, below), (r, v, e, from_here, _) = upper, lower
-    return (v - w) * d + ((r - s) * (below - from_here) + e * (r * w - s * v)) / s
+    (s, w, d, below), (r, v, e, further_below) = upper, lower
+    return (v - w) * d + ((r - s) * (below - further_below) - (v - w) * r * e) / s
 
   going = jnp.maximum(1 - query.mean(stop), _LEAST)
   w = query.mean(stop if worth is None else worth)
   d = _at_ranks(query, discount, k) * slope * ties.above(jnp.cumprod(going), 1)
-  from_here = lax.cumsum(w * d, reverse=True)
-  return Swap(change, (going, w, d, from_here, ties.below(from_here)))
+  return Swap(change, (going, w, d, ties.below(lax.cumsum(w * d, reverse=True))))
 
 
 def _first(query: ExactQuery, b: Array, discount: Discount, k: Cutoff, slope: Array | int) -> Swap:
