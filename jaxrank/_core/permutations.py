@@ -157,6 +157,5 @@ def _back(x: Array, item: Array) -> Array:
   def by_sort(x: Array) -> Array:
     return sorting.by_operands(item, x)[1]
 
-  scattered = functools.partial(sorting.scatter, permutation=item)
-  moved: Array = by_platform(x, tpu=by_sort, default=scattered)
+  moved: Array = by_platform(x, tpu=by_sort, default=lambda x: sorting.scatter(x, item))
   return moved

@@ -68,7 +68,8 @@ def keys(x: Array, where: Array) -> Array:
   pairs".
   """
   if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
-    key = _ordered(lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32))
+    bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)
+    key = _ordered(bits, bits < 0)
   elif x.dtype.itemsize < 4:
     key = x.astype(jnp.int32)
   else:
@@ -79,9 +80,9 @@ def keys(x: Array, where: Array) -> Array:
   return jnp.where(where, key, MASKED)
 
 
-def _ordered(bits: Array) -> Array:
+def _ordered(bits: Array, negative: Array) -> Array:
   """Bits of floats as integers of the same order, and back, except from the bits of -0.0."""
-  return jnp.where(bits < 0, MASKED - bits, bits)
+  return jnp.where(negative, MASKED - bits, bits)
 
 
 @batched
@@ -99,9 +100,8 @@ def _dense(x: Array, where: Array) -> Array:
 def top_values(x: Array, key: Array) -> Array:
   """float32 values in the order of `key`, as `top` needs them."""
   if jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize <= 4:
-    # `_ordered`, with another comparison: a GPU would store the zeros that two kernels share.
-    bits = jnp.where(key > -1, key, MASKED - key)
-    values = lax.bitcast_convert_type(bits, jnp.float32)
+    # Not `key < 0`, as in `keys`: a GPU would store the zeros that the two comparisons share.
+    values = lax.bitcast_convert_type(_ordered(key, key <= -1), jnp.float32)
   else:
     values = key.astype(jnp.float32)
   return jnp.where(key <= LOST, -jnp.inf, values)
@@ -343,6 +343,6 @@ def _sorted(x: Array, k: int) -> Array:
 def scatter(x: Array, permutation: Array) -> Array:
   """`out` with `out[permutation] = x`, `[n]`: the inverse of `take(out, permutation)`."""
   # Any number is overwritten, but zeros would share an array with other zeros of the program, which
-  # the scatter would have to copy.
+  # the scatter would have to copy. Indices that may be negative would be compared with zeros.
   empty = jnp.full_like(x, 2).at[permutation]
   return empty.set(x, unique_indices=True, mode="promise_in_bounds", wrap_negative_indices=False)
