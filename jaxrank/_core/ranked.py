@@ -297,6 +297,15 @@ class Ranked(abc.ABC):
     del w
     self._cannot_answer("before, the weight ahead of each item")
 
+  def spread_of_ranks(self, centred: Array) -> Array:
+    """The sum of the squares of the ranks around their mean; a smooth ranking draws no ties.
+
+    Args:
+      centred: `[n]`, the mean ranks around their mean, 0 under the mask. Items that are not
+        retrieved tie with each other.
+    """
+    return self.total(jnp.square(centred))
+
   def cumulative(self, w: Array) -> Array:
     """The expected weight of the items at the ranks 1 to `r`, for `r = 1 ... n`: `[n]`."""
     del w

@@ -176,7 +176,8 @@ def _spearman(ranked: Ranked) -> Array:
   key, item = sorting.order(sorting.keys(ranked.given_labels, ranked.where))
   labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
   x, y = _centred(position, ranked), _centred(labels, ranked)
-  return safe_divide(jnp.sum(x * y), safe_sqrt(jnp.sum(x * x)) * safe_sqrt(jnp.sum(y * y)))
+  spread = safe_sqrt(ranked.spread_of_ranks(x)) * safe_sqrt(jnp.sum(y * y))
+  return safe_divide(jnp.sum(x * y), spread)
 
 
 def _centred(position: Array, ranked: Ranked) -> Array:
@@ -198,8 +199,9 @@ def spearman(
   `rho = sum_i x_i z_i / sqrt(sum_i x_i^2 sum_i z_i^2)`, with the centred midranks `x` of the scores
   and `z` of the labels.
 
-  Under a smooth ranking, with noise or without, it is the correlation of the expected ranks with
-  the midranks of the labels; at temperature 0, tied scores have their midrank.
+  Under a smooth ranking `x` are the expected ranks, and the first sum of squares is that of an
+  order without tied scores. Under noise this is the expectation of `rho`. Tied scores have their
+  midrank at temperature 0, and the value 0 at any temperature if all scores are equal.
 
   >>> print(f"{spearman(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
   0.50000
