@@ -155,7 +155,6 @@ def _solved(
   gap = jnp.where(between, gap, _WIDEST)
   series = jnp.asarray(query.series.tail, query.dtype)[:, None]
   near, far = series * near, series * far
-  higher = _powers(query)[:, None] - 1
   size = jnp.abs(missing)
   nothing = jnp.where(between, -jnp.inf, 0)
   log_missing = jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)), nothing)
@@ -164,7 +163,11 @@ def _solved(
     """The logarithm of what the near items contribute, minus that of what they should."""
 
     def log_tail(moments: Array, x: Array) -> Array:
-      return jnp.log(jnp.sum(moments * jnp.exp(-higher * x[None]), axis=0)) - x
+      # Not a sum over the powers, so that an accelerator takes all steps in one kernel.
+      decay, total = jnp.exp(-x), moments[-1]
+      for moment in moments[-2::-1]:
+        total = total * decay + moment
+      return jnp.log(total) - x
 
     other = jnp.where(between, log_tail(far, gap - x), -jnp.inf)
     return log_tail(near, x) - jnp.logaddexp(log_missing, other)
@@ -176,9 +179,9 @@ def _solved(
 
   known = near, far, gap, log_missing
   fixed = tuple(map(lax.stop_gradient, known))
-  x = lax.fori_loop(
-    0, _STEPS, lambda _, x: jnp.clip(newton(fixed, x), 0, fixed[2]), jnp.zeros_like(fixed[2])
-  )
+  x = jnp.zeros_like(fixed[2])
+  for _ in range(_STEPS):
+    x = jnp.clip(newton(fixed, x), 0, fixed[2])
   for _ in range(_EXACT_STEPS):
     x = newton(known, x)
   return Thresholds(jnp.where(near_above, first, second), near_above, x)

@@ -57,8 +57,8 @@ def top_k(
 ) -> Array:
   """The items with the `k` largest scores, as a mask in [0, 1] that sums to `k`.
 
-  `m_i = F((s_i - b) / t)`, with the threshold `b` for which `sum_i m_i = k`. `k` may be any number
-  between 0 and the number of items; from that number on, the mask is 1 with gradient 0. Under
+  `m_i = F((s_i - b) / t)`, with the threshold `b` for which `sum_i m_i = k`. `k` may be any
+  positive number; from the number of items on, the mask is 1 with gradient 0. Under
   `Gumbel` and `Gaussian`, `m_i` is the probability that the rank of the item is at most `k`, which
   is then a whole number; their time is O(n k log k) for each node of the integral.
 
@@ -68,7 +68,8 @@ def top_k(
   See `jaxrank.soft` for the arguments that operators share.
 
   Args:
-    k: How many items the mask selects, a positive number; may be traced.
+    k: How many items the mask selects, a positive number; may be traced. A traced one that is not
+      positive selects nothing.
 
   Returns:
     A mask `[..., n]` of floats.
