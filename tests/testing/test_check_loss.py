@@ -12,6 +12,7 @@ from jax.experimental import io_callback
 
 import jaxrank as jr
 from jaxrank import losses, testing
+from jaxrank.testing import asking_losses
 from tests.helpers import traits
 from tests.helpers.suites import quick, thorough
 
@@ -182,45 +183,49 @@ def test_mistakes_of_arguments():
 
 # The losses of the library.
 
+# Laws that share one program, and those of derivatives; the others are about what all share.
+OWN_LAWS = ("mask", "nan", "permutation", "empty", "finite", "derivatives")
+
 
 def subject(name):
-  """A loss of the library as a function of scores, labels and `where`."""
+  """A loss of the library as a function of scores, labels, `where` and its numbers."""
   public = getattr(losses, name)
   signature = inspect.signature(public)
   if signature.return_annotation is losses.perturbation.Perturbed:
     return public(losses.softmax, jax.random.key(3), samples=3)
-  if "teacher" in signature.parameters:
-    arguments = ("labels",) if "labels" in signature.parameters else ()
+  if "max_label" in signature.parameters:
+    return functools.partial(public, max_label=4)
+  if {"labels", "teacher"} & signature.parameters.keys() == {"labels"}:
+    return public
 
-    def taught(scores, labels, *, where=None):
-      own = {"teacher": labels, "where": where, **dict.fromkeys(arguments, labels)}
-      return public(scores, **own)
+  def found(scores, labels, **given):
+    if "teacher" in signature.parameters:
+      taught = {"labels": labels} if "labels" in signature.parameters else {}
+      return public(scores, teacher=labels, **taught, **given)
+    gain = jnp.maximum(labels, 0)
+    gain = jnp.where(given["where"], gain, 0) if "where" in given else gain
+    return jnp.sum((public(scores, **given) @ gain[..., None])[..., :2, 0], -1)
 
-    return taught
-  if "labels" not in signature.parameters:
-
-    def found(scores, labels, *, where=None, temperature=1.0):
-      matrix = public(scores, where=where, temperature=temperature)
-      gain = (
-        jnp.maximum(labels, 0) if where is None else jnp.where(where, jnp.maximum(labels, 0), 0)
-      )
-      return jnp.sum((matrix @ gain[..., None])[..., :2, 0], -1)
-
-    return found
-  return functools.partial(public, max_label=4) if "max_label" in signature.parameters else public
+  own = [p for p in signature.parameters.values() if p.name not in ("labels", "teacher")]
+  labels = own[0].replace(name="labels")
+  found.__signature__ = signature.replace(parameters=[own[0], labels, *own[1:]])
+  found.__name__ = name
+  return found
 
 
 # The laws that a loss differs from on purpose, and why.
-CONSTANT_WEIGHTS = {
-  "derivatives": "the gradient takes the changes of the metric for constants",
-  "permutation": "of items with equal scores and labels, the first column goes ahead",
-}
+FIRST_COLUMN = "of items with equal scores and labels, the first column goes ahead"
 DEPARTS = {
-  "lambda_rank": CONSTANT_WEIGHTS,
-  "lambda_ndcg": CONSTANT_WEIGHTS,
-  "perturbed": dict.fromkeys(
-    ("padding", "permutation", "batch", "vmap"), "noise is drawn by the query and the column"
-  ),
+  "lambda_rank": {"permutation": FIRST_COLUMN},
+  "lambda_ndcg": {
+    "permutation": FIRST_COLUMN,
+    "derivatives": "the weights of pairs, which mu and weights change, count as constants",
+  },
+  "perturbed": {
+    **dict.fromkeys(("padding", "permutation", "batch", "vmap"), "noise is drawn by the column"),
+    "derivatives": "noise in float64 is another",
+  },
+  "approx_err": {"alive": "a product of the chances of many relevant items is 0"},
 }
 
 CASES = testing.Case(
@@ -264,9 +269,32 @@ def held(loss, laws):
     assert testing.LOSS_LAWS[law](loss, CASES), law
 
 
+def test_every_loss_is_a_subject():
+  taken = {name: asking_losses.numbers_of(subject(name)) for name in losses.__all__}
+  assert taken["kl"] == {"temperature": 1.0}
+  assert taken["poly1"] == {"epsilon": 1.0, "weights": None, "temperature": 1.0}
+  assert taken["rank_mse"] == {"ranking": jr.Logistic(1.0)}
+
+
 @quick("name", losses.__all__, ["list_mle", "pairwise_hinge"])
 def test_public_losses_obey_the_laws(name):
-  held(subject(name), [law for law in testing.LOSS_LAWS if law not in DEPARTS.get(name, ())])
+  loss = subject(name)
+  # A metric under a ranking has the program of all metrics.
+  ranked = "ranking" in inspect.signature(loss).parameters
+  laws = (*OWN_LAWS, "padding", "alive") if ranked else testing.LOSS_LAWS
+  held(loss, [law for law in laws if law not in DEPARTS.get(name, ())])
+
+
+@thorough
+@pytest.mark.parametrize("name", losses.__all__)
+def test_losses_at_a_cut_off_are_alive(name):
+  if "k" in inspect.signature(getattr(losses, name)).parameters:
+    held(functools.partial(subject(name), k=10), ["alive"])
+
+
+def test_weights_of_pairs_count_as_constants():
+  check = testing.LOSS_LAWS["derivatives"]
+  assert check(losses.lambda_ndcg, CASES, parameters=("temperature",))
 
 
 @thorough
@@ -284,8 +312,6 @@ RANKINGS = {
   "Gumbel": jr.Gumbel(0.9),
   "Gaussian": jr.Gaussian(0.9),
 }
-# Laws that share one program, and those of derivatives; the others are about what all share.
-OWN_LAWS = ("mask", "nan", "permutation", "empty", "finite", "derivatives")
 # Metrics that are constant around tied scores, by their definition.
 FLAT = {
   "bpref": "it counts R of the other items at most, and tied scores put more of them ahead",
@@ -303,9 +329,13 @@ def is_answered(metric):
   return True
 
 
+# One metric for each question to the ranking.
+QUESTIONS = ("ndcg", "reciprocal_rank", "average_precision", "err", "auc", "spearman")
+
+
 @quick(
   ("name", "ranking"),
-  [(name, ranking) for name in ROWS for ranking in ("Laplace", "Logistic")],
+  [*((name, "Laplace") for name in ROWS), *((name, "Logistic") for name in QUESTIONS)],
   lambda pair: pair == ("ndcg", "Laplace"),
 )
 def test_smooth_metrics_obey_the_laws(name, ranking):
@@ -326,7 +356,7 @@ def test_smooth_metrics_are_alive(name, ranking):
   metric = functools.partial(row, ranking=RANKINGS[ranking], **cut)
   # Counts of items and of judgements do not ask for something relevant.
   if name not in FLAT and row.about.seeks != "any items" and is_answered(metric):
-    held(metric, ["alive"])
+    assert testing.LOSS_LAWS["alive"](metric, CASES.take(np.arange(5)).at(slice(0, 2)))
 
 
 @thorough
