@@ -210,8 +210,8 @@ def _xe_ndcg(
   loss, total = _cross_entropy(query, worth, temperature, large=large)
   some = (jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0) & (total > 0)
   loss /= jnp.where(some, total, 1)
-  # A product with 0 keeps the NaN of a label that is NaN.
-  return jnp.where(some, saturated(loss), 0 * total)
+  # A product with 0 keeps the NaN of a score or a label that is NaN.
+  return jnp.where(some, saturated(loss), 0 * (loss + total))
 
 
 def _softened(labels: Array, gain: Gain, key: Array | None) -> Array:

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxrank._core import sorting, ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide, safe_sqrt
-from jaxrank._core.description import describe
+from jaxrank._core.description import MEANS_FIRST, TIED_PAIRS, describe
 from jaxrank._core.dialects import ir_measures
 from jaxrank._core.parameters import THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking, within
@@ -28,7 +28,7 @@ def _auc(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   return safe_divide(pairs - wrong, pairs)
 
 
-@describe(_auc, rel=THRESHOLD, seeks="relevant and other items")
+@describe(_auc, departs=TIED_PAIRS, rel=THRESHOLD, seeks="relevant and other items")
 def auc(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -71,6 +71,7 @@ def _retrieved_auc(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array
 
 @describe(
   _retrieved_auc,
+  departs=MEANS_FIRST,
   rel=THRESHOLD,
   seeks="relevant and other items",
   names=(ir_measures("Accuracy", "[@10]", "rel", rel=1),),
@@ -109,7 +110,7 @@ def _ordered_pair_accuracy(ranked: Ranked) -> Array:
   return jnp.where(pairs.different_labels > 0, (1 + balance) / 2, 0)
 
 
-@describe(_ordered_pair_accuracy, seeks="different labels")
+@describe(_ordered_pair_accuracy, departs=TIED_PAIRS, seeks="different labels")
 def ordered_pair_accuracy(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -140,7 +141,7 @@ def _kendall_tau(ranked: Ranked) -> Array:
   return safe_divide(pairs.concordant - pairs.discordant, spread)
 
 
-@describe(_kendall_tau, seeks="different labels", range=(-1.0, 1.0))
+@describe(_kendall_tau, departs=TIED_PAIRS, seeks="different labels", range=(-1.0, 1.0))
 def kendall_tau(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -186,7 +187,7 @@ def _centred(position: Array, ranked: Ranked) -> Array:
   return jnp.where(ranked.where, position - mean, 0)
 
 
-@describe(_spearman, seeks="different labels", range=(-1.0, 1.0))
+@describe(_spearman, departs=MEANS_FIRST, seeks="different labels", range=(-1.0, 1.0))
 def spearman(
   scores: ArrayLike,
   labels: ArrayLike,

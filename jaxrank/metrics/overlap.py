@@ -10,7 +10,7 @@ from jaxrank import discounts
 from jaxrank._core import checks, sorting, ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import describe
+from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures
 from jaxrank._core.parameters import SHARE, Kind, one_of
 from jaxrank._core.ranked import Ranked, Ranking
@@ -76,6 +76,7 @@ def _compatibility(
 
 @describe(
   _compatibility,
+  departs=MEANS_FIRST,
   persistence=SHARE,
   normalizer=one_of("ideal", "weights"),
   names=(ir_measures("Compat", "", "p=persistence", reads={"normalize": _NORMALIZE}),),
