@@ -131,11 +131,9 @@ class ExpectedRankQuery(SmoothQuery):
   def rank_among(self, members: Array, fixed: bool = False) -> Array:
     """The expected rank of each item among the items of a mask."""
     w = self._weight(members)
-    if members is self.retrieved:
-      # Items that are not retrieved come last, so that no prefix sum is needed.
-      ahead = sorting.slots(w).astype(self.dtype)
-    else:
-      ahead = jnp.cumsum(w) - w
+    # Items that are not retrieved come last, so that their slots are the prefix sum of the others.
+    all_of_them = members is self.retrieved
+    ahead = sorting.slots(w).astype(self.dtype) if all_of_them else jnp.cumsum(w) - w
     return 1 + ahead + self._sums(w, -self.series.tail, self.series.tail, fixed)
 
   @memoised

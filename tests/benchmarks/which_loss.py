@@ -3,8 +3,8 @@
 Both sets come with scikit-learn. In *digits* a query is an image, and the candidates are other
 images, of which those of the same digit are relevant. In *diabetes* the candidates are patients,
 with grades from 0 to 4 by how far the disease progressed within a year. One network, optimiser and
-schedule serve all losses. The learning rate and the number of steps of each loss and split are those
-with the best nDCG@10 of validation lists; nothing was tuned on the lists that the table reports.
+schedule serve all losses. The learning rate and the number of steps of each loss and split are
+those with the best nDCG@10 of validation lists. Nothing was tuned on the lists of the table.
 """
 
 import argparse

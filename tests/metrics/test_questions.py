@@ -282,9 +282,7 @@ def pairwise_among(row, kind, k, discount):
   members = np.array([item.label >= AMONG for item in items])
   inside, kept = np.ones(len(s)), members.astype(float)
   if k is not None:
-    mine, others = (
-      smooth_oracles.largest(kind, s, TEMPERATURE, c, members) for c in (k, k - 0.5)
-    )
+    mine, others = (smooth_oracles.largest(kind, s, TEMPERATURE, c, members) for c in (k, k - 0.5))
     inside = np.where(members, mine, others)
     kept = kept * inside
   rank = 1 + smooth_oracles.ahead(kind, s, TEMPERATURE) @ kept
