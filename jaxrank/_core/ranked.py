@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import permutations, sorting
 from jaxrank._core.arithmetic import any_of, ones_where
-from jaxrank._core.memoised import current_trace, memoised
+from jaxrank._core.memoised import current_trace, memoised, remembering
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.tallies import Tally
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
@@ -99,8 +99,8 @@ class Ranked(abc.ABC):
     self.labels = self.given_labels.astype(self.dtype)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
-    self.memory: dict[Any, list[Any]] = {}
-    self.trace = current_trace()
+    self.memory: dict[Any, tuple[Any, Any]] = {}
+    self.traces: tuple[object, ...] = (current_trace(),)
 
   @property
   def keys(self) -> Array:
@@ -261,7 +261,10 @@ class Ranked(abc.ABC):
     Returns:
       `[s]`.
     """
-    one = functools.partial(question, **parameters)
+
+    def one(*columns: Array) -> Array:
+      with remembering(self):
+        return question(*columns, **parameters)
 
     # On a TPU an axis of users takes several times its memory.
     in_turn = functools.partial(self._one_by_one, one)
