@@ -157,7 +157,11 @@ class Ranked(abc.ABC):
   def count(self, chosen: Array) -> Array:
     """The number of items in a mask, on all devices, as a float."""
     known = None if self.tally is None else self.tally.known(chosen)
-    return self.total(ones_where(chosen, self.dtype)) if known is None else known
+    if known is not None:
+      return known
+    if self.n < sorting.COUNTED:
+      return self.total(ones_where(chosen, self.dtype))
+    return self.total(chosen, jnp.int32).astype(self.dtype)
 
   def largest(self, x: Array) -> Array:
     """The maximum over all items, on all devices."""
