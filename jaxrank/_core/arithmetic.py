@@ -69,6 +69,15 @@ def rounded_up(length: int) -> int:
   return max(-(-length // step) * step, 1)
 
 
+def looked_up(table: Array, index: Array) -> Array:
+  """`table[index]`, for indices of any shape.
+
+  Each is looked up on its own, because JAX cannot gather where an Explicit mesh splits the indices.
+  """
+  found: Array = jnp.vectorize(lambda i: table[i])(index)
+  return found
+
+
 def added(total: Array) -> Array:
   """What each rank adds to a running total, `[n]`: the inverse of a cumulative sum."""
   return jnp.diff(total, prepend=jnp.zeros_like(total[:1]))

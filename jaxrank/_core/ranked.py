@@ -49,6 +49,16 @@ def seen(ranked: "Ranked", k: Cutoff) -> Array:
   return jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))
 
 
+def zeros(ranked: "Ranked", shape: tuple[int, ...] = ()) -> Array:
+  """Zeros that vary over devices as the query does.
+
+  Under `shard_map`, the state of a loop cannot begin with a value that is the same on all devices,
+  and a gradient with respect to one is summed over them.
+  """
+  nothing = 0 * jnp.sum(ranked.where, dtype=ranked.dtype)
+  return jnp.zeros(shape, ranked.dtype) + nothing
+
+
 def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
   """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
   values, k = (values[:k], None) if isinstance(k, int) else (values, k)

@@ -15,7 +15,7 @@ from jax.interpreters import partial_eval
 
 from jaxrank import discounts
 from jaxrank._core.memoised import current_trace
-from jaxrank._core.ranked import Ranked
+from jaxrank._core.ranked import Ranked, zeros
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
 Kind = Literal[
@@ -109,7 +109,7 @@ class Recorder(Ranked):
   ) -> Array:
     number = len(self.questions)
     self.questions.append(Question(kind, arguments))
-    self.zeros.append(_zeros(self, shape))
+    self.zeros.append(zeros(self, shape))
     self.needs.append(Needs(depth if isinstance(depth, int) else None, counts))
     return self.zeros[-1] if self.given is None else self.given[number]
 
@@ -118,7 +118,7 @@ class Recorder(Ranked):
     self.needs.append(Needs(k if isinstance(k, int) else None))
     if self.ranked is None:
       # The depth does not depend on the gains, and to trace their sort takes longer than the rest.
-      return _zeros(self, (min(self.n, k) if isinstance(k, int) else self.n,))
+      return zeros(self, (min(self.n, k) if isinstance(k, int) else self.n,))
     return super().best(gain, weights, k=k)
 
   def require_order(self, what: str) -> None:
@@ -260,17 +260,7 @@ def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
     kernel(recorder)
     return recorder.zeros
 
-  return [_zeros(ranked, x.shape) for x in jax.eval_shape(asked)]
-
-
-def _zeros(ranked: Ranked, shape: tuple[int, ...]) -> Array:
-  """Zeros that vary over devices as the query does.
-
-  Under `shard_map`, the gradient with respect to a value that is the same on all devices would be
-  summed over them.
-  """
-  nothing = 0 * jnp.sum(ranked.where, dtype=ranked.dtype)
-  return jnp.zeros(shape, ranked.dtype) + nothing
+  return [zeros(ranked, x.shape) for x in jax.eval_shape(asked)]
 
 
 def _traced_arguments(question: Question) -> list[Array]:

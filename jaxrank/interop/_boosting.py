@@ -1,5 +1,6 @@
 """Shared by `lightgbm` and `xgboost`: slopes, curvatures and metrics of rows grouped by query."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -23,7 +24,12 @@ _SHORTEST = 8
 # The least part of all cells that a padded length saves, for which its programs are compiled.
 _LEAST_PART = 1 / 16
 
-# The number of data sets whose padded form is kept, enough for a cross-validation.
+# The number of queries of a bucket, at least, and how many cells take as long as fewer would: a
+# bucket of so many holds a power of two of queries.
+_FEWEST, _SMALL = 16, 2**14
+
+# The number of data sets whose padded form is kept, and of sets of measures whose programs are:
+# enough for a cross-validation.
 _KEPT = 32
 
 # The least curvature of a row over the mean size of the gradient of its query, for a loss without a
@@ -126,15 +132,16 @@ def _lengths(sizes: np.ndarray) -> list[int]:
 def _padded(rows: Rows) -> list[_Bucket]:
   """The buckets of a data set.
 
-  The number of queries is rounded up by at most an eighth, so that similar data sets, such as the
-  folds of a cross-validation, share compiled programs.
+  The number of queries is rounded up, to a power of two in a small bucket and by at most an eighth
+  in others, so that similar data sets, such as the folds of a cross-validation, share programs.
   """
   ids = np.repeat(np.arange(rows.sizes.size), rows.sizes)
   lengths = _lengths(rows.sizes[rows.sizes > 0])
   buckets = []
   for batch in pad_buckets(ids, np.zeros_like(rows.labels), rows.labels, lengths=lengths):
-    queries = len(batch.query_ids)
-    step = 1 << max(0, (queries - 1).bit_length() - 4)
+    queries, length = batch.labels.shape
+    octave = 1 << max(_FEWEST - 1, queries - 1).bit_length()
+    step = octave if octave * length <= _SMALL else octave // 16
     fill = ((0, -queries % step), (0, 0))
     where = np.pad(batch.where, fill)
     row = np.where(where, np.pad(batch.rows, fill), rows.labels.size)
@@ -284,13 +291,19 @@ def _size(slope: Array, where: Array) -> Array:
   return jnp.maximum(size, _FLOOR * mean)
 
 
+@functools.lru_cache(maxsize=_KEPT)
+def _evaluation(measures: tuple[Measure, ...]) -> Callable[..., tuple[Array, ...]]:
+  """The values of measures, with the same programs wherever the measures are equal."""
+  return jax.jit(lambda s, y, w: tuple(evaluate(measures, s, y, where=w).values()))
+
+
 class Metrics:
   """Means of measures over the queries of a data set."""
 
   def __init__(self, measures: Any):
     """Reads the measures."""
     self.measures: tuple[Measure, ...] = parse(measures)
-    self._evaluate = jax.jit(lambda s, y, w: tuple(evaluate(self.measures, s, y, where=w).values()))
+    self._evaluate = _evaluation(self.measures)
     self._buckets = _Kept()
 
   def __reduce__(self) -> Any:
