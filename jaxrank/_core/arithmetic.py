@@ -70,11 +70,8 @@ def rounded_up(length: int) -> int:
 
 
 def looked_up(table: Array, index: Array) -> Array:
-  """`table[index]`, for indices of any shape.
-
-  Each is looked up on its own, because JAX cannot gather where an Explicit mesh splits the indices.
-  """
-  found: Array = jnp.vectorize(lambda i: table[i])(index)
+  """`table[index]`, laid out over devices as the indices are."""
+  found: Array = table.at[index].get(out_sharding=jax.typeof(index).sharding)
   return found
 
 

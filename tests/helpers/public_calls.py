@@ -276,6 +276,12 @@ VARIANTS: dict[str, Query] = {
   "err_ia/perfect": lambda s, x, w: jr.err_ia(
     s, subtopics(x), where=w, max_label=4, k=9, normalizer="perfect"
   ),
+  "ndcg/table": lambda s, x, w: jr.ndcg(
+    s, x, where=w, gain=jr.gains.table([0.0, 1.0, 3.0, 7.0, 15.0])
+  ),
+  "ndcg/discounts.table": lambda s, x, w: jr.ndcg(
+    s, x, where=w, discount=jr.discounts.table([1.0, 0.5, 0.2])
+  ),
   "sdcg@3": lambda s, x, w: jr.sdcg(s, x, where=w, max_label=4, k=3),
   "chance.sampled@P": lambda s, x, w: chance.sampled(
     jr.precision, x, where=w, k=2, key=jax.random.key(0), samples=4
