@@ -1,6 +1,7 @@
 """Shared by `lightgbm` and `xgboost`: slopes, curvatures and metrics of rows grouped by query."""
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -85,6 +86,23 @@ class Rows(NamedTuple):
     self.check("score", scores, ~np.isnan(scores), advice)
     return scores
 
+  def warn_of_silence(self, slope: np.ndarray) -> None:
+    """Warns of queries whose labels leave them without a gradient: all equal, or all negative."""
+    sizes = self.sizes[self.sizes > 0]
+    starts = np.cumsum(sizes) - sizes
+    still = np.maximum.reduceat(np.abs(slope), starts) == 0
+    lowest, highest = (f.reduceat(self.labels, starts) for f in (np.minimum, np.maximum))
+    negative = still & (highest < 0)
+    equal = still & ~negative & (lowest == highest)
+    if np.any(negative | equal):
+      warnings.warn(
+        f"{np.sum(negative | equal)} of {sizes.size} queries have no gradient, because their labels "
+        f"are all equal ({np.sum(equal)}, of which {np.sum(equal & (sizes == 1))} have one row) or "
+        f"all negative ({np.sum(negative)}): the trees learn nothing from them. Check the labels "
+        "and the groups, or leave these queries out.",
+        stacklevel=4,
+      )
+
   def weights(self, weights: Any, length: int) -> np.ndarray | None:
     """Checks weights of rows or of queries; None if there are none."""
     if weights is None or not np.size(weights):
@@ -159,13 +177,20 @@ class _Kept:
   def __init__(self) -> None:
     self._buckets: dict[tuple[bytes, bytes], list[_Bucket]] = {}
 
+  def __contains__(self, rows: Rows) -> bool:
+    return _contents(rows) in self._buckets
+
   def __call__(self, rows: Rows) -> list[_Bucket]:
-    key = rows.labels.tobytes(), rows.sizes.tobytes()
+    key = _contents(rows)
     if key not in self._buckets:
       if len(self._buckets) == _KEPT:
         del self._buckets[next(iter(self._buckets))]
       self._buckets[key] = _padded(rows)
     return self._buckets[key]
+
+
+def _contents(rows: Rows) -> tuple[bytes, bytes]:
+  return rows.labels.tobytes(), rows.sizes.tobytes()
 
 
 def _cells(scores: np.ndarray, bucket: _Bucket) -> np.ndarray:
@@ -262,7 +287,7 @@ class Objective:
   ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient and curvature, `[rows]`, float32."""
     scores = rows.scores(scores)
-    buckets = self._buckets(rows)
+    new, buckets = rows not in self._buckets, self._buckets(rows)
     # All programs are started before the first result is waited for.
     started = [self._derivatives(_cells(scores, b), b.labels, b.where) for b in buckets]
     factor = np.float32(rows.labels.size / np.count_nonzero(rows.sizes))
@@ -272,6 +297,8 @@ class Objective:
       for values, x in zip(found, pair, strict=True):
         values[bucket.rows] = np.asarray(x).reshape(-1)[bucket.cells]
     slope, bent = found
+    if new:
+      rows.warn_of_silence(slope)
     rows.check("gradient", slope, np.isfinite(slope), ": the loss is not finite there")
     rows.check("curvature", bent, np.isfinite(bent) & (bent > 0), ": it must be positive")
     return slope * scale, bent * scale

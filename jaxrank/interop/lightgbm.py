@@ -66,6 +66,9 @@ def objective(loss: Loss, *, curvature: Curvature = "bound") -> "_Objective":
     ValueError: if the loss does not have one value for each query or cannot be differentiated, or
       the curvature is unknown or cannot be computed. In training, if there are no groups, they do
       not sum to the rows, or a score, gradient or curvature is NaN or infinite.
+
+  Warns:
+    UserWarning: once for a data set, if labels leave queries without a gradient, with their number.
   """
   with checks.named("lightgbm.objective"):
     return _Objective(loss, curvature)
@@ -85,7 +88,8 @@ def metrics(measures: Measures) -> "_Metrics":
     measures: What `jaxrank.parse` takes: names, metrics or measures.
 
   Returns:
-    The function for `feval=` of `lightgbm.train` and for `eval_metric=` of `LGBMRanker.fit`.
+    The function for `feval=` of `lightgbm.train` and for `eval_metric=` of `LGBMRanker.fit`. Make
+    an `LGBMRanker` with `metric="None"`: early stopping follows LightGBM's own nDCG too otherwise.
 
   Raises:
     TypeError: if an item is no measure.
