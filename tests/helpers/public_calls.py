@@ -89,6 +89,8 @@ ON_THE_HOST = {
   "trec.to_arrays",
   "unpad",
 }
+# A call of many functions, which takes long unless it is one program.
+MANY = "metrics/Laplace"
 # Functions without a derivative.
 WITHOUT_SLOPE = {"corpus.top_items"}
 # Candidates that are spread over devices: tests/devices/test_sharded_candidates.py.
@@ -140,7 +142,7 @@ def arguments(scores, labels, where) -> dict[str, Any]:
 
 def _targets(scores, where):
   """The ranks of two targets of each query."""
-  scores, where = (jnp.stack([x, x], 1) for x in (scores, where))
+  scores, where = (jnp.stack([x, x], 1) for x in (jnp.where(where, scores, 0), where))
   targets = jnp.argmax(where, -1).astype(jnp.int32) + jnp.array([0, 2], jnp.int32)[None]
   return ranks.from_scores(scores, targets, where=where)
 
@@ -207,7 +209,7 @@ def _all_metrics(scores, labels, where):
   found = []
   for metric, about in description.described():
     own = {"max_label": 4} if "max_label" in about.signature.parameters else {}
-    given = subtopics(labels) if about.subtopics else labels
+    given = _subtopics(labels, where) if about.subtopics else labels
     with contextlib.suppress(jr.UnansweredError):
       found.append(metric(scores, given, where=where, ranking=jr.Laplace(1.0), **own))
   return found
@@ -219,7 +221,7 @@ OWN: dict[str, Query] = {
   "Exact": _ranked(jr.Exact("optimistic")),
   "Gaussian": _ranked(jr.Gaussian(1.0)),
   "Gumbel": _ranked(jr.Gumbel(1.0)),
-  "Laplace": _all_metrics,
+  "Laplace": _ranked(jr.Laplace(1.0)),
   "Logistic": _ranked(jr.Logistic(1.0)),
   "Measure": lambda scores, labels, where: jr.Measure(jr.ndcg, k=3)(scores, labels, where=where),
   "Metric": lambda scores, labels, where: _of_a_user(scores, labels, where=where, k=2),
@@ -272,9 +274,10 @@ OWN: dict[str, Query] = {
 }
 # Parameters whose values take another path than the defaults.
 VARIANTS: dict[str, Query] = {
-  "alpha_dcg/perfect": lambda s, x, w: jr.alpha_dcg(s, subtopics(x), where=w, normalizer="perfect"),
+  MANY: _all_metrics,
+  "alpha_dcg/perfect": lambda s, x, w: jr.alpha_dcg(s, _subtopics(x, w), where=w, normalizer="perfect"),
   "err_ia/perfect": lambda s, x, w: jr.err_ia(
-    s, subtopics(x), where=w, max_label=4, k=9, normalizer="perfect"
+    s, _subtopics(x, w), where=w, max_label=4, k=9, normalizer="perfect"
   ),
   "ndcg/table": lambda s, x, w: jr.ndcg(
     s, x, where=w, gain=jr.gains.table([0.0, 1.0, 3.0, 7.0, 15.0])
@@ -287,6 +290,11 @@ VARIANTS: dict[str, Query] = {
     jr.precision, x, where=w, k=2, key=jax.random.key(0), samples=4
   ),
 }
+
+
+def _subtopics(labels, where):
+  """Labels of subtopics; those under the mask are 0, because a copy of NaN is a NaN of our own."""
+  return subtopics(jnp.where(where, labels, 0))
 
 
 def _classes(labels, where):
@@ -314,7 +322,7 @@ def _by_name(value, scores, labels, where):
   given = arguments(scores, labels, where)
   about = description.of_metric(value)
   if about is not None and about.subtopics:
-    given["labels"] = subtopics(labels)
+    given["labels"] = _subtopics(labels, where)
   if value.__module__ == gains.__name__:
     given["labels"] = jnp.where(where, labels, 0)
   positional, named = [], {}
