@@ -23,8 +23,8 @@ def memoised(
 
   Metrics that are evaluated together share the results. Numbers are compared by value, arrays and
   functions by identity; the arguments are kept alive, so that no `id` is reused. Results are kept
-  where the query was made, and within a loop, a branch or a `vmap` that is `remembering`; elsewhere a
-  query would outlive the tracers that it keeps.
+  where the query was made, and within a loop, a branch or a `vmap` that is `remembering`. Anywhere
+  else a query would outlive the tracers that it keeps.
   """
 
   @functools.wraps(method)

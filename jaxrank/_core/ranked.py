@@ -49,16 +49,6 @@ def seen(ranked: "Ranked", k: Cutoff) -> Array:
   return jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))
 
 
-def zeros(ranked: "Ranked", shape: tuple[int, ...] = ()) -> Array:
-  """Zeros that vary over devices as the query does.
-
-  Under `shard_map`, the state of a loop cannot begin with a value that is the same on all devices,
-  and a gradient with respect to one is summed over them.
-  """
-  nothing = 0 * jnp.sum(ranked.where, dtype=ranked.dtype)
-  return jnp.zeros(shape, ranked.dtype) + nothing
-
-
 def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
   """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
   values, k = (values[:k], None) if isinstance(k, int) else (values, k)
@@ -167,11 +157,8 @@ class Ranked(abc.ABC):
   def count(self, chosen: Array) -> Array:
     """The number of items in a mask, on all devices, as a float."""
     known = None if self.tally is None else self.tally.known(chosen)
-    if known is not None:
-      return known
-    if self.n < sorting.COUNTED:
-      return self.total(ones_where(chosen, self.dtype))
-    return self.total(chosen, jnp.int32).astype(self.dtype)
+    dtype = self.dtype if self.n < sorting.COUNTED else jnp.int32
+    return self.total(ones_where(chosen, dtype)).astype(self.dtype) if known is None else known
 
   def largest(self, x: Array) -> Array:
     """The maximum over all items, on all devices."""
@@ -275,11 +262,7 @@ class Ranked(abc.ABC):
     Returns:
       `[s]`.
     """
-
-    def one(*columns: Array) -> Array:
-      with remembering(self):
-        return question(*columns, **parameters)
-
+    one = remembering(self)(functools.partial(question, **parameters))
     # On a TPU an axis of users takes several times its memory.
     in_turn = functools.partial(self._one_by_one, one)
     found: Array = by_platform(*users, default=jax.vmap(one, in_axes=-1), tpu=in_turn)

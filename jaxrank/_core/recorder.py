@@ -14,8 +14,9 @@ from jax import Array
 from jax.interpreters import partial_eval
 
 from jaxrank import discounts
+from jaxrank._core.arithmetic import varying_zeros
 from jaxrank._core.memoised import current_trace
-from jaxrank._core.ranked import Ranked, zeros
+from jaxrank._core.ranked import Ranked
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
 Kind = Literal[
@@ -109,7 +110,7 @@ class Recorder(Ranked):
   ) -> Array:
     number = len(self.questions)
     self.questions.append(Question(kind, arguments))
-    self.zeros.append(zeros(self, shape))
+    self.zeros.append(varying_zeros(self.where, shape, self.dtype))
     self.needs.append(Needs(depth if isinstance(depth, int) else None, counts))
     return self.zeros[-1] if self.given is None else self.given[number]
 
@@ -118,7 +119,9 @@ class Recorder(Ranked):
     self.needs.append(Needs(k if isinstance(k, int) else None))
     if self.ranked is None:
       # The depth does not depend on the gains, and to trace their sort takes longer than the rest.
-      return zeros(self, (min(self.n, k) if isinstance(k, int) else self.n,))
+      return varying_zeros(
+        self.where, (min(self.n, k) if isinstance(k, int) else self.n,), self.dtype
+      )
     return super().best(gain, weights, k=k)
 
   def require_order(self, what: str) -> None:
@@ -260,7 +263,7 @@ def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
     kernel(recorder)
     return recorder.zeros
 
-  return [zeros(ranked, x.shape) for x in jax.eval_shape(asked)]
+  return [varying_zeros(ranked.where, x.shape, x.dtype) for x in jax.eval_shape(asked)]
 
 
 def _traced_arguments(question: Question) -> list[Array]:

@@ -19,8 +19,8 @@ from jax import Array, lax
 
 from jaxrank import discounts
 from jaxrank._core import sorting, ties
-from jaxrank._core.arithmetic import safe_divide, safe_sqrt
-from jaxrank._core.ranked import Ranked, Ranking, UnansweredError, within, zeros
+from jaxrank._core.arithmetic import safe_divide, safe_sqrt, varying_zeros
+from jaxrank._core.ranked import Ranked, Ranking, UnansweredError, within
 from jaxrank._core.recorder import Slope, depth_of_pairs
 from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
 from jaxrank.rankings.exact import Exact
@@ -253,7 +253,7 @@ class ShuffledQuery(Ranked):
         both = _add_item(both, p, ahead, more)
       return item + 1, mean + ahead * more, both
 
-    zero = zeros(self, length.shape)
+    zero = varying_zeros(self.where, length.shape, self.dtype)
     start = (0 * some, zero, zero[:, None] * zero[None, :] if joint else None)
     _, mean, both = lax.while_loop(lambda state: state[0] < some, add, start)
     return mean, both

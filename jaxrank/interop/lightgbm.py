@@ -20,7 +20,8 @@ import numpy as np
 
 from jaxrank._core import checks
 from jaxrank.interop import _boosting
-from jaxrank.interop._boosting import Curvature, Loss, Rows
+from jaxrank.interop._boosting import Curvature, Loss
+from jaxrank.interop._rows import Rows, query_means
 from jaxrank.measures.measure import Measures
 
 __all__ = [
@@ -129,7 +130,7 @@ class _Metrics(_boosting.Metrics):
   ) -> list[tuple[str, float, bool]]:
     with checks.named("lightgbm.metrics"):
       rows, scores, weights = _read(a, b, weight, group)
-      values = self.means(rows, scores, _boosting.query_means(rows, weights))
+      values = self.means(rows, scores, query_means(rows, weights))
     return [
       (measure.name, value, measure.description.higher_is_better)
       for measure, value in zip(self.measures, values, strict=True)

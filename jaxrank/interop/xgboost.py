@@ -13,7 +13,8 @@ import numpy as np
 
 from jaxrank._core import checks
 from jaxrank.interop import _boosting
-from jaxrank.interop._boosting import Curvature, Loss, Rows
+from jaxrank.interop._boosting import Curvature, Loss
+from jaxrank.interop._rows import Rows
 from jaxrank.measures.measure import Measure, Measures
 
 __all__ = [

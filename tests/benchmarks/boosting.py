@@ -52,4 +52,6 @@ if __name__ == "__main__":
   for with_metrics in (False, True):
     times = seconds(with_metrics)
     how = "with metrics" if with_metrics else "without"
-    print(f"{how}: {sum(times):.1f} s, the first {times[0]:.2f} s, the median {np.median(times):.2f} s")
+    print(
+      f"{how}: {sum(times):.1f} s, the first {times[0]:.2f} s, the median {np.median(times):.2f} s"
+    )

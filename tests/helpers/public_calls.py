@@ -247,7 +247,9 @@ OWN: dict[str, Query] = {
   ),
   "gains.by_label": lambda s, x, w: jr.gains.by_label({0: 0.0, 4: 3.0})(jnp.where(w, x, 0)),
   "gains.table": lambda s, x, w: jr.gains.table([0.0, 1.0, 3.0, 7.0, 15.0])(jnp.where(w, x, 0)),
-  "losses.lambda_rank": lambda s, x, w: losses.lambda_rank(s, x, where=w, metric=jr.err, max_label=4),
+  "losses.lambda_rank": lambda s, x, w: losses.lambda_rank(
+    s, x, where=w, metric=jr.err, max_label=4
+  ),
   "losses.perturbed": lambda s, x, w: losses.perturbed(losses.softmax, jax.random.key(0), 2)(
     s, x, where=w
   ),
@@ -275,7 +277,9 @@ OWN: dict[str, Query] = {
 # Parameters whose values take another path than the defaults.
 VARIANTS: dict[str, Query] = {
   MANY: _all_metrics,
-  "alpha_dcg/perfect": lambda s, x, w: jr.alpha_dcg(s, _subtopics(x, w), where=w, normalizer="perfect"),
+  "alpha_dcg/perfect": lambda s, x, w: jr.alpha_dcg(
+    s, _subtopics(x, w), where=w, normalizer="perfect"
+  ),
   "err_ia/perfect": lambda s, x, w: jr.err_ia(
     s, _subtopics(x, w), where=w, max_label=4, k=9, normalizer="perfect"
   ),
@@ -347,9 +351,7 @@ def _call(name: str, value: Any) -> Query:
 
 CALLS: dict[str, Query] = {
   **{
-    name: _call(name, value)
-    for name, value in public().items()
-    if name not in ON_THE_HOST | SPREAD
+    name: _call(name, value) for name, value in public().items() if name not in ON_THE_HOST | SPREAD
   },
   **VARIANTS,
 }

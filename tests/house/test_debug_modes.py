@@ -4,12 +4,9 @@ All tests run under strict promotion of dtypes and without promotion of ranks, s
 `docs/stability.md` names what is a fault of JAX.
 """
 
-import inspect
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from jax.experimental import checkify
 
 from tests.helpers import public_calls
@@ -37,17 +34,15 @@ def lists():
 
 def test_every_public_name_is_called_or_said_not_to_be():
   public = set(public_calls.public())
-  assert ON_THE_HOST | SPREAD <= public
-  assert set(public_calls.OWN) <= public
+  assert public >= ON_THE_HOST | SPREAD | set(public_calls.OWN)
   assert set(CALLS) - set(VARIANTS) == public - ON_THE_HOST - SPREAD
-  # A call that ignores the scores, the labels and the mask would test nothing.
-  assert all(len(inspect.signature(call).parameters) for call in CALLS.values())
 
 
 @every
 def test_nothing_is_nan(name):
+  arrays = lists()
   with jax.debug_nans(True):
-    found, slope = jax.jit(value_and_slope(name))(*lists())
+    found, slope = jax.jit(value_and_slope(name))(*arrays)
   assert not any(np.isnan(x).any() for x in found if jnp.issubdtype(x.dtype, jnp.floating))
   np.testing.assert_array_equal(slope[~public_calls.WHERE], 0)
 
@@ -56,13 +51,15 @@ def test_nothing_is_nan(name):
 def test_no_step_of_an_eager_call_is_nan(name):
   arrays = lists()
   with jax.debug_nans(True):
-    value_and_slope(name)(*arrays)
+    _, slope = value_and_slope(name)(*arrays)
+  assert not np.isnan(slope).any()
 
 
 @one_by_one
 def test_no_tracer_leaks(name):
   with jax.checking_leaks():
-    value_and_slope(name)(*lists())
+    _, slope = value_and_slope(name)(*lists())
+  assert slope.shape == public_calls.SCORES.shape
 
 
 @one_by_one
@@ -86,4 +83,4 @@ def test_checkify(name):
     if "while-loops" in str(failure):
       return
     error, _ = jax.jit(checked)(*lists())
-  error.throw()
+  assert error.get() is None

@@ -557,7 +557,9 @@ def test_evaluators_are_equal_by_what_they_are_made_of():
   assert len({*known}) == len(known)
   for own, make in zip(known, made.values(), strict=True):
     fresh = make()
-    assert (fresh, hash(fresh)) == (own, hash(own)) or isinstance(own.ranking.temperature, jax.Array)
+    assert (fresh, hash(fresh)) == (own, hash(own)) or isinstance(
+      own.ranking.temperature, jax.Array
+    )
   assert jr.Evaluator("RR") != "RR"
   for own in (known[0], made["names"](), jr.Evaluator(["nDCG@3", "RR"]), known[2]):
     step(own, jnp.ones((1, 3)))
