@@ -94,7 +94,7 @@ def _start(inputs: Inputs) -> Tally:
   dtype = jax.eval_shape(scores, inputs.similarity, inputs.queries, flat).dtype
   # Zeros that are laid out over devices as the queries are.
   none = jnp.zeros_like(jax.tree.leaves(inputs.queries)[0], jnp.int32)
-  none = jnp.sum(none, axis=tuple(range(1, none.ndim)))[:, None]
+  none = jnp.sum(none, axis=tuple(range(1, none.ndim)), dtype=jnp.int32)[:, None]
   counts = none + jnp.zeros((q, p + 1), jnp.int32)
   dropped = none.astype(dtype) + jnp.full(inputs.removed.shape, jnp.nan, dtype)
   return Tally(none.astype(dtype) + jnp.zeros((q, p), dtype), dropped, counts, counts)
