@@ -6,12 +6,12 @@ comparison with LightGBM's own objective.
 
 >>> import functools, jaxrank as jr
 >>> loss = functools.partial(jr.losses.softmax, gain=jr.gains.exponential)
->>> scores, labels, sizes = [0.5, 0.2, 0.1], [0, 2, 1], [2, 1]
+>>> scores, labels, sizes = [0.5, 0.2, 0.1, 0.3], [0, 2, 1, 0], [2, 2]
 >>> slope, curvature = objective(loss)(labels, scores, None, sizes)
 >>> print(slope.round(3), curvature.round(3))
-[ 2.585 -2.585  0.   ] [2.585 1.915 1.5  ]
+[ 3.447 -3.447 -1.1    1.1  ] [3.447 2.553 0.9   1.1  ]
 >>> metrics("RR fall_out@1")(labels, scores, None, sizes)  # name, value, whether larger is better
-[('RR', 0.75, True), ('fall_out@1', 0.5, False)]
+[('RR', 0.5, True), ('fall_out@1', 1.0, False)]
 """
 
 from typing import Any
