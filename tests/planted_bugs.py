@@ -85,7 +85,7 @@ BUGS = (
   Bug("rankings/pairs.py", "constant_values=sorting.MASKED", "constant_values=sorting.MOST",
       "metrics/test_questions.py"),
   Bug("_core/sorting.py", "jnp.flip(found[1], -1)", "found[1]", "metrics/test_networks.py"),
-  Bug("_core/memoised.py", "if trace in (here, self.trace):", "if trace:",
+  Bug("_core/memoised.py", "if current_trace() in self.traces:", "if self.traces:",
       "metrics/test_custom_metrics.py"),
   Bug("_core/tallies.py", "jnp.where(self.nans, jnp.nan, worth)", "worth",
       "metrics/test_tallies.py"),

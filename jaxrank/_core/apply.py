@@ -16,7 +16,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import config
-from jaxrank._core import batching, checks, description, recorder, splitting
+from jaxrank._core import batching, checks, description, recorder, sorting, splitting
 from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
@@ -235,7 +235,7 @@ def _answer(
     scores, labels = (_known(x, _column(where, x), program.poisons) for x in (scores, labels))
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=needs.depth)
-    if needs.counts and not program.poisons:
+    if needs.counts and not program.poisons and ranked.n < sorting.COUNTED:
       ranked.tally = Tally(has_nan)
     values, found = [], []
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):

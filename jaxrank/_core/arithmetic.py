@@ -69,6 +69,21 @@ def rounded_up(length: int) -> int:
   return max(-(-length // step) * step, 1)
 
 
+def varying_zeros(where: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+  """Zeros that vary over devices as the mask of the query does.
+
+  Under `shard_map`, the state of a loop cannot begin with a value that is the same on all devices,
+  and a gradient with respect to one is summed over them.
+  """
+  return jnp.zeros(shape, dtype) + 0 * jnp.sum(where, dtype=dtype)
+
+
+def looked_up(table: Array, index: Array) -> Array:
+  """`table[index]`, laid out over devices as the indices are."""
+  found: Array = table.at[index].get(out_sharding=jax.typeof(index).sharding)
+  return found
+
+
 def added(total: Array) -> Array:
   """What each rank adds to a running total, `[n]`: the inverse of a cumulative sum."""
   return jnp.diff(total, prepend=jnp.zeros_like(total[:1]))

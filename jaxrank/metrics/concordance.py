@@ -173,7 +173,7 @@ def kendall_tau(
 def _spearman(ranked: Ranked) -> Array:
   lost = ranked.where & ~ranked.retrieved
   # Items that are not retrieved tie with each other, below all others.
-  position = ranked.before(ranked.retrieved) + jnp.where(lost, (ranked.count(lost) - 1) / 2, 0)
+  position = ranked.before(ranked.retrieved) + jnp.where(lost, _middle(lost, ranked), 0)
   key, item = sorting.order(sorting.keys(ranked.given_labels, ranked.where))
   labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
   x, y = _centred(position, ranked), _centred(labels, ranked)
@@ -181,10 +181,14 @@ def _spearman(ranked: Ranked) -> Array:
   return safe_divide(jnp.sum(x * y), spread)
 
 
+def _middle(chosen: Array, ranked: Ranked) -> Array:
+  """The mean position among some items, counted from 0; equal to their midrank if they all tie."""
+  return (ranked.total(chosen, jnp.int32) - 1).astype(ranked.dtype) / 2
+
+
 def _centred(position: Array, ranked: Ranked) -> Array:
-  """Positions minus their mean over the valid items, 0 under the mask."""
-  mean = safe_divide(jnp.sum(jnp.where(ranked.where, position, 0)), ranked.count(ranked.where))
-  return jnp.where(ranked.where, position - mean, 0)
+  """Positions minus their mean over the valid items, which no order changes; 0 under the mask."""
+  return jnp.where(ranked.where, position - _middle(ranked.where, ranked), 0)
 
 
 @describe(_spearman, departs=MEANS_FIRST, seeks="different labels", range=(-1.0, 1.0))

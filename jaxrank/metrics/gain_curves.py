@@ -9,6 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._core import ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.description import MEANS_FIRST, describe
@@ -159,7 +160,7 @@ def ndcg_at_relevant(
 
 def _ndcg_at_levels(ranked: Ranked, *, gain: Gain, discount: Discount) -> Array:
   ndcg, best = _ndcg_curve(ranked, gain, discount)
-  last = (best > 0) & (best > jnp.append(best[1:], 0))
+  last = (best > 0) & (best > ties.below(best))
   longer = ranked.count(ranked.retrieved) > 1 + ranked.count(ranked.gain(gain) > 0)
   total = jnp.sum(jnp.where(last, ndcg, 0)) + jnp.where(longer, ndcg[-1], 0)
   return safe_divide(total, jnp.sum(last, dtype=ranked.dtype) + longer.astype(ranked.dtype))

@@ -45,8 +45,8 @@ def _overlap(ranked: Ranked, weight: Array) -> Array:
   new = (level != ties.above(level)) | (start != ties.above(start))
   first, last = ties.layout(-jnp.cumsum(new, dtype=jnp.int32))
 
-  left = jnp.append(jnp.cumsum(weight[::-1])[::-1], 0)
-  ramp = jnp.append(jnp.cumsum(left[:-1][::-1])[::-1], 0)
+  left = _from_each_rank(weight)
+  ramp = _from_each_rank(left[:-1])
   q, s, h, t = (x.astype(weight.dtype) for x in (first, start, last - first + 1, end - start + 1))
   same = jnp.where(first >= start, q + h, q)
   meet = jnp.where(h < t, jnp.floor((q * t - s * h) / jnp.maximum(t - h, 1)), same)
@@ -72,6 +72,11 @@ def _compatibility(
   weight = jnp.where(d <= depth, discounts.geometric(persistence)(d), 0)
   most = weight if normalizer == "weights" else weight * jnp.minimum(d, count) / d
   return safe_divide(_overlap(ranked, weight / d), jnp.sum(most))
+
+
+def _from_each_rank(x: Array) -> Array:
+  """`[n + 1]`, the sum from each rank to the last one, and 0 past the end."""
+  return jnp.concatenate([jnp.cumsum(x[::-1])[::-1], jnp.zeros_like(x[:1])])
 
 
 @describe(
