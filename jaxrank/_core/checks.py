@@ -257,7 +257,7 @@ def nonnegative(name: str, value: Any) -> None:
 
 
 def best_grade(name: str, value: Any) -> None:
-  """Raises unless `value` can be the best grade of labels: a number of at least 0, or a scalar array."""
+  """Raises unless `value` can be the best grade of labels: a number from 0, or a scalar array."""
   if value is None:
     raise TypeError(
       f"{name} must be the best grade that labels can have, such as 4, got None: with the best "

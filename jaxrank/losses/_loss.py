@@ -169,7 +169,7 @@ def _chances(scores: Array, temperature: Array) -> _Chances:
   z = jnp.where(finite, jnp.where(finite, scores, 0) / temperature, scores)
   top = lax.stop_gradient(jnp.max(z))
   # The difference of two infinities would be NaN; that of two finite numbers has a derivative.
-  share = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - top))
+  share = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - jnp.where(top == -jnp.inf, 0, top)))
   total = jnp.sum(share)
   quarter = saturated(z) / 4
   return _Chances(quarter, saturated(top) / 4 - quarter, share, total)

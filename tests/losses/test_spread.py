@@ -73,7 +73,8 @@ def test_values_and_gradients_at_any_spread(name):
   # Squares of margins of 1e30 are too large for float32.
   fits = np.abs(double[0]) < 1e36
   for x, y in zip(single, double, strict=True):
-    assert np.isfinite(x).all() and np.isfinite(y).all()
+    assert np.isfinite(x).all()
+    assert np.isfinite(y).all()
     x, y = (np.where(fits, np.moveaxis(a, -1, 0) if a.ndim > 2 else a, 0) for a in (x, y))
     size = np.max(np.abs(y), axis=0) if y.ndim > 2 else np.abs(y)
     assert (np.abs(x - y) <= 1e-4 * size + 1e-6).all()
