@@ -97,7 +97,8 @@ def boolean(name: str, x: Any, like: Array, meaning: str) -> Array:
 def array(name: str, x: Any) -> Array:
   """`x` as an array of real numbers, integers or booleans."""
   try:
-    numbers = jnp.asarray(x)
+    # The copy of an array would be an operation, which `debug_nans` refuses if it has a NaN.
+    numbers = x if isinstance(x, Array) else jnp.asarray(x)
   except (TypeError, ValueError) as error:
     got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
     first = str(error).split("\n")[0]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import checkify
 
 import jaxrank as jr
 from jaxrank import losses, plackett_luce
@@ -139,3 +140,14 @@ def test_log_prob_of_far_scores_has_a_gradient():
 def test_parameters_are_scalars(call):
   with pytest.raises(TypeError, match=r"must be a scalar, got float32\[3, 1\]; use vmap"):
     call(jnp.ones((3, 3)), jnp.ones((3, 1)))
+
+
+@pytest.mark.parametrize("name", ["softmax", "list_mle", "unique_softmax"])
+def test_checks_of_gradients_raise_no_false_alarms(name):
+  def total(scores, where):
+    return getattr(losses, name)(scores, jnp.array([1.0, 0.0, 2.0]), where=where)
+
+  checked = jax.jit(checkify.checkify(jax.grad(total), errors=checkify.all_checks))
+  for where in (jnp.array([True, True, False]), jnp.zeros(3, bool)):
+    error, _ = checked(jnp.array([2.0, 0.0, 1.0]), where)
+    assert error.get() is None
