@@ -151,3 +151,12 @@ def test_checks_of_gradients_raise_no_false_alarms(name):
   for where in (jnp.array([True, True, False]), jnp.zeros(3, bool)):
     error, _ = checked(jnp.array([2.0, 0.0, 1.0]), where)
     assert error.get() is None
+
+
+@pytest.mark.parametrize("name", ["softmax", "poly1", "list_mle", "unique_softmax", "lambda_ndcg"])
+def test_nan_under_the_mask_raises_no_false_alarms(name):
+  scores, labels = jnp.array([2.0, 0.0, 1.0, jnp.nan]), jnp.array([1.0, 0.0, 0.0, jnp.nan])
+  where = jnp.array([True, True, True, False])
+  with jax.debug_nans(True):
+    slopes = jax.grad(lambda scores: getattr(losses, name)(scores, labels, where=where))(scores)
+  assert slopes[-1] == 0
