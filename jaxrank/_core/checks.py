@@ -239,9 +239,8 @@ def number(name: str, value: Any) -> None:
   """Raises `TypeError` unless `value` is a number or a scalar array."""
   if not isinstance(value, int | float | np.ndarray | np.generic | Array):
     raise TypeError(f"{name} must be a number, got {value!r}.")
-  if np.ndim(value):
-    dtype, shape = value.dtype, list(np.shape(value))
-    raise TypeError(f"{name} must be a scalar, got {dtype}{shape}; use vmap.")
+  if not isinstance(value, int | float) and value.ndim:
+    raise TypeError(f"{name} must be a scalar, got {value.dtype}{list(value.shape)}; use vmap.")
 
 
 def threshold(name: str, value: Any) -> None:
