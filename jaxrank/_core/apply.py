@@ -127,6 +127,9 @@ def apply_calls(
     raise TypeError(
       f"ranking must be a jaxrank.Ranking such as Exact() or Laplace(1.0), got {ranking!r}."
     )
+  # An array passes through `vmap` in a ranking, and has to be a number only here.
+  with checks.named(type(ranking).__name__):
+    checks.number("temperature", getattr(ranking, "temperature", 1.0))
   subtopics = _subtopics(calls)
   unmasked = where is None
   with exact_width(scores) as narrow:

@@ -60,7 +60,9 @@ def any_of(chosen: Array) -> Array:
 
 def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
   """A temperature to divide by; a traced one that is not positive acts as the limit at 0."""
-  return jnp.maximum(jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5)
+  t, least = jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5
+  # `jnp.maximum` would multiply an infinite slope by 0.
+  return jnp.where(t < least, least, t)
 
 
 def rounded_up(length: int) -> int:

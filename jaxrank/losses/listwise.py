@@ -272,14 +272,14 @@ def sampled_softmax(
     <https://doi.org/10.1145/3298689.3346996>`_, 2019.
   """
   with checks.named("sampled_softmax"):
-    checks.positive("temperature", temperature)
+    checks.positive_number("temperature", temperature)
     scores, labels, where = checks.lists(scores, labels, where)
     if accidental_hits is not None:
       hits = checks.boolean("accidental_hits", accidental_hits, scores, "True for accidental hits")
       where = where & ~(hits & (labels <= 0))
     scores = floating(scores)
     known = where & (scores > -jnp.inf)
-    z = jnp.where(known, scores, 0) / jnp.asarray(temperature).astype(scores.dtype)
+    z = saturated(jnp.where(known, scores, 0) / at_least_tiny(temperature, scores.dtype))
     if log_q is not None:
       log_q = checks.array("log_q", log_q).astype(scores.dtype)
       if log_q.ndim == 1 and scores.ndim > 1:
