@@ -23,8 +23,8 @@ import jaxrank as jr
 
 from .report import machine, write
 
-SPLITS, LISTS, ITEMS, BATCH, HIDDEN = 6, 300, 50, 32, 64
-ROUNDS, STEPS, RATES = 12, 100, (0.003, 0.01)
+SPLITS, LISTS, ITEMS, BATCH, HIDDEN = 5, 300, 50, 32, 64
+ROUNDS, STEPS, RATES = 8, 100, (0.003, 0.01)
 Loss = Callable[[Array, Array], Array]
 
 
