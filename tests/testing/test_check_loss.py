@@ -336,10 +336,15 @@ def is_answered(metric):
 QUESTIONS = ("ndcg", "reciprocal_rank", "average_precision", "err", "auc", "spearman")
 
 
+# The thorough tests take one metric for each question, and the weekly ones all metrics.
+REST = [(name, ranking) for name in ROWS if name not in QUESTIONS for ranking in RANKINGS]
+
+
 @quick(
   ("name", "ranking"),
   [*((name, "Laplace") for name in ROWS), *((name, "Logistic") for name in QUESTIONS)],
   lambda pair: pair == ("ndcg", "Laplace"),
+  weekly=REST,
 )
 def test_smooth_metrics_obey_the_laws(name, ranking):
   row = ROWS[name]
@@ -352,6 +357,7 @@ def test_smooth_metrics_obey_the_laws(name, ranking):
   ("name", "ranking"),
   [(name, ranking) for name in ROWS for ranking in ("Laplace", "Logistic")],
   lambda pair: pair == ("ndcg", "Laplace"),
+  weekly=REST,
 )
 def test_smooth_metrics_are_alive(name, ranking):
   row = ROWS[name]
