@@ -558,6 +558,7 @@ def test_tolerance_is_static():
     assert pickle.loads(pickle.dumps(ranking)) == ranking
     assert hash(ranking) == hash(kind(2.0, 1e-3))
     assert repr(ranking) == f"{kind.__name__}(temperature=2.0, tolerance=0.001)"
+    assert [kind(2.0, np.float32(x)) for x in (1e-5, 1e-3)] == [kind(2.0), ranking]
     for wrong in (0.0, 1e-6, 0.1, np.nan, "fine", True, jnp.float32(1e-3)):
       with pytest.raises(ValueError, match=f"^{kind.__name__}: tolerance must be .*got"):
         kind(1.0, wrong)
