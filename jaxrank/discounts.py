@@ -5,9 +5,10 @@ A discount is a function of ranks, which start from 1 and are real numbers under
 
 `Gumbel` and `Gaussian` are faster for a discount that is a sum of exponentials: its attribute
 `terms(n, digits)` returns weights `w` and bases `t` such that, to about this many digits,
-`discount(r) = sum_m w_m t_m ** (r - 1)` for the ranks 1 ... n. A discount may have a `depth`
-instead, the last rank at which it is not 0. Its attribute `reference`, if it has one, is the same
-function of whole ranks in NumPy: accelerators average it over ties from tables.
+`discount(r) = sum_m w_m t_m ** (r - 1)` for the ranks 1 ... n; `digits` need not be whole. A
+discount may have a `depth` instead, the last rank at which it is not 0. Its attribute `reference`,
+if it has one, is the same function of whole ranks in NumPy: accelerators average it over ties from
+tables.
 """
 
 import dataclasses
@@ -60,16 +61,18 @@ def _with_terms(terms: Callable[..., Terms]) -> Callable[[_Discount], _Discount]
 def _fitted(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[_Discount], _Discount]:
   """Gives a discount its `reference`, and the terms of a least squares fit to it.
 
-  The rates are 0 and a geometric sequence from 0.8 / n to 4.5, `(digits - 1) (1 + log10 n)` in all.
-  The weights minimise the sum of squared relative errors at up to 464 ranks from 1 to n:
+  The rates are 0 and a geometric sequence from 0.8 / n to 4.5 (1.2 / n to 2.7 below four digits),
+  `(digits - 1) (1 + log10 n)` in all. The weights minimise the sum of squared relative errors at up
+  to 464 ranks from 1 to n:
   docs/mathematics.md, "Discounts as sums of exponentials".
   """
 
   @functools.cache
-  def terms(n: int, digits: int = 5) -> Terms:
+  def terms(n: int, digits: float = 5) -> Terms:
     size = min(n, math.ceil((digits - 1) * (1 + math.log10(n))))
+    slowest, fastest = (0.8, 4.5) if digits >= 4 else (1.2, 2.7)
     rate = np.zeros(size)
-    rate[1:] = np.geomspace(0.8 / n, 4.5, max(size - 1, 1))[: size - 1]
+    rate[1:] = np.geomspace(slowest / n, fastest, max(size - 1, 1))[: size - 1]
     rank = np.concatenate([np.arange(1, min(n, 64) + 1), np.round(np.geomspace(1, n, 400))])
     rank = np.unique(rank)
     matrix = np.exp(-np.outer(rank - 1, rate)) / function(rank)[:, None]

@@ -25,7 +25,7 @@ from jaxrank._core.transposition import constant, transposable
 
 # The number of floats in the largest array of a block of nodes, and the most nodes in a block.
 _BLOCK_SIZE = 2**21
-_MOST_NODES = 64
+_MOST_NODES = 32
 
 
 class Noise(NamedTuple):
@@ -34,15 +34,15 @@ class Noise(NamedTuple):
   Attributes:
     probabilities: Maps `u - z` to the probabilities of a noisy score above and below `u`, and its
       density at `u`.
-    spacing: `spacing(n, wide)` is the distance of two nodes for `n` items; float64 is wide.
-    reach: `reach(n, wide)` is how far nodes go below the lowest and above the highest score.
-    gap: `gap(wide)` is the widest gap between scores that is kept; wider ones are shortened to it.
+    spacing: `spacing(n, digits)` is the distance of two nodes for `n` items.
+    reach: `reach(n, digits)` is how far nodes go below the lowest and above the highest score.
+    gap: `gap(digits)` is the widest gap between scores that is kept; wider ones become as wide.
   """
 
   probabilities: Callable[[Array], tuple[Array, Array, Array]]
-  spacing: Callable[[int, bool], float]
-  reach: Callable[[int, bool], tuple[float, float]]
-  gap: Callable[[bool], float]
+  spacing: Callable[[int, float], float]
+  reach: Callable[[int, float], tuple[float, float]]
+  gap: Callable[[float], float]
 
 
 class Integrand(NamedTuple):
@@ -248,20 +248,29 @@ def _normal(v: Array) -> tuple[Array, Array, Array]:
   return normal_tail(v), normal_tail(-v), jnp.exp(-jnp.square(v) / 2) / math.sqrt(2 * math.pi)
 
 
-def _gumbel_reach(n: int, wide: bool) -> tuple[float, float]:
-  return math.log(45.0 if wide else 25.0), math.log(n) + (34.0 if wide else 14.0)
+def _tail(digits: float) -> float:
+  """Minus the logarithm of the probability that one of `n` noisy scores is above all nodes."""
+  return max(2.5 * digits + 1.5, 5 * digits - 11)
 
 
-def _normal_reach(n: int, wide: bool) -> tuple[float, float]:
-  return 2 * (math.sqrt(2 * (math.log(n) + (34.0 if wide else 14.0))),)
+def _coarser(digits: float) -> float:
+  """The spacing of nodes in that of five digits."""
+  return 5 / digits if digits <= 5 else 0.5
 
 
-def _normal_spacing(n: int, wide: bool) -> float:
-  spacing = min(0.5, 0.5 / math.sqrt(2 * math.log(max(n, 2))))
-  return spacing / 2 if wide else spacing
+def _gumbel_reach(n: int, digits: float) -> tuple[float, float]:
+  return math.log(5 * digits), math.log(n) + _tail(digits)
+
+
+def _normal_reach(n: int, digits: float) -> tuple[float, float]:
+  return 2 * (math.sqrt(2 * (math.log(n) + _tail(digits))),)
+
+
+def _normal_spacing(n: int, digits: float) -> float:
+  return min(0.5, 0.5 / math.sqrt(2 * math.log(max(n, 2)))) * _coarser(digits)
 
 
 GUMBEL = Noise(
-  _gumbel, lambda n, wide: 0.25 if wide else 0.5, _gumbel_reach, lambda wide: 45.0 if wide else 25.0
+  _gumbel, lambda n, digits: 0.5 * _coarser(digits), _gumbel_reach, lambda digits: 5 * digits
 )
-NORMAL = Noise(_normal, _normal_spacing, _normal_reach, lambda wide: 12.0)
+NORMAL = Noise(_normal, _normal_spacing, _normal_reach, lambda digits: 12.0)

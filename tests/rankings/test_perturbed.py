@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -514,6 +515,53 @@ def test_mistakes_of_noise():
     for metric in (jr.kendall_tau, jr.ordered_pair_accuracy, jr.precision_recall_curve):
       with pytest.raises(jr.UnansweredError, match=f"^{metric.__name__}: .*{kind.__name__}"):
         metric(*lists, ranking=kind(1.0))
+
+
+TOLERATED = {
+  "ndcg": jr.ndcg,
+  "err": functools.partial(jr.err, max_label=4),
+  "ap": jr.average_precision,
+  "precision@5": functools.partial(jr.precision, k=5),
+  "rr": jr.reciprocal_rank,
+}
+
+
+def tolerated(n, ranking, tolerance, dtype):
+  """Metrics of normal and of tied scores, at three temperatures."""
+  rng = np.random.default_rng(n)
+  scores = rng.standard_normal((2, n))
+  scores[1] = np.round(scores[1])
+  scores, labels = scores.astype(dtype), rng.integers(-3, 5, scores.shape).clip(0).astype(dtype)
+
+  def at(temperature):
+    given = getattr(jr, ranking)(temperature, tolerance)
+    return [metric(scores, labels, ranking=given) for metric in TOLERATED.values()]
+
+  return np.asarray(jax.jit(jax.vmap(at))(jnp.asarray([0.1, 1.0, 10.0], dtype)), np.float64)
+
+
+@quick("n", [5, 30, 200, 1000], [5, 30])
+@rankings
+def test_values_are_within_the_tolerance(ranking, n):
+  with jax.enable_x64(True):
+    exact = tolerated(n, ranking, 1e-5, np.float64)
+  for tolerance in (1e-5, 1e-4, 1e-3):
+    found = tolerated(n, ranking, tolerance, np.float32)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=tolerance)
+
+
+def test_tolerance_is_static():
+  for kind in (jr.Gumbel, jr.Gaussian):
+    ranking = kind(2.0, 1e-3)
+    assert jax.tree.leaves(ranking) == [2.0]
+    assert jax.tree.structure(ranking) != jax.tree.structure(kind(2.0))
+    assert pickle.loads(pickle.dumps(ranking)) == ranking
+    assert hash(ranking) == hash(kind(2.0, 1e-3))
+    assert repr(ranking) == f"{kind.__name__}(temperature=2.0, tolerance=0.001)"
+    assert [kind(2.0, np.float32(x)) for x in (1e-5, 1e-3)] == [kind(2.0), ranking]
+    for wrong in (0.0, 1e-6, 0.1, np.nan, "fine", True, jnp.float32(1e-3)):
+      with pytest.raises(ValueError, match=f"^{kind.__name__}: tolerance must be .*got"):
+        kind(1.0, wrong)
 
 
 @pytest.mark.parametrize(("digits", "error"), [(5, 6e-6), (9, 1e-8)])
