@@ -25,7 +25,7 @@ from jaxrank._core.transposition import constant, transposable
 
 # The number of floats in the largest array of a block of nodes, and the most nodes in a block.
 _BLOCK_SIZE = 2**21
-_MOST_NODES = 32
+_MOST_NODES = 64
 
 
 class Noise(NamedTuple):
@@ -56,6 +56,7 @@ class Integrand(NamedTuple):
     nodes: The number of nodes in a block on accelerators.
     pull: `pull(u, *args, weights)`, the gradient of the sum of the values times weights, one array
       per argument, for values without a `gradient`; None for that which JAX derives.
+    nodes_on_cpu: The most nodes in a block on a CPU.
   """
 
   value: Callable[..., Array]
@@ -63,6 +64,7 @@ class Integrand(NamedTuple):
   on_accelerators: "Integrand | None" = None
   nodes: int = 14
   pull: Callable[..., tuple[Array, ...]] | None = None
+  nodes_on_cpu: int = _MOST_NODES
 
   def slopes(self, u: Array, *args: Array) -> tuple[Array, ...]:
     """The gradient of one number."""
@@ -211,7 +213,7 @@ def _sweep(
     there, wide = integrand.on_accelerators or integrand, not integrand.on_accelerators
     return by_platform(
       *args,
-      cpu=in_blocks(integrand, width, _MOST_NODES),
+      cpu=in_blocks(integrand, width, integrand.nodes_on_cpu),
       default=in_blocks(there, width if wide else 1, there.nodes),
     )
 
