@@ -39,7 +39,7 @@ def scalar(of):
   def summed(parameters):
     leaves = [jnp.ravel(leaf) for leaf in jax.tree.leaves(of(parameters))]
     values = jnp.concatenate(leaves)
-    return values @ (1 + 0.5 * jnp.sin(1.0 + jnp.arange(values.size))).astype(values.dtype)
+    return values @ (1 + 0.5 * jnp.sin(1.0 + jnp.arange(values.size, dtype=values.dtype)))
 
   return summed
 
