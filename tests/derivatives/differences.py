@@ -25,8 +25,8 @@ def extrapolated(slopes):
 
 def differences(of, x):
   """The derivatives `[coordinates, ...]` of `of` by a vector."""
-  units = jnp.eye(x.size, dtype=x.dtype)
-  moves = STEPS[:, None, None] * units
+  moves = STEPS[:, None, None] * np.eye(x.size)
+  x = x[None, None]
   ends = jax.vmap(jax.vmap(of))(jnp.stack([x + moves, x - moves]).reshape(-1, x.size, x.size))
   above, below = ends.reshape(2, len(STEPS), *ends.shape[1:])
   shape = (-1, *[1] * (above.ndim - 1))

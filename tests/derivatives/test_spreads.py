@@ -25,7 +25,7 @@ def test_scores_of_any_spread(kind):
     def one(points, temperature):
       def value(function, points):
         found = function(points, kind(temperature))
-        return jnp.sum(found * (1 + jnp.arange(found.shape[-1], dtype=found.dtype))), found
+        return jnp.sum(found @ (1 + jnp.arange(found.shape[-1], dtype=found.dtype))), found
 
       return {
         name: jax.value_and_grad(lambda p, f=f: value(f, p), has_aux=True)(points)
