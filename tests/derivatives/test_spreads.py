@@ -40,6 +40,7 @@ def test_scores_of_any_spread(kind):
   single = jax.jit(all_of)(points, temperatures)
   with jax.enable_x64(True):
     double = jax.jit(all_of)(points.astype(float), temperatures.astype(float))
+  single, double = jax.tree.map(np.asarray, (single, double))
   for name, ((_, values), slopes) in single.items():
     (_, right), right_slopes = double[name]
     assert np.all(np.isfinite(values)), name
