@@ -64,6 +64,7 @@ def ratio(scores: Array, lists: Lists) -> Array:
 
 
 def init(weight: Array, rate: float) -> Ranker:
+  # All scores are equal at the start, where metrics and exposures under noise have a gradient.
   weights = jnp.zeros(FEATURES) + 0 * weight
   return Ranker(weights, optax.adam(rate).init(weights))
 

@@ -214,7 +214,7 @@ def plot(
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
   parser.add_argument("--steps", type=int, default=300)
-  parser.add_argument("--temperature", type=float, default=0.05, help="of the smooth ranking")
+  parser.add_argument("--temperature", type=float, default=0.05, help="of scores that are cosines")
   parser.add_argument("--seed", type=int, default=0)
   parser.add_argument("--out", type=Path, default=Path("train_ranker.png"), help="the plot")
   args = parser.parse_args()

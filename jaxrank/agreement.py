@@ -143,8 +143,6 @@ def _of_lists(
     checks.not_split(y)
     if p is not None:
       checks.unit_interval("p", p)
-      if jnp.ndim(p):
-        raise ValueError(f"p must be a scalar, got shape {jnp.shape(p)}; use vmap.")
   wide = any(z.dtype == jnp.float64 for z in (x, y))
   dtype = jnp.dtype("float64" if wide else "float32")
   x, y, mask = never_empty(x.ndim - 1, (x, y, mask))

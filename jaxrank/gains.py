@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank._core.arithmetic import looked_up
 from jaxrank._core.types import Gain
 
 __all__ = [
@@ -85,7 +86,7 @@ def table(values: ArrayLike) -> Gain:
 
 def _lookup(values: Array, labels: Array) -> Array:
   index = jnp.clip(labels, 0, values.shape[0] - 1).astype(jnp.int32)
-  return values[index].astype(labels.dtype)
+  return looked_up(values, index).astype(labels.dtype)
 
 
 def by_label(table: Mapping[float, float]) -> Gain:

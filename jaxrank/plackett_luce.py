@@ -83,7 +83,7 @@ def sample(
     <https://arxiv.org/abs/1903.06059>`_, 2019.
   """
   with checks.named(_SAMPLE.name):
-    checks.positive("temperature", temperature)
+    checks.positive_number("temperature", temperature)
     given = checks.array("scores", scores).shape
     length = given[-1] if k is None and given else checks.count("k", k)
     shape = tuple(checks.count("shape", size, 0) for size in shape)
@@ -131,7 +131,7 @@ def log_prob(
     TypeError: if the order is not of integers.
   """
   with checks.named(_LOG_PROB.name):
-    checks.positive("temperature", temperature)
+    checks.positive_number("temperature", temperature)
     scores = scores if isinstance(scores, Array) else np.asarray(scores)
     order = _checked_order(order, scores.shape)
     extra = order.shape[: order.ndim - scores.ndim]
@@ -216,7 +216,9 @@ def _log_prob(query: ExactQuery, *, order: Array, k: Cutoff, temperature: Array)
   # Behind the order stand the other items, all in one, with the largest of their scores.
   others = live & (times == 0)
   last = jnp.max(jnp.where(others, lax.stop_gradient(score), jnp.min(score)), keepdims=True)
-  weight = jnp.where(others, jnp.exp(-distance(last, score, t, _FARTHEST)), 0)
+  # An exponential of an item of the order would be infinite, and its gradient 0 times infinity.
+  below = distance(last, jnp.where(others, score, last), t, _FARTHEST)
+  weight = jnp.where(others, jnp.exp(-below), 0)
   ordered = jnp.where(placed, take(score, index), last)
   # Sums of exponentials relative to the largest one that is left: it never increases with the rank.
   top = lax.stop_gradient(lax.cummax(jnp.concatenate([ordered, last]), reverse=True))

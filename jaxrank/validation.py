@@ -1,5 +1,7 @@
 """Checks of values on the host: under `jit`, a metric cannot raise an error for a bad value."""
 
+import warnings
+
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +21,9 @@ def check_values(scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike | Non
   ignored, a score may be infinite (-inf: known but not retrieved), and a label may be negative
   (unjudged).
 
+  Queries whose labels prefer no order, because all are equal, as that of a query of one item is, or
+  all are negative, are counted in a warning.
+
   >>> check_values([[0.3, -np.inf]], [[1, 0]])
   >>> check_values([[0.3, 0.2], [0.1, np.nan]], [[1, 0], [0, 1]])
   Traceback (most recent call last):
@@ -33,6 +38,9 @@ def check_values(scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike | Non
   Raises:
     ValueError: if shapes differ, `where` is not boolean, scores or labels are not real numbers, or
       a valid item has a NaN score, or a label that is NaN or infinite: the message names the first.
+
+  Warns:
+    UserWarning: if labels of some queries prefer no order of the items.
   """
   scores, labels = np.asarray(scores), np.asarray(labels)
   valid = np.ones(scores.shape, bool) if where is None else np.asarray(where)
@@ -45,6 +53,7 @@ def check_values(scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike | Non
       valid & ~np.isfinite(labels),
       "set where=False on padding, and give an unjudged item a negative label",
     )
+  _warn_of_silence(labels.astype(np.float64), valid)
 
 
 def _check_arrays(scores: np.ndarray, labels: np.ndarray, where: np.ndarray) -> None:
@@ -57,6 +66,22 @@ def _check_arrays(scores: np.ndarray, labels: np.ndarray, where: np.ndarray) -> 
     raise ValueError(
       "scores, labels and where must have one shape [..., n], "
       f"got {scores.shape}, {labels.shape} and {where.shape}."
+    )
+
+
+def _warn_of_silence(labels: np.ndarray, valid: np.ndarray) -> None:
+  """Warns of queries whose labels prefer no order of the items."""
+  highest = np.max(labels, axis=-1, where=valid, initial=-np.inf)
+  lowest = np.min(labels, axis=-1, where=valid, initial=np.inf)
+  queries = int(np.sum(valid.any(axis=-1)))
+  negative = int(np.sum((lowest <= highest) & (highest < 0)))
+  equal = int(np.sum((lowest == highest) & (highest >= 0)))
+  if negative or equal:
+    warnings.warn(
+      f"check_values: no order is better than another in {negative + equal} of {queries} queries, "
+      f"whose labels are all equal ({equal}) or all negative ({negative}): their values say "
+      "nothing of a ranking, and losses of most kinds learn nothing from them.",
+      stacklevel=3,
     )
 
 

@@ -16,7 +16,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import config
-from jaxrank._core import batching, checks, description, recorder, splitting
+from jaxrank._core import batching, checks, description, recorder, sorting, splitting
 from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
@@ -127,6 +127,9 @@ def apply_calls(
     raise TypeError(
       f"ranking must be a jaxrank.Ranking such as Exact() or Laplace(1.0), got {ranking!r}."
     )
+  # An array passes through `vmap` in a ranking, and has to be a number only here.
+  with checks.named(type(ranking).__name__):
+    checks.number("temperature", getattr(ranking, "temperature", 1.0))
   subtopics = _subtopics(calls)
   unmasked = where is None
   with exact_width(scores) as narrow:
@@ -235,7 +238,7 @@ def _answer(
     scores, labels = (_known(x, _column(where, x), program.poisons) for x in (scores, labels))
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=needs.depth)
-    if needs.counts and not program.poisons:
+    if needs.counts and not program.poisons and ranked.n < sorting.COUNTED:
       ranked.tally = Tally(has_nan)
     values, found = [], []
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):

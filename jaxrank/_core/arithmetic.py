@@ -60,13 +60,30 @@ def any_of(chosen: Array) -> Array:
 
 def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
   """A temperature to divide by; a traced one that is not positive acts as the limit at 0."""
-  return jnp.maximum(jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5)
+  t, least = jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5
+  # `jnp.maximum` would multiply an infinite slope by 0.
+  return jnp.where(t < least, least, t)
 
 
 def rounded_up(length: int) -> int:
   """A length rounded up to one of eight in each octave, so that few shapes are compiled for."""
   step = 1 << max((length - 1).bit_length() - 4, 0)
   return max(-(-length // step) * step, 1)
+
+
+def varying_zeros(where: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+  """Zeros that vary over devices as the mask of the query does.
+
+  Under `shard_map`, the state of a loop cannot begin with a value that is the same on all devices,
+  and a gradient with respect to one is summed over them.
+  """
+  return jnp.zeros(shape, dtype) + 0 * jnp.sum(where, dtype=dtype)
+
+
+def looked_up(table: Array, index: Array) -> Array:
+  """`table[index]`, laid out over devices as the indices are."""
+  found: Array = table.at[index].get(out_sharding=jax.typeof(index).sharding)
+  return found
 
 
 def added(total: Array) -> Array:

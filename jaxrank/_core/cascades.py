@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.arithmetic import safe_divide, varying_zeros
 from jaxrank._core.ranked import Ranked, at_ranks
 from jaxrank._core.sorting import slots, take
 from jaxrank._core.tie_cascades import survival
@@ -81,7 +81,8 @@ def over_ranks(ranked: Ranked, value: Callable[[Array], Array], k: Cutoff) -> Ar
     rank = (block * size + jnp.arange(1, size + 1, dtype=jnp.int32)).astype(ranked.dtype)
     return total + jnp.sum(jnp.where(rank <= last, value(rank), 0))
 
-  total: Array = lax.fori_loop(0, -(-most // size), add, jnp.zeros((), ranked.dtype))
+  nothing = varying_zeros(ranked.where, (), ranked.dtype)
+  total: Array = lax.fori_loop(0, -(-most // size), add, nothing)
   return total
 
 

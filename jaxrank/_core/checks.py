@@ -97,7 +97,8 @@ def boolean(name: str, x: Any, like: Array, meaning: str) -> Array:
 def array(name: str, x: Any) -> Array:
   """`x` as an array of real numbers, integers or booleans."""
   try:
-    numbers = jnp.asarray(x)
+    # An array is taken as it is: a copy of NaN under the mask is an error under `jax.debug_nans`.
+    numbers = x if isinstance(x, Array) else jnp.asarray(x)
   except (TypeError, ValueError) as error:
     got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
     first = str(error).split("\n")[0]
@@ -224,33 +225,39 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
 
 def positive(name: str, value: ArrayLike) -> None:
   """Raises `ValueError` if a Python or numpy number is not positive; arrays are not checked."""
-  if isinstance(value, jax.core.Tracer) or not isinstance(value, int | float | np.number):
-    return
-  if not value > 0:
+  if isinstance(value, int | float | np.number) and not value > 0:
     raise ValueError(f"{name} must be positive, got {value}.")
 
 
+def positive_number(name: str, value: Any) -> None:
+  """Raises unless `value` is a positive number or a scalar array, whose value is not checked."""
+  number(name, value)
+  positive(name, value)
+
+
 def number(name: str, value: Any) -> None:
-  """Raises `TypeError` unless `value` is a number or an array."""
+  """Raises `TypeError` unless `value` is a number or a scalar array."""
   if not isinstance(value, int | float | np.ndarray | np.generic | Array):
     raise TypeError(f"{name} must be a number, got {value!r}.")
+  if not isinstance(value, int | float) and value.ndim:
+    raise TypeError(f"{name} must be a scalar, got {value.dtype}{list(value.shape)}; use vmap.")
 
 
 def threshold(name: str, value: Any) -> None:
-  """Raises `TypeError` unless `value` is a number, an array or None."""
+  """Raises `TypeError` unless `value` is a number, a scalar array or None."""
   if value is not None:
     number(name, value)
 
 
 def nonnegative(name: str, value: Any) -> None:
-  """Raises unless `value` is a number of at least 0, or an array."""
+  """Raises unless `value` is a number of at least 0, or a scalar array."""
   number(name, value)
   if isinstance(value, int | float | np.number) and not value >= 0:
     raise ValueError(f"{name} must be at least 0, got {value}.")
 
 
 def best_grade(name: str, value: Any) -> None:
-  """Raises unless `value` can be the best grade of labels: a number of at least 0, or an array."""
+  """Raises unless `value` can be the best grade of labels: a number from 0, or a scalar array."""
   if value is None:
     raise TypeError(
       f"{name} must be the best grade that labels can have, such as 4, got None: with the best "
@@ -260,7 +267,7 @@ def best_grade(name: str, value: Any) -> None:
 
 
 def unit_interval(name: str, value: ArrayLike) -> None:
-  """Raises unless `value` is a number in [0, 1], or an array."""
+  """Raises unless `value` is a number in [0, 1], or a scalar array."""
   number(name, value)
   if isinstance(value, int | float | np.number) and not 0 <= value <= 1:
     raise ValueError(f"{name} must be in [0, 1], got {value}.")

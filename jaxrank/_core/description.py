@@ -70,6 +70,13 @@ Sought = Literal[
 ]
 
 
+# Laws of `jaxrank.testing` that metrics differ from on purpose, with the reasons.
+DIVIDES_BY_K = {"long_cutoff": "it divides by k, however long the list is"}
+TIED_PAIRS = {"ties": "a tied pair has a value of its own, and no rule breaks it"}
+MEANS_FIRST = {"ties": "its formula is applied to means over the orders of tied items"}
+GREEDY_IDEAL = {"permutation": "its ideal is that of a greedy order, which depends on the columns"}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Description:
   """The description of a metric.
@@ -92,6 +99,8 @@ class Description:
     public: The function that passes the kernel to `apply`; None if the signature is the kernel's.
     aggregation: How the values of many queries become one: "mean"; "sum", as of counts; "exp_mean",
       the exponential of the mean, for values that are logarithms.
+    departs: The laws of `jaxrank.testing` that the metric does not obey on purpose: the reason by
+      the name of the law.
   """
 
   name: str
@@ -107,6 +116,7 @@ class Description:
   best: float | None = None
   listed: bool = True
   aggregation: Aggregation = "mean"
+  departs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self) -> None:
     if not callable(self.seeks):
@@ -205,6 +215,7 @@ def describe(
   best: float | None = None,
   listed: bool = True,
   aggregation: Aggregation = "mean",
+  departs: Mapping[str, str] | None = None,
   **parameters: Kind,
 ) -> Callable[[_Public], _Public]:
   """A decorator that registers the description of a public metric, which applies `kernel`.
@@ -228,6 +239,7 @@ def describe(
       best,
       listed,
       aggregation,
+      departs or {},
     )
     _BY_KERNEL[kernel] = _BY_METRIC[metric] = description
     return metric

@@ -25,9 +25,8 @@ def log_sums_of_lower(level: Array, z: Array, live: Array, none: float) -> Array
   size = _STEP[z.dtype.name]
   step = jnp.floor(lax.stop_gradient(z) / size)
   rest = jnp.exp(z - size * step)
-  step = jnp.where(live, step, -jnp.inf)
-  lower = level[:, None] < level[None]
-  top = jnp.max(jnp.where(lower, step[:, None], -jnp.inf), axis=0)
+  lower = (level[:, None] < level[None]) & live[:, None]
+  top = jnp.max(jnp.where(lower, step[:, None], float(jnp.finfo(z.dtype).min) / size), axis=0)
   # The highest step and the next one; all others are below the rounding errors.
   down = top[None] - step[:, None]
   share = jnp.where(down == 0, 1, jnp.where(down == 1, jnp.asarray(math.exp(-size), z.dtype), 0))

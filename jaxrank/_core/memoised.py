@@ -1,13 +1,14 @@
 """Results of methods that are computed once for each combination of arguments."""
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 
 class _Remembering(Protocol):
-  memory: dict[Any, list[Any]]
-  trace: object
+  memory: dict[Any, tuple[Any, Any]]
+  traces: tuple[object, ...]
 
 
 _Query = TypeVar("_Query", bound=_Remembering)
@@ -21,25 +22,36 @@ def memoised(
   """Computes the result of a method once for each combination of arguments.
 
   Metrics that are evaluated together share the results. Numbers are compared by value, arrays and
-  functions by identity; the arguments are kept alive, so that no `id` is reused. A result from
-  within a loop, a branch or a `vmap` is known there only, and one from outside everywhere.
+  functions by identity; the arguments are kept alive, so that no `id` is reused. Results are kept
+  where the query was made, and within a loop, a branch or a `vmap` that is `remembering`. Anywhere
+  else a query would outlive the tracers that it keeps.
   """
 
   @functools.wraps(method)
   def once(self: _Query, /, *args: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
     given = (*args, *named.values())
     values = (x if isinstance(x, int | float) else id(x) for x in given)
-    known = self.memory.setdefault((method.__name__, *named, *values), [])
-    here = current_trace()
-    for trace, answer, _ in known:
-      if trace in (here, self.trace):
-        found: _Answer = answer
-        return found
+    asked = (method.__name__, *named, *values)
+    if asked in self.memory:
+      known: _Answer = self.memory[asked][0]
+      return known
     found = method(self, *args, **named)
-    known.append((here, found, given))
+    if current_trace() in self.traces:
+      self.memory[asked] = found, given
     return found
 
   return once
+
+
+@contextlib.contextmanager
+def remembering(query: _Remembering) -> Iterator[None]:
+  """Keeps results in the loop, branch or `vmap` that is traced now, and forgets them at its end."""
+  memory, traces = query.memory, query.traces
+  query.memory, query.traces = {**memory}, (*traces, current_trace())
+  try:
+    yield
+  finally:
+    query.memory, query.traces = memory, traces
 
 
 def current_trace() -> object:

@@ -19,10 +19,10 @@ from jax import Array, lax
 from jaxrank._core.decayed_sums import decayed_sums
 from jaxrank._core.sums_by_doubling import Schedule
 
-# The numbers of powers of x in the series of a logarithm, the tail and the variance: errors of
-# values and slopes are below 3e-8 and 3e-7, or 2e-14 and 3e-13, and each power divides them by
-# 3 + sqrt(8): docs/mathematics.md, "Sums over pairs".
-_POWERS = {"float32": (9, 10, 11), "float64": (20, 20, 20)}
+# The numbers of powers of x in the series of a logarithm and of the tail: errors of values and
+# slopes are below 3e-8 and 3e-7, or 2e-14 and 3e-13, and each power divides them by 3 + sqrt(8):
+# docs/mathematics.md, "Sums over pairs".
+_POWERS = {"float32": (9, 10), "float64": (20, 20)}
 
 _TOGETHER = Schedule()
 
@@ -31,18 +31,16 @@ class Series(NamedTuple):
   """A symmetric distribution function `F` as polynomials in `x = exp(-z)`, `z >= 0`.
 
   Coefficients are those of `x, x ** 2, ...`; there is no constant term. docs/mathematics.md, "The
-  cascade under expected ranks" and "The smooth cut-off", explains what each is used for.
+  cascade under expected ranks", explains what each is used for.
 
   Attributes:
     tail: `F(-z)`.
-    variance: `F(z) F(-z)`.
     log_ahead: `log F(-z) + z - log_scale`.
     log_behind: `log F(z)`.
     log_scale: The limit of `log F(-z) + z` for large `z`.
   """
 
   tail: np.ndarray
-  variance: np.ndarray
   log_ahead: np.ndarray
   log_behind: np.ndarray
   log_scale: float
@@ -77,18 +75,16 @@ def _series(derivative: Callable[..., Any], powers: int) -> np.ndarray:
 def laplace(dtype: str) -> Series:
   """The Laplace distribution function, `F(-z) = x / 2`."""
   log_behind = _series(lambda x: 1 / (x - 2), _POWERS[dtype][0])
-  tail, variance = np.array([0.5]), np.array([0.5, -0.25])
-  return Series(tail, variance, np.zeros(1), log_behind, -math.log(2))
+  return Series(np.array([0.5]), np.zeros(1), log_behind, -math.log(2))
 
 
 @functools.cache
 def logistic(dtype: str) -> Series:
   """The logistic distribution function, `F(-z) = x / (1 + x)`."""
-  for_log, for_tail, for_variance = _POWERS[dtype]
+  for_log, for_tail = _POWERS[dtype]
   log = _series(lambda x: -1 / (1 + x), for_log)
   tail = _series(lambda x: (1 + x) ** -2, for_tail)
-  variance = _series(lambda x: (1 - x) / (1 + x) ** 3, for_variance)
-  return Series(tail, variance, log, log, 0.0)
+  return Series(tail, log, log, 0.0)
 
 
 def polynomial_sums(

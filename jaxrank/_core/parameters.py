@@ -136,7 +136,7 @@ MULTIPLE = Kind("a number from 0", _OrDecimal(checks.nonnegative))
 # Written without an exponent, as in iprec_at_recall_0.10.
 DECIMAL = Kind("a number", _anything, literals=(decimal.Decimal,))
 NUMBER = Kind("a number", _checked(checks.number))
-POSITIVE = Kind("a positive number", _checked(checks.positive))
+POSITIVE = Kind("a positive number", _checked(checks.positive_number))
 NONNEGATIVE = Kind("a number from 0", _checked(checks.nonnegative))
 SHARE = Kind("a number from 0 to 1", _checked(checks.unit_interval))
 THRESHOLD = Kind("a number", _checked(checks.threshold))

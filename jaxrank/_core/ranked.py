@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import permutations, sorting
 from jaxrank._core.arithmetic import any_of, ones_where
-from jaxrank._core.memoised import current_trace, memoised
+from jaxrank._core.memoised import current_trace, memoised, remembering
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.tallies import Tally
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
@@ -99,8 +99,8 @@ class Ranked(abc.ABC):
     self.labels = self.given_labels.astype(self.dtype)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
-    self.memory: dict[Any, list[Any]] = {}
-    self.trace = current_trace()
+    self.memory: dict[Any, tuple[Any, Any]] = {}
+    self.traces: tuple[object, ...] = (current_trace(),)
 
   @property
   def keys(self) -> Array:
@@ -157,7 +157,8 @@ class Ranked(abc.ABC):
   def count(self, chosen: Array) -> Array:
     """The number of items in a mask, on all devices, as a float."""
     known = None if self.tally is None else self.tally.known(chosen)
-    return self.total(ones_where(chosen, self.dtype)) if known is None else known
+    dtype = self.dtype if self.n < sorting.COUNTED else jnp.int32
+    return self.total(ones_where(chosen, dtype)).astype(self.dtype) if known is None else known
 
   def largest(self, x: Array) -> Array:
     """The maximum over all items, on all devices."""
@@ -261,8 +262,7 @@ class Ranked(abc.ABC):
     Returns:
       `[s]`.
     """
-    one = functools.partial(question, **parameters)
-
+    one = remembering(self)(functools.partial(question, **parameters))
     # On a TPU an axis of users takes several times its memory.
     in_turn = functools.partial(self._one_by_one, one)
     found: Array = by_platform(*users, default=jax.vmap(one, in_axes=-1), tpu=in_turn)
@@ -296,6 +296,15 @@ class Ranked(abc.ABC):
     """
     del w
     self._cannot_answer("before, the weight ahead of each item")
+
+  def spread_of_ranks(self, centred: Array) -> Array:
+    """The sum of the squares of the ranks around their mean; a smooth ranking draws no ties.
+
+    Args:
+      centred: `[n]`, the mean ranks around their mean, 0 under the mask. Items that are not
+        retrieved tie with each other.
+    """
+    return self.total(jnp.square(centred))
 
   def cumulative(self, w: Array) -> Array:
     """The expected weight of the items at the ranks 1 to `r`, for `r = 1 ... n`: `[n]`."""

@@ -14,6 +14,8 @@ from jax import Array
 from jax.interpreters import partial_eval
 
 from jaxrank import discounts
+from jaxrank._core.arithmetic import varying_zeros
+from jaxrank._core.memoised import current_trace
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
@@ -98,7 +100,7 @@ class Recorder(Ranked):
   def _begin(self, answers: list[Array] | None) -> None:
     self.given = answers
     # A copy, because facts that are computed while a kernel is only traced must not be kept.
-    self.memory = {name: [*known] for name, known in self.memory.items()}
+    self.memory, self.traces = {**self.memory}, (*self.traces, current_trace())
     self.questions: list[Question] = []
     self.zeros: list[Array] = []
     self.needs: list[Needs] = []
@@ -108,7 +110,7 @@ class Recorder(Ranked):
   ) -> Array:
     number = len(self.questions)
     self.questions.append(Question(kind, arguments))
-    self.zeros.append(_zeros(self, shape))
+    self.zeros.append(varying_zeros(self.where, shape, self.dtype))
     self.needs.append(Needs(depth if isinstance(depth, int) else None, counts))
     return self.zeros[-1] if self.given is None else self.given[number]
 
@@ -117,7 +119,9 @@ class Recorder(Ranked):
     self.needs.append(Needs(k if isinstance(k, int) else None))
     if self.ranked is None:
       # The depth does not depend on the gains, and to trace their sort takes longer than the rest.
-      return _zeros(self, (min(self.n, k) if isinstance(k, int) else self.n,))
+      return varying_zeros(
+        self.where, (min(self.n, k) if isinstance(k, int) else self.n,), self.dtype
+      )
     return super().best(gain, weights, k=k)
 
   def require_order(self, what: str) -> None:
@@ -196,12 +200,10 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
     ranked: The query whose facts the kernel reads.
   """
   zeros = _answers(kernel, ranked)
-  recorded: list[Question] = []
 
   def value(answers: list[Array]) -> tuple[Array, Any]:
     recorder = Recorder.of(ranked, answers)
     found = kernel(recorder)
-    recorded[:] = recorder.questions
     return found, [_traced_arguments(question) for question in recorder.questions]
 
   gradient = jax.grad(value, has_aux=True)
@@ -214,7 +216,7 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
   if any(used) or _is_flat_in(forward, [True] * sum(used_forward)):
     return None
   found, _ = gradient(zeros)
-  # The questions that were recorded last hold tracers of the gradient, so the kernel runs again.
+  # The questions that were recorded before hold tracers of other programs: the kernel runs again.
   asked = Recorder.of(ranked, zeros)
   kernel(asked)
   return [Slope(*pair) for pair in zip(asked.questions, found, strict=True)]
@@ -255,19 +257,13 @@ def _programs_in(values: Iterable[Any]) -> Iterator[Any]:
 
 def _answers(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Array]:
   """Zeros of the shapes of the answers."""
-  recorder = Recorder.of(ranked)
-  jax.eval_shape(lambda: kernel(recorder))
-  return [_zeros(ranked, x.shape) for x in recorder.zeros]
 
+  def asked() -> list[Array]:
+    recorder = Recorder.of(ranked)
+    kernel(recorder)
+    return recorder.zeros
 
-def _zeros(ranked: Ranked, shape: tuple[int, ...]) -> Array:
-  """Zeros that vary over devices as the query does.
-
-  Under `shard_map`, the gradient with respect to a value that is the same on all devices would be
-  summed over them.
-  """
-  nothing = 0 * jnp.sum(ranked.where, dtype=ranked.dtype)
-  return jnp.zeros(shape, ranked.dtype) + nothing
+  return [varying_zeros(ranked.where, x.shape, x.dtype) for x in jax.eval_shape(asked)]
 
 
 def _traced_arguments(question: Question) -> list[Array]:
@@ -280,14 +276,16 @@ def _traced_arguments(question: Question) -> list[Array]:
 
 def needs_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, where: Array) -> Needs:
   """What a kernel of one ranked query needs of a ranking."""
-  recorders: list[Recorder] = []
+  needs: list[Needs] = []
 
   def run(scores: Array, labels: Array, where: Array) -> Any:
-    recorders.append(Recorder(scores, labels, where, None))
-    return kernel(recorders[-1])
+    recorder = Recorder(scores, labels, where, None)
+    value = kernel(recorder)
+    needs[:] = recorder.needs
+    return value
 
   jax.eval_shape(run, *map(_unsplit, (scores, labels, where)))
-  return Needs.of_all(recorders[-1].needs)
+  return Needs.of_all(needs)
 
 
 def _unsplit(x: Array) -> Any:

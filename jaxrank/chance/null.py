@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks, description, recorder, sorting
+from jaxrank._core import checks, description, recorder
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
@@ -171,7 +171,9 @@ class _Moments:
 
 def draws(of: Statistic, null: Null) -> list[Array]:
   """The values of each measure for random orders, `[samples, ...]`."""
-  column = jnp.zeros_like(null.scores) + sorting.slots(null.scores).astype(null.scores.dtype)
+  # Not laid out over devices as the scores are, which JAX cannot permute on an Explicit mesh.
+  n, dtype = null.scores.shape[-1], null.scores.dtype
+  column = jnp.broadcast_to(jnp.arange(n, dtype=dtype), null.scores.shape)
 
   def draw(key: Array) -> list[Array]:
     order = jax.random.permutation(key, column, axis=-1, independent=True)

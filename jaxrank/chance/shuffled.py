@@ -19,7 +19,7 @@ from jax import Array, lax
 
 from jaxrank import discounts
 from jaxrank._core import sorting, ties
-from jaxrank._core.arithmetic import safe_divide, safe_sqrt
+from jaxrank._core.arithmetic import safe_divide, safe_sqrt, varying_zeros
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError, within
 from jaxrank._core.recorder import Slope, depth_of_pairs
 from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
@@ -227,7 +227,7 @@ class ShuffledQuery(Ranked):
     stop = jnp.where(self.retrieved, stop.astype(self.dtype), 0)
     some = jnp.sum(stop > 0, dtype=jnp.int32)
     mean, both = self._grown(sorting.descending(stop, self.n), some, depth, joint)
-    step = jnp.concatenate([jnp.zeros_like(worth[:1]), worth - jnp.append(worth[1:], 0)])
+    step = jnp.concatenate([jnp.zeros_like(worth[:1]), worth - ties.below(worth)])
     return mean, both, step
 
   def _grown(self, largest: Array, some: Array, depth: int, joint: bool) -> tuple[Array, Any]:
@@ -253,8 +253,8 @@ class ShuffledQuery(Ranked):
         both = _add_item(both, p, ahead, more)
       return item + 1, mean + ahead * more, both
 
-    zero = jnp.zeros_like(length)
-    start = (jnp.int32(0), zero, zero[:, None] * zero[None, :] if joint else None)
+    zero = varying_zeros(self.where, length.shape, self.dtype)
+    start = (0 * some, zero, zero[:, None] * zero[None, :] if joint else None)
     _, mean, both = lax.while_loop(lambda state: state[0] < some, add, start)
     return mean, both
 

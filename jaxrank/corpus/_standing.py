@@ -92,9 +92,12 @@ def _start(inputs: Inputs) -> Tally:
   q, p = jax.tree.leaves(own)[0].shape[:2]
   flat = jax.tree.map(lambda x: x.reshape(q * p, *x.shape[2:]), own)
   dtype = jax.eval_shape(scores, inputs.similarity, inputs.queries, flat).dtype
-  counts = jnp.zeros((q, p + 1), jnp.int32)
-  dropped = jnp.full(inputs.removed.shape, jnp.nan, dtype)
-  return Tally(jnp.zeros((q, p), dtype), dropped, counts, counts)
+  # Zeros that are laid out over devices as the queries are.
+  none = jnp.zeros_like(jax.tree.leaves(inputs.queries)[0], jnp.int32)
+  none = jnp.sum(none, axis=tuple(range(1, none.ndim)), dtype=jnp.int32)[:, None]
+  counts = none + jnp.zeros((q, p + 1), jnp.int32)
+  dropped = none.astype(dtype) + jnp.full(inputs.removed.shape, jnp.nan, dtype)
+  return Tally(none.astype(dtype) + jnp.zeros((q, p), dtype), dropped, counts, counts)
 
 
 def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:

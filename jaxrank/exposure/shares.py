@@ -142,6 +142,8 @@ def target(
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
   with checks.named("target"):
-    grades = gains.linear(floating(checks.array("labels", labels)))
+    labels = floating(checks.array("labels", labels))
+    where = checks.mask(where, labels)
+    grades = gains.linear(jnp.where(where, labels, 0))
   found = apply(_target, grades, grades, where=where, ranking=Exact(), k=k, discount=discount)
   return found[..., :0] if grades.shape[-1] == 0 else found

@@ -1,5 +1,6 @@
 """Shared by `lightgbm` and `xgboost`: slopes, curvatures and metrics of rows grouped by query."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -10,6 +11,7 @@ from jax import Array
 from jax.interpreters import partial_eval
 
 from jaxrank._core import checks
+from jaxrank.interop._rows import Rows
 from jaxrank.losses import curvature as curvatures
 from jaxrank.measures import Measure, evaluate, parse
 from jaxrank.padding import pad_buckets
@@ -23,70 +25,17 @@ _SHORTEST = 8
 # The least part of all cells that a padded length saves, for which its programs are compiled.
 _LEAST_PART = 1 / 16
 
-# The number of data sets whose padded form is kept, enough for a cross-validation.
+# The number of queries of a bucket, at least, and how many cells take as long as fewer would: a
+# bucket of so many holds a power of two of queries.
+_FEWEST, _SMALL = 16, 2**14
+
+# The number of data sets whose padded form is kept, and of sets of measures whose programs are:
+# enough for a cross-validation.
 _KEPT = 32
 
 # The least curvature of a row over the mean size of the gradient of its query, for a loss without a
 # known bound, and the least curvature of any row.
 _FLOOR, _LEAST = 0.1, 1e-6
-
-
-class Rows(NamedTuple):
-  """A data set as the booster has it.
-
-  Attributes:
-    labels: `[rows]`.
-    sizes: `[queries]`, the numbers of rows of the queries, which follow each other.
-  """
-
-  labels: np.ndarray
-  sizes: np.ndarray
-
-  @classmethod
-  def of(cls, labels: Any, sizes: Any, how: str) -> "Rows":
-    """Checks labels and sizes; `how` says how to give sizes to the booster."""
-    if sizes is None or not np.size(sizes):
-      raise ValueError(f"the data have no groups, which say which rows belong to a query: {how}.")
-    labels, sizes = np.asarray(labels, np.float32), np.asarray(sizes)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or np.any(sizes < 0):
-      raise ValueError(f"groups must be numbers of rows, [queries], got {sizes!r}.")
-    if labels.ndim != 1 or int(sizes.sum()) != labels.size:
-      raise ValueError(
-        f"the groups sum to {int(sizes.sum())}, but there are labels of shape {labels.shape}: "
-        "a group is the number of the rows of a query."
-      )
-    rows = cls(labels, sizes.astype(np.int64))
-    rows.check("label", labels, np.isfinite(labels))
-    return rows
-
-  def check(self, name: str, values: np.ndarray, good: np.ndarray, advice: str = "") -> None:
-    """Raises `ValueError` for the first row that is not good."""
-    if values.shape != self.labels.shape:
-      raise ValueError(f"{name}s must have shape {self.labels.shape}, got {values.shape}.")
-    if not good.all():
-      row = int(np.argmin(good))
-      query = int(np.searchsorted(np.cumsum(self.sizes), row, side="right"))
-      bad = int(np.sum(~good))
-      raise ValueError(
-        f"the {name} of row {row}, in query {query}, is {values[row]} ({bad} such "
-        f"{'row' if bad == 1 else 'rows'}){advice}."
-      )
-
-  def scores(self, scores: Any) -> np.ndarray:
-    """Checks the predictions of the booster."""
-    scores = np.asarray(scores, np.float32)
-    advice = ": check the initial scores, and whether training diverges"
-    self.check("score", scores, ~np.isnan(scores), advice)
-    return scores
-
-  def weights(self, weights: Any, length: int) -> np.ndarray | None:
-    """Checks weights of rows or of queries; None if there are none."""
-    if weights is None or not np.size(weights):
-      return None
-    weights = np.asarray(weights, np.float32)
-    if weights.shape != (length,):
-      raise ValueError(f"weights must have shape {(length,)}, got {weights.shape}.")
-    return weights
 
 
 class _Bucket(NamedTuple):
@@ -126,15 +75,16 @@ def _lengths(sizes: np.ndarray) -> list[int]:
 def _padded(rows: Rows) -> list[_Bucket]:
   """The buckets of a data set.
 
-  The number of queries is rounded up by at most an eighth, so that similar data sets, such as the
-  folds of a cross-validation, share compiled programs.
+  The number of queries is rounded up, to a power of two in a small bucket and by at most an eighth
+  in others, so that similar data sets, such as the folds of a cross-validation, share programs.
   """
   ids = np.repeat(np.arange(rows.sizes.size), rows.sizes)
   lengths = _lengths(rows.sizes[rows.sizes > 0])
   buckets = []
   for batch in pad_buckets(ids, np.zeros_like(rows.labels), rows.labels, lengths=lengths):
-    queries = len(batch.query_ids)
-    step = 1 << max(0, (queries - 1).bit_length() - 4)
+    queries, length = batch.labels.shape
+    octave = 1 << max(_FEWEST - 1, queries - 1).bit_length()
+    step = octave if octave * length <= _SMALL else octave // 16
     fill = ((0, -queries % step), (0, 0))
     where = np.pad(batch.where, fill)
     row = np.where(where, np.pad(batch.rows, fill), rows.labels.size)
@@ -152,13 +102,20 @@ class _Kept:
   def __init__(self) -> None:
     self._buckets: dict[tuple[bytes, bytes], list[_Bucket]] = {}
 
+  def __contains__(self, rows: Rows) -> bool:
+    return _contents(rows) in self._buckets
+
   def __call__(self, rows: Rows) -> list[_Bucket]:
-    key = rows.labels.tobytes(), rows.sizes.tobytes()
+    key = _contents(rows)
     if key not in self._buckets:
       if len(self._buckets) == _KEPT:
         del self._buckets[next(iter(self._buckets))]
       self._buckets[key] = _padded(rows)
     return self._buckets[key]
+
+
+def _contents(rows: Rows) -> tuple[bytes, bytes]:
+  return rows.labels.tobytes(), rows.sizes.tobytes()
 
 
 def _cells(scores: np.ndarray, bucket: _Bucket) -> np.ndarray:
@@ -255,7 +212,7 @@ class Objective:
   ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient and curvature, `[rows]`, float32."""
     scores = rows.scores(scores)
-    buckets = self._buckets(rows)
+    new, buckets = rows not in self._buckets, self._buckets(rows)
     # All programs are started before the first result is waited for.
     started = [self._derivatives(_cells(scores, b), b.labels, b.where) for b in buckets]
     factor = np.float32(rows.labels.size / np.count_nonzero(rows.sizes))
@@ -265,6 +222,8 @@ class Objective:
       for values, x in zip(found, pair, strict=True):
         values[bucket.rows] = np.asarray(x).reshape(-1)[bucket.cells]
     slope, bent = found
+    if new:
+      rows.warn_of_silence(slope)
     rows.check("gradient", slope, np.isfinite(slope), ": the loss is not finite there")
     rows.check("curvature", bent, np.isfinite(bent) & (bent > 0), ": it must be positive")
     return slope * scale, bent * scale
@@ -284,13 +243,19 @@ def _size(slope: Array, where: Array) -> Array:
   return jnp.maximum(size, _FLOOR * mean)
 
 
+@functools.lru_cache(maxsize=_KEPT)
+def _evaluation(measures: tuple[Measure, ...]) -> Callable[..., tuple[Array, ...]]:
+  """The values of measures, with the same programs wherever the measures are equal."""
+  return jax.jit(lambda s, y, w: tuple(evaluate(measures, s, y, where=w).values()))
+
+
 class Metrics:
   """Means of measures over the queries of a data set."""
 
   def __init__(self, measures: Any):
     """Reads the measures."""
     self.measures: tuple[Measure, ...] = parse(measures)
-    self._evaluate = jax.jit(lambda s, y, w: tuple(evaluate(self.measures, s, y, where=w).values()))
+    self._evaluate = _evaluation(self.measures)
     self._buckets = _Kept()
 
   def __reduce__(self) -> Any:
@@ -317,12 +282,3 @@ class Metrics:
     weights = np.ones(queries.size) if weights is None else weights
     # 0 if no query has a weight, as in `aggregate`.
     return [float(x.astype(np.float64) @ weights / (weights.sum() or 1)) for x in values]
-
-
-def query_means(rows: Rows, weights: np.ndarray | None) -> np.ndarray | None:
-  """The mean weight of the rows of each query, 0 for a query without rows."""
-  if weights is None:
-    return None
-  ids = np.repeat(np.arange(rows.sizes.size), rows.sizes)
-  sums = np.bincount(ids, weights, minlength=rows.sizes.size)
-  return sums / np.maximum(rows.sizes, 1)

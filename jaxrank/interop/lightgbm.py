@@ -6,12 +6,12 @@ comparison with LightGBM's own objective.
 
 >>> import functools, jaxrank as jr
 >>> loss = functools.partial(jr.losses.softmax, gain=jr.gains.exponential)
->>> scores, labels, sizes = [0.5, 0.2, 0.1], [0, 2, 1], [2, 1]
+>>> scores, labels, sizes = [0.5, 0.2, 0.1, 0.3], [0, 2, 1, 0], [2, 2]
 >>> slope, curvature = objective(loss)(labels, scores, None, sizes)
 >>> print(slope.round(3), curvature.round(3))
-[ 2.585 -2.585  0.   ] [2.585 1.915 1.5  ]
+[ 3.447 -3.447 -1.1    1.1  ] [3.447 2.553 0.9   1.1  ]
 >>> metrics("RR fall_out@1")(labels, scores, None, sizes)  # name, value, whether larger is better
-[('RR', 0.75, True), ('fall_out@1', 0.5, False)]
+[('RR', 0.5, True), ('fall_out@1', 1.0, False)]
 """
 
 from typing import Any
@@ -20,7 +20,8 @@ import numpy as np
 
 from jaxrank._core import checks
 from jaxrank.interop import _boosting
-from jaxrank.interop._boosting import Curvature, Loss, Rows
+from jaxrank.interop._boosting import Curvature, Loss
+from jaxrank.interop._rows import Rows, query_means
 from jaxrank.measures.measure import Measures
 
 __all__ = [
@@ -66,6 +67,9 @@ def objective(loss: Loss, *, curvature: Curvature = "bound") -> "_Objective":
     ValueError: if the loss does not have one value for each query or cannot be differentiated, or
       the curvature is unknown or cannot be computed. In training, if there are no groups, they do
       not sum to the rows, or a score, gradient or curvature is NaN or infinite.
+
+  Warns:
+    UserWarning: once for a data set, if labels leave queries without a gradient, with their number.
   """
   with checks.named("lightgbm.objective"):
     return _Objective(loss, curvature)
@@ -85,7 +89,8 @@ def metrics(measures: Measures) -> "_Metrics":
     measures: What `jaxrank.parse` takes: names, metrics or measures.
 
   Returns:
-    The function for `feval=` of `lightgbm.train` and for `eval_metric=` of `LGBMRanker.fit`.
+    The function for `feval=` of `lightgbm.train` and for `eval_metric=` of `LGBMRanker.fit`. Make
+    an `LGBMRanker` with `metric="None"`: early stopping follows LightGBM's own nDCG too otherwise.
 
   Raises:
     TypeError: if an item is no measure.
@@ -125,7 +130,7 @@ class _Metrics(_boosting.Metrics):
   ) -> list[tuple[str, float, bool]]:
     with checks.named("lightgbm.metrics"):
       rows, scores, weights = _read(a, b, weight, group)
-      values = self.means(rows, scores, _boosting.query_means(rows, weights))
+      values = self.means(rows, scores, query_means(rows, weights))
     return [
       (measure.name, value, measure.description.higher_is_better)
       for measure, value in zip(self.measures, values, strict=True)

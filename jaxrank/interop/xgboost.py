@@ -1,6 +1,7 @@
 """Objectives and metrics for XGBoost: trees that optimise a loss of jaxrank, or any other.
 
-`objective` and `metrics` serve `xgboost.train` and `xgboost.cv`. (`XGBRanker` takes no callables.)
+`objective` and `metrics` serve `xgboost.train` and `xgboost.cv`. (`XGBRanker` takes no objectives,
+and calls a metric with the rows of one query at a time.)
 Labels, groups and weights are those of the `DMatrix`. XGBoost itself is not imported.
 `docs/boosting.md` has examples and measurements.
 """
@@ -12,7 +13,8 @@ import numpy as np
 
 from jaxrank._core import checks
 from jaxrank.interop import _boosting
-from jaxrank.interop._boosting import Curvature, Loss, Rows
+from jaxrank.interop._boosting import Curvature, Loss
+from jaxrank.interop._rows import Rows
 from jaxrank.measures.measure import Measure, Measures
 
 __all__ = [
@@ -80,7 +82,7 @@ def metrics(measures: Measures) -> "_Metrics":
   Raises:
     TypeError: if an item is no measure.
     ValueError: if a name is unknown, or two measures get the same name. In training, if there are
-      no groups, or a score is NaN.
+      no groups, or a score is NaN; and a `TypeError` from `XGBRanker(eval_metric=...)`.
   """
   with checks.named("xgboost.metrics"):
     return _Metrics(measures)
@@ -98,6 +100,13 @@ def _name(measure: Measure) -> str:
 
 def _read(scores: Any, data: Any) -> tuple[Rows, Any, np.ndarray | None]:
   """Rows, scores and weights of queries."""
+  if not hasattr(data, "get_label"):
+    raise TypeError(
+      f"expected the scores of all rows and a DMatrix, got {type(scores).__name__} and "
+      f"{type(data).__name__}: XGBRanker calls its eval_metric with the labels and scores of one "
+      "query at a time, and counts a query of one row as 1. Pass custom_metric=metrics(...) to "
+      "xgboost.train instead."
+    )
   rows = Rows.of(data.get_label(), data.get_group(), _GROUPS)
   return rows, scores, rows.weights(data.get_weight(), rows.sizes.size)
 

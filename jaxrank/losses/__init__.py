@@ -31,7 +31,9 @@ The arguments that losses share mean the same in all of them, and a loss documen
   weight of its better item.
 * `teacher`: `[..., n]`, the scores of a teacher, of any scale and sign. They stand apart from the
   labels, where a negative number would mean unjudged.
-* `temperature`: a positive number that divides the scores; may be traced.
+* `temperature`: a positive number that divides the scores; may be traced. A traced temperature
+  that is not positive acts as the square root of the smallest normal number, 1.1e-19 in float32:
+  loss and gradient are finite, and the gradient with respect to the temperature is 0.
 * `ranking`: a smooth ranking. The temperature of `jaxrank.Gaussian` is the standard deviation of
   the noise, that of `jaxrank.Gumbel` its scale. `1 / t` for `jaxrank.Logistic(t)` is the `alpha`
   of ApproxNDCG.

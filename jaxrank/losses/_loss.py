@@ -24,6 +24,9 @@ from jaxrank.rankings.exact import Exact, ExactQuery
 # The items of a batch, of which a loss holds several arrays, that leave a cache of 2 MB.
 _EXCEEDING = 1 << 17
 
+# The parameters of the kernels that are numbers, and are not described.
+_NUMBERS = {"epsilon", "margin", "mu"}
+
 Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
 
 
@@ -48,8 +51,10 @@ def apply_loss(
   """
   about = description.of_kernel(kernel)
   with checks.named(name or about.name):
+    for parameter in _NUMBERS & parameters.keys():
+      checks.number(parameter, parameters[parameter])
     if "temperature" in parameters:
-      checks.positive("temperature", parameters["temperature"])
+      checks.positive_number("temperature", parameters["temperature"])
     ranking = Exact(ties or "average") if key is None else Exact("random", key)
     depth = None if ties else 0
     blocks = in_blocks or ties is not None
@@ -116,31 +121,12 @@ def saturated(x: Array) -> Array:
   return clipped(x, largest(x))
 
 
-@jax.custom_jvp
 def softplus(x: Array, scale: Array) -> Array:
-  """`scale * log(1 + exp(x / scale))`, finite for every finite `x`; the scale has no gradient.
-
-  Value and slope share an exponential, which halves the time of a sum over pairs.
-  """
-  return _softplus(x, scale, _decay(x, scale))
-
-
-@softplus.defjvp
-def _softplus_jvp(
-  primals: tuple[Array, Array], tangents: tuple[Array, Array]
-) -> tuple[Array, Array]:
-  x, scale = primals
-  decay = _decay(x, scale)
-  slope = jnp.where(x > 0, 1, decay) / (1 + decay)
-  return _softplus(x, scale, decay), slope * tangents[0]
-
-
-def _decay(x: Array, scale: Array) -> Array:
-  return jnp.exp(-jnp.abs(x) * (1 / scale))
-
-
-def _softplus(x: Array, scale: Array, decay: Array) -> Array:
-  return jnp.maximum(x, 0) + scale * jnp.log1p(decay)
+  """`scale * log(1 + exp(x / scale))`, finite for every finite `x`."""
+  # Not an absolute value, whose slope at 0 is 0, as the second derivative there would be.
+  positive = x > 0
+  below = jnp.where(positive, -x, x)
+  return jnp.where(positive, x, 0) + scale * jnp.log1p(jnp.exp(below * (1 / scale)))
 
 
 def target(query: ExactQuery, gain: Gain, weights: Array | None) -> Array:
@@ -181,10 +167,12 @@ class _Chances(NamedTuple):
 
 
 def _chances(scores: Array, temperature: Array) -> _Chances:
-  z = scores / temperature
+  finite = jnp.isfinite(scores)
+  # A quotient of an infinity would have the derivative NaN by the temperature.
+  z = jnp.where(finite, jnp.where(finite, scores, 0) / temperature, scores)
   top = lax.stop_gradient(jnp.max(z))
   # The difference of two infinities would be NaN; that of two finite numbers has a derivative.
-  share = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - top))
+  share = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - jnp.where(top == -jnp.inf, 0, top)))
   total = jnp.sum(share)
   quarter = saturated(z) / 4
   return _Chances(quarter, saturated(top) / 4 - quarter, share, total)
@@ -249,7 +237,7 @@ def _cross_entropy_jvp(
   gain, label, missed, scores, temperature = primals
   d_gain, _, d_missed, d_scores, d_temperature = tangents
   chances = _chances(scores, temperature)
-  quarter, _, share, total = chances
+  _, drop, share, total = chances
   _, pull = sums = _sums(gain, label, missed, scores, chances, large)
   live = scores > -jnp.inf
   push = worth_of(gain, label, live)
@@ -258,10 +246,11 @@ def _cross_entropy_jvp(
     pull = plain_sum(push)
   finite = jnp.isfinite(total + pull)
   slope = jnp.where(finite, share * (pull / total) - push, 0)
-  by_temperature = -4 * jnp.sum(slope * jnp.where(finite, quarter, 0)) / temperature
+  # The slopes add up to 0, so that the drops stand for the logits, and cancel less.
+  by_temperature = 4 * jnp.sum(slope * jnp.where(finite, drop, 0)) / temperature
   # 0 where it is too large for a float, as the gradient of a loss that is.
   by_temperature = jnp.where(jnp.isfinite(by_temperature), by_temperature, 0)
-  rise = jnp.sum(slope * d_scores) / temperature + by_temperature * (d_temperature / temperature)
+  rise = jnp.sum(slope * d_scores) / temperature + by_temperature * d_temperature
   known = jnp.where(finite & live, d_gain, 0)
   rise += 4 * jnp.sum(known * jnp.where(finite, chances.gap, 0))
   if missed.ndim:

@@ -52,8 +52,8 @@ def margin_mse(
 
 def _margin_mse(query: ExactQuery, *, rows: int) -> Array:
   error = jnp.where(query.retrieved, query.scores.astype(query.dtype), 0)
-  # The sum of the squares of all differences of such errors is finite.
-  bound = largest(error) ** 0.5 / (2 * max(query.n, 1))
+  # The sum of the squares of all differences of such errors is finite. Padding does not count.
+  bound = largest(error) ** 0.5 / (2 * jnp.maximum(query.count(query.retrieved), 1))
   items = clipped(error, bound), jnp.maximum(query.labels, 0), query.retrieved
 
   def pair(upper: Items, lower: Items) -> tuple[Array, Array]:

@@ -210,8 +210,8 @@ def _xe_ndcg(
   loss, total = _cross_entropy(query, worth, temperature, large=large)
   some = (jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0) & (total > 0)
   loss /= jnp.where(some, total, 1)
-  # A product with 0 keeps the NaN of a label that is NaN.
-  return jnp.where(some, saturated(loss), 0 * total)
+  # A product with 0 keeps the NaN of a score or a label that is NaN.
+  return jnp.where(some, saturated(loss), 0 * (loss + total))
 
 
 def _softened(labels: Array, gain: Gain, key: Array | None) -> Array:
@@ -272,14 +272,14 @@ def sampled_softmax(
     <https://doi.org/10.1145/3298689.3346996>`_, 2019.
   """
   with checks.named("sampled_softmax"):
-    checks.positive("temperature", temperature)
+    checks.positive_number("temperature", temperature)
     scores, labels, where = checks.lists(scores, labels, where)
     if accidental_hits is not None:
       hits = checks.boolean("accidental_hits", accidental_hits, scores, "True for accidental hits")
       where = where & ~(hits & (labels <= 0))
     scores = floating(scores)
     known = where & (scores > -jnp.inf)
-    z = jnp.where(known, scores, 0) / jnp.asarray(temperature).astype(scores.dtype)
+    z = saturated(jnp.where(known, scores, 0) / at_least_tiny(temperature, scores.dtype))
     if log_q is not None:
       log_q = checks.array("log_q", log_q).astype(scores.dtype)
       if log_q.ndim == 1 and scores.ndim > 1:

@@ -34,7 +34,7 @@ class Perturbed:
   def __post_init__(self) -> None:
     with checks.named("perturbed"):
       checks.positive("samples", self.samples)
-      checks.positive("scale", self.scale)
+      checks.positive_number("scale", self.scale)
 
   def __call__(self, scores: ArrayLike, labels: ArrayLike, **parameters: Any) -> Array:
     """Computes the mean of `loss(noisy_scores, labels, **parameters)` over the samples."""

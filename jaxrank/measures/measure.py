@@ -99,7 +99,7 @@ class Measure:
     return f"Measure({self.name!r})"
 
   def _identity(self) -> tuple[Any, ...]:
-    given = frozenset((key, _identity(value)) for key, value in self.parameters.items())
+    given = frozenset((key, identity(value)) for key, value in self.parameters.items())
     return self.description, self.name, given
 
   def __eq__(self, other: object) -> bool:
@@ -126,7 +126,7 @@ def _is_array(x: Any) -> bool:
   return isinstance(x, jax.Array | np.ndarray)
 
 
-def _identity(x: Any) -> Any:
+def identity(x: Any) -> Any:
   """A key to compare values by: type and value, or identity for arrays and unhashable values."""
   if not _is_array(x):
     with contextlib.suppress(TypeError):

@@ -83,6 +83,10 @@ def reciprocal_rank(
   >>> print(f"{reciprocal_rank(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 1])):.5f}")
   0.50000
 
+  As a loss under `Laplace` or `Logistic` it needs a cut-off if a query has more than about 20
+  relevant items: the probability that none of them is ahead of an item is a product over them,
+  which vanishes where their scores are close, and its gradient with it. `Gumbel` needs no cut-off.
+
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:

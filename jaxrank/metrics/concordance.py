@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxrank._core import sorting, ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide, safe_sqrt
-from jaxrank._core.description import describe
+from jaxrank._core.description import MEANS_FIRST, TIED_PAIRS, describe
 from jaxrank._core.dialects import ir_measures
 from jaxrank._core.parameters import THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking, within
@@ -28,7 +28,7 @@ def _auc(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   return safe_divide(pairs - wrong, pairs)
 
 
-@describe(_auc, rel=THRESHOLD, seeks="relevant and other items")
+@describe(_auc, departs=TIED_PAIRS, rel=THRESHOLD, seeks="relevant and other items")
 def auc(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -71,6 +71,7 @@ def _retrieved_auc(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array
 
 @describe(
   _retrieved_auc,
+  departs=MEANS_FIRST,
   rel=THRESHOLD,
   seeks="relevant and other items",
   names=(ir_measures("Accuracy", "[@10]", "rel", rel=1),),
@@ -109,7 +110,7 @@ def _ordered_pair_accuracy(ranked: Ranked) -> Array:
   return jnp.where(pairs.different_labels > 0, (1 + balance) / 2, 0)
 
 
-@describe(_ordered_pair_accuracy, seeks="different labels")
+@describe(_ordered_pair_accuracy, departs=TIED_PAIRS, seeks="different labels")
 def ordered_pair_accuracy(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -140,7 +141,7 @@ def _kendall_tau(ranked: Ranked) -> Array:
   return safe_divide(pairs.concordant - pairs.discordant, spread)
 
 
-@describe(_kendall_tau, seeks="different labels", range=(-1.0, 1.0))
+@describe(_kendall_tau, departs=TIED_PAIRS, seeks="different labels", range=(-1.0, 1.0))
 def kendall_tau(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -172,20 +173,25 @@ def kendall_tau(
 def _spearman(ranked: Ranked) -> Array:
   lost = ranked.where & ~ranked.retrieved
   # Items that are not retrieved tie with each other, below all others.
-  position = ranked.before(ranked.retrieved) + jnp.where(lost, (ranked.count(lost) - 1) / 2, 0)
+  position = ranked.before(ranked.retrieved) + jnp.where(lost, _middle(lost, ranked), 0)
   key, item = sorting.order(sorting.keys(ranked.given_labels, ranked.where))
   labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
   x, y = _centred(position, ranked), _centred(labels, ranked)
-  return safe_divide(jnp.sum(x * y), safe_sqrt(jnp.sum(x * x)) * safe_sqrt(jnp.sum(y * y)))
+  spread = safe_sqrt(ranked.spread_of_ranks(x)) * safe_sqrt(jnp.sum(y * y))
+  return safe_divide(jnp.sum(x * y), spread)
+
+
+def _middle(chosen: Array, ranked: Ranked) -> Array:
+  """The mean position among some items, counted from 0; equal to their midrank if they all tie."""
+  return (ranked.total(chosen, jnp.int32) - 1).astype(ranked.dtype) / 2
 
 
 def _centred(position: Array, ranked: Ranked) -> Array:
-  """Positions minus their mean over the valid items, 0 under the mask."""
-  mean = safe_divide(jnp.sum(jnp.where(ranked.where, position, 0)), ranked.count(ranked.where))
-  return jnp.where(ranked.where, position - mean, 0)
+  """Positions minus their mean over the valid items, which no order changes; 0 under the mask."""
+  return jnp.where(ranked.where, position - _middle(ranked.where, ranked), 0)
 
 
-@describe(_spearman, seeks="different labels", range=(-1.0, 1.0))
+@describe(_spearman, departs=MEANS_FIRST, seeks="different labels", range=(-1.0, 1.0))
 def spearman(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -198,8 +204,9 @@ def spearman(
   `rho = sum_i x_i z_i / sqrt(sum_i x_i^2 sum_i z_i^2)`, with the centred midranks `x` of the scores
   and `z` of the labels.
 
-  Under a smooth ranking, with noise or without, it is the correlation of the expected ranks with
-  the midranks of the labels; at temperature 0, tied scores have their midrank.
+  Under a smooth ranking `x` are the expected ranks, and the first sum of squares is that of an
+  order without tied scores. Under noise this is the expectation of `rho`. Tied scores have their
+  midrank at temperature 0, and the value 0 at any temperature if all scores are equal.
 
   >>> print(f"{spearman(jnp.array([3.0, 2.0, 1.0]), jnp.array([2, 0, 1])):.5f}")
   0.50000

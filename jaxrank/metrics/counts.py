@@ -11,7 +11,7 @@ from jaxrank import discounts
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import describe
+from jaxrank._core.description import DIVIDES_BY_K, describe
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
 from jaxrank._core.parameters import DECIMAL, MULTIPLE, NONNEGATIVE, THRESHOLD, Kind, one_of
 from jaxrank._core.ranked import Ranked, Ranking, seen
@@ -46,6 +46,7 @@ _RELATIVE = Kind("True or False", _relative, literals=(bool,))
 
 @describe(
   _precision,
+  departs=DIVIDES_BY_K,
   rel=THRESHOLD,
   divisor=one_of("k", "retrieved", "relevant", "attainable"),
   names=(
@@ -176,6 +177,7 @@ _UNSQUARED = Kind(NONNEGATIVE.meaning, _root)
 
 @describe(
   _f_measure,
+  departs=DIVIDES_BY_K,
   rel=THRESHOLD,
   beta=NONNEGATIVE,
   divisor=one_of("k", "retrieved"),

@@ -14,7 +14,7 @@ from jaxrank import aggregation
 from jaxrank._core import arithmetic, checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import describe
+from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures, trec_eval
 from jaxrank._core.parameters import DECIMAL, LEVEL, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
@@ -113,6 +113,7 @@ _AT = {"x": Argument("level", DECIMAL)}
 
 @describe(
   _interpolated_precision,
+  departs=MEANS_FIRST,
   level=LEVEL,
   rel=THRESHOLD,
   names=(
@@ -167,6 +168,7 @@ def _eleven_point_average(ranked: Ranked, *, rel: ArrayLike | None, rounding: st
 
 @describe(
   _eleven_point_average,
+  departs=MEANS_FIRST,
   rel=THRESHOLD,
   rounding=one_of("up", "trec_eval"),
   names=(trec_eval("11pt_avg", rel=1, rounding="trec_eval"),),

@@ -91,6 +91,7 @@ def metric(
   best: float | None = ...,
   checks: Mapping[str, Callable[[Any], None]] | None = ...,
   aggregation: Aggregation = ...,
+  departs: Mapping[str, str] | None = ...,
 ) -> Metric: ...
 
 
@@ -105,6 +106,7 @@ def metric(
   best: float | None = ...,
   checks: Mapping[str, Callable[[Any], None]] | None = ...,
   aggregation: Aggregation = ...,
+  departs: Mapping[str, str] | None = ...,
 ) -> Callable[[Kernel], Metric]: ...
 
 
@@ -119,6 +121,7 @@ def metric(
   best: float | None = None,
   checks: Mapping[str, Callable[[Any], None]] | None = None,
   aggregation: Aggregation = "mean",
+  departs: Mapping[str, str] | None = None,
 ) -> Metric | Callable[[Kernel], Metric]:
   """Makes a metric from a kernel of one ranked query; also a decorator, with or without arguments.
 
@@ -153,6 +156,8 @@ def metric(
     aggregation: How `Evaluator` makes one number of the values of many queries: "mean"; "sum", as
       of counts; "exp_mean", the exponential of the mean, which for values that are logarithms is a
       geometric mean.
+    departs: The laws that the metric does not obey on purpose, and `jaxrank.testing.check_metric`
+      leaves out: the reason by the name of the law.
 
   Returns:
     The metric, which pickles if the kernel does.
@@ -173,6 +178,7 @@ def metric(
       best=best,
       checks=checks,
       aggregation=aggregation,
+      departs=departs,
     )
   _check_kernel(kernel)
   kinds = {name: _kind(name, check) for name, check in (checks or {}).items()}
@@ -189,6 +195,7 @@ def metric(
       depth=depth,
       best=best,
       aggregation=aggregation,
+      departs=departs or {},
     )
   for parameter in inspect.signature(kernel).parameters.values():
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):

@@ -15,7 +15,7 @@ from jaxrank import discounts
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
-from jaxrank._core.description import describe
+from jaxrank._core.description import GREEDY_IDEAL, describe
 from jaxrank._core.dialects import ir_measures, ndeval
 from jaxrank._core.parameters import DISCOUNT, SHARE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
@@ -123,6 +123,7 @@ def _alpha_ndcg(
 
 @describe(
   _alpha_ndcg,
+  departs=GREEDY_IDEAL,
   rel=THRESHOLD,
   alpha=SHARE,
   discount=DISCOUNT,
@@ -278,6 +279,7 @@ def _nnrbp(
 
 @describe(
   _nnrbp,
+  departs=GREEDY_IDEAL,
   rel=THRESHOLD,
   alpha=SHARE,
   beta=SHARE,

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
-from jaxrank._core.description import describe
+from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import ir_measures, trec_eval
 from jaxrank._core.parameters import SHARE, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking, seen
@@ -81,6 +81,7 @@ def _inferred_average_precision(ranked: Ranked, *, rel: ArrayLike | None) -> Arr
 
 @describe(
   _inferred_average_precision,
+  departs=MEANS_FIRST,
   rel=THRESHOLD,
   names=(ir_measures("infAP", "", "rel", rel=1), trec_eval("infAP", rel=1)),
 )

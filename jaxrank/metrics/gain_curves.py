@@ -9,9 +9,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._core import ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
-from jaxrank._core.description import describe
+from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import trec_eval
 from jaxrank._core.parameters import DISCOUNT, GAIN, THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking
@@ -32,7 +33,7 @@ def _normalized_gain(ranked: Ranked, *, gain: Gain) -> Array:
   return safe_divide(value, jnp.sum(best))
 
 
-@describe(_normalized_gain, gain=GAIN, names=(trec_eval("G"),))
+@describe(_normalized_gain, departs=MEANS_FIRST, gain=GAIN, names=(trec_eval("G"),))
 def normalized_gain(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -112,7 +113,13 @@ def _ndcg_at_relevant(ranked: Ranked, *, gain: Gain, discount: Discount) -> Arra
   return safe_divide(jnp.sum(added(hits) * ndcg) + missed * ndcg[-1], ranked.count(b))
 
 
-@describe(_ndcg_at_relevant, gain=GAIN, discount=DISCOUNT, names=(trec_eval("ndcg_rel"),))
+@describe(
+  _ndcg_at_relevant,
+  departs=MEANS_FIRST,
+  gain=GAIN,
+  discount=DISCOUNT,
+  names=(trec_eval("ndcg_rel"),),
+)
 def ndcg_at_relevant(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -153,7 +160,7 @@ def ndcg_at_relevant(
 
 def _ndcg_at_levels(ranked: Ranked, *, gain: Gain, discount: Discount) -> Array:
   ndcg, best = _ndcg_curve(ranked, gain, discount)
-  last = (best > 0) & (best > jnp.append(best[1:], 0))
+  last = (best > 0) & (best > ties.below(best))
   longer = ranked.count(ranked.retrieved) > 1 + ranked.count(ranked.gain(gain) > 0)
   total = jnp.sum(jnp.where(last, ndcg, 0)) + jnp.where(longer, ndcg[-1], 0)
   return safe_divide(total, jnp.sum(last, dtype=ranked.dtype) + longer.astype(ranked.dtype))

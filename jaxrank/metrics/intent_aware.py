@@ -13,7 +13,7 @@ from jaxrank import discounts, gains
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
-from jaxrank._core.description import describe
+from jaxrank._core.description import DIVIDES_BY_K, GREEDY_IDEAL, describe
 from jaxrank._core.dialects import ir_measures, ndeval
 from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
@@ -108,6 +108,7 @@ def _nerr_ia(
 
 @describe(
   _nerr_ia,
+  departs=GREEDY_IDEAL,
   max_label=GRADE,
   subtopic_weights=SUBTOPIC_WEIGHTS,
   subtopics=True,
@@ -166,6 +167,7 @@ def _precision_ia(
 
 @describe(
   _precision_ia,
+  departs=DIVIDES_BY_K,
   rel=THRESHOLD,
   subtopic_weights=SUBTOPIC_WEIGHTS,
   subtopics=True,

@@ -7,7 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core.apply import apply
-from jaxrank._core.description import Kernel, describe, of_metric
+from jaxrank._core.description import MEANS_FIRST, Kernel, describe, of_metric
 from jaxrank._core.dialects import trec_eval
 from jaxrank._core.parameters import POSITIVE, THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking
@@ -41,6 +41,7 @@ def _log_average_precision(
 
 @describe(
   _log_average_precision,
+  departs=MEANS_FIRST,
   rel=THRESHOLD,
   floor=POSITIVE,
   range=(-float("inf"), 0.0),
@@ -95,6 +96,7 @@ def _log_bpref(ranked: Ranked, *, rel: ArrayLike | None, floor: ArrayLike) -> Ar
 
 @describe(
   _log_bpref,
+  departs=MEANS_FIRST,
   rel=THRESHOLD,
   floor=POSITIVE,
   range=(-float("inf"), 0.0),

@@ -10,7 +10,7 @@ from jaxrank import discounts
 from jaxrank._core import checks, sorting, ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import describe
+from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures
 from jaxrank._core.parameters import SHARE, Kind, one_of
 from jaxrank._core.ranked import Ranked, Ranking
@@ -45,8 +45,8 @@ def _overlap(ranked: Ranked, weight: Array) -> Array:
   new = (level != ties.above(level)) | (start != ties.above(start))
   first, last = ties.layout(-jnp.cumsum(new, dtype=jnp.int32))
 
-  left = jnp.append(jnp.cumsum(weight[::-1])[::-1], 0)
-  ramp = jnp.append(jnp.cumsum(left[:-1][::-1])[::-1], 0)
+  left = _from_each_rank(weight)
+  ramp = _from_each_rank(left[:-1])
   q, s, h, t = (x.astype(weight.dtype) for x in (first, start, last - first + 1, end - start + 1))
   same = jnp.where(first >= start, q + h, q)
   meet = jnp.where(h < t, jnp.floor((q * t - s * h) / jnp.maximum(t - h, 1)), same)
@@ -74,8 +74,14 @@ def _compatibility(
   return safe_divide(_overlap(ranked, weight / d), jnp.sum(most))
 
 
+def _from_each_rank(x: Array) -> Array:
+  """`[n + 1]`, the sum from each rank to the last one, and 0 past the end."""
+  return jnp.concatenate([jnp.cumsum(x[::-1])[::-1], jnp.zeros_like(x[:1])])
+
+
 @describe(
   _compatibility,
+  departs=MEANS_FIRST,
   persistence=SHARE,
   normalizer=one_of("ideal", "weights"),
   names=(ir_measures("Compat", "", "p=persistence", reads={"normalize": _NORMALIZE}),),

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import describe
+from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import ir_measures, trec_eval
 from jaxrank._core.parameters import NUMBER, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking, seen
@@ -25,6 +25,7 @@ def _set_average_precision(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) 
 
 @describe(
   _set_average_precision,
+  departs=MEANS_FIRST,
   rel=THRESHOLD,
   names=(ir_measures("SetAP", "", "rel", rel=1), trec_eval("set_map", rel=1)),
 )

@@ -11,7 +11,7 @@ from jaxrank import discounts
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import over_ranks
-from jaxrank._core.description import describe
+from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures
 from jaxrank._core.parameters import DISCOUNT, GRADE, POSITIVE, SHARE, Kind
 from jaxrank._core.ranked import Ranked, Ranking
@@ -55,6 +55,7 @@ def _nearly_err(
 
 @describe(
   _nearly_err,
+  departs=DIVIDES_BY_K | MEANS_FIRST,
   max_label=GRADE,
   min_label=GRADE,
   discount=DISCOUNT,

@@ -18,7 +18,7 @@ from jaxrank import discounts
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.cascades import perfect
-from jaxrank._core.description import describe
+from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import ir_measures
 from jaxrank._core.parameters import CUTOFF, DISCOUNT, GRADE, POSITIVE
 from jaxrank._core.ranked import Ranked, Ranking, within
@@ -71,6 +71,7 @@ _ARGUMENTS = "T=target min_rel=min_label max_rel=max_label"
 
 @describe(
   _inst,
+  departs=MEANS_FIRST,
   patience=CUTOFF,
   target=POSITIVE,
   max_label=GRADE,
@@ -209,6 +210,7 @@ def _bpm(
 
 @describe(
   _bpm,
+  departs=DIVIDES_BY_K | MEANS_FIRST,
   target=POSITIVE,
   max_label=GRADE,
   min_label=GRADE,
@@ -271,6 +273,7 @@ def _sdcg(
 
 @describe(
   _sdcg,
+  departs=DIVIDES_BY_K,
   max_label=GRADE,
   min_label=GRADE,
   discount=DISCOUNT,

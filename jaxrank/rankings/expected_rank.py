@@ -21,14 +21,11 @@ from jaxrank._core import checks, pair_sums, sorting
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank._core.decays import distance
 from jaxrank._core.memoised import memoised
-from jaxrank._core.pair_sums import Series, normal_tail, polynomial_sums
+from jaxrank._core.pair_sums import Series, polynomial_sums
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.sums_by_doubling import Schedule
 from jaxrank._core.types import Cutoff, Discount, pytree
-
-# Added to the variance of a rank, so that the cut-off is defined where that is 0:
-# docs/mathematics.md, "The smooth cut-off".
-_LEAST_VARIANCE = 1e-3
+from jaxrank.rankings import thresholds
 
 
 class SmoothQuery(Ranked):
@@ -44,6 +41,8 @@ class SmoothQuery(Ranked):
     self.sort()
     bound = float(jnp.finfo(self.dtype).max) / 4
     score = clipped(self.scores.astype(self.dtype), bound)
+    # The slopes of the limit at 0 are infinite where scores tie.
+    score = jnp.where(jnp.asarray(temperature) > 0, score, lax.stop_gradient(score))
     last = jnp.min(jnp.where(self.retrieved, lax.stop_gradient(score), bound))
     self.score = jnp.where(self.retrieved, score, last)
     self.temperature = at_least_tiny(temperature, self.dtype)
@@ -70,6 +69,13 @@ class SmoothQuery(Ranked):
     lost = jnp.where(self.where, self.total(w), 0)
     return jnp.where(self.retrieved, self._weight_ahead(w), lost)
 
+  def spread_of_ranks(self, centred: Array) -> Array:
+    """The sum of the squares of the ranks around their mean, in any order without tied scores."""
+    n, m = self.count(self.where), self.count(self.retrieved)
+    lost = n - m
+    # `(n^3 - n) / 12` less that of the items that are not retrieved, which tie.
+    return m * (n * n + n * lost + lost * lost - 1) / 12
+
 
 @dataclasses.dataclass(frozen=True)
 class SmoothRanking(Ranking):
@@ -77,7 +83,7 @@ class SmoothRanking(Ranking):
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
-      that is not positive acts as the limit at 0.
+      that is not positive gives the limit at 0, with gradient 0.
   """
 
   temperature: ArrayLike
@@ -107,55 +113,79 @@ class ExpectedRankQuery(SmoothQuery):
     super().__init__(temperature, *query)
     self.series = self.series_of(self.dtype.name)
 
-  def _sums(self, w: Array, ahead: np.ndarray, behind: np.ndarray) -> Array:
-    """`sum_j w_j ahead(x_ij)` over the items ahead of `i`, plus `behind` over those behind."""
+  def _weight_ahead(self, w: Array) -> Array:
+    return jnp.cumsum(w) - w + self._sums(w, -self.series.tail, self.series.tail)
+
+  def _sums(self, w: Array, ahead: np.ndarray, behind: np.ndarray, fixed: bool = False) -> Array:
+    """`sum_j w_j ahead(x_ij)` over the items ahead of `i`, plus `behind` over those behind.
+
+    If `fixed`, the sums have no slope, and a program of a gradient does not compute it.
+    """
     size = max(ahead.size, behind.size)
     pair = np.stack([np.pad(c, (0, size - c.size)) for c in (ahead, behind)])
-    return polynomial_sums(self.score, self.temperature, w, pair, schedule=self.schedule)
-
-  def _weight_ahead(self, w: Array) -> Array:
-    return jnp.cumsum(w) - w + self._smoothed(w)
-
-  def _smoothed(self, w: Array) -> Array:
-    """What is added to the weight ahead of each item in the order of the scores."""
-    return self._sums(w, -self.series.tail, self.series.tail)
+    place = self.score, self.temperature
+    place = lax.stop_gradient(place) if fixed else place
+    return polynomial_sums(*place, w, pair, schedule=self.schedule)
 
   @memoised
-  def rank(self, among: Array | None) -> Array:
-    """The expected rank of each item, among the items of a mask or all that are retrieved."""
-    members = self._members(among)
-    if among is not None:
-      return 1 + self._weight_ahead(members)
-    # Items that are not retrieved come last, so that no prefix sum is needed.
-    place = 1 + sorting.slots(members).astype(self.dtype)
-    return place + self._smoothed(members)
+  def rank_among(self, members: Array, fixed: bool = False) -> Array:
+    """The expected rank of each item among the items of a mask."""
+    w = self._weight(members)
+    # Items that are not retrieved come last, so that their slots are the prefix sum of the others.
+    all_of_them = members is self.retrieved
+    ahead = sorting.slots(w).astype(self.dtype) if all_of_them else jnp.cumsum(w) - w
+    return 1 + ahead + self._sums(w, -self.series.tail, self.series.tail, fixed)
 
-  def _members(self, among: Array | None) -> Array:
-    return self._weight(self.retrieved if among is None else among)
+  @memoised
+  def rank(self, k: Cutoff, among: Array | None) -> Array:
+    """The expected rank of each item, among the kept items of a mask or of all."""
+    members = self.retrieved if among is None else among
+    if self._keeps_all(k):
+      return self.rank_among(members)
+    return 1 + self._weight_ahead(self._weight(members) * self.kept(k, among))
+
+  def _keeps_all(self, k: Cutoff) -> bool:
+    return k is None or (isinstance(k, int) and k >= self.n)
 
   @memoised
   def kept(self, k: Cutoff, among: Array | None) -> Array | int:
-    """A smooth `rank <= k`, from a normal distribution with the mean and variance of the rank.
+    """A smooth `rank <= k`, whose sum over the items of the mask is `k`.
 
     docs/mathematics.md, "The smooth cut-off".
     """
-    if k is None:
+    if self._keeps_all(k):
       return 1
-    variance = self._sums(self._members(among), *2 * (self.series.variance,))
-    step = (self.rank(among) - self.cutoff(k) - 0.5) * lax.rsqrt(variance + _LEAST_VARIANCE)
-    return normal_tail(step)
+    k = self.cutoff(k)
+    if among is None:
+      return self.largest_items(k, self.retrieved)
+    # Another item has a rank of at most k if it is above the last of k items of the mask.
+    among = among & self.retrieved
+    last = self.largest_items(k - 0.5, among)
+    return jnp.where(among, self.largest_items(k, among), last)
+
+  def largest_items(self, k: Array, members: Array) -> Array:
+    """How far each item is above the threshold that `k` items of a mask exceed, in [0, 1].
+
+    1 for all items if `k` is at least the number of the members, 0 for all if it is not positive.
+    """
+    count = self.count(members)
+    inside = (k > 0) & (k < count)
+    target = jnp.where(inside, k, count / 2)
+    mask = thresholds.exceeded(self, thresholds.for_one(self, target, members))
+    return jnp.where(inside, mask, (k > 0).astype(self.dtype))
 
   @memoised
-  def _survival(self, stop: Array) -> Array:
-    """The probability of passing all items ahead, from the probabilities of stopping.
+  def _survival(self, stop: Array, k: Cutoff) -> Array:
+    """The probability of passing all kept items ahead, from the probabilities of stopping.
 
-    An item that is ahead with probability `F` contributes the factor `(1 - stop) ** F`, or `1 - F`
-    if `stop` is 1: docs/mathematics.md, "The cascade under expected ranks".
+    An item that is ahead with probability `F` and kept with the weight `m` contributes the factor
+    `(1 - stop) ** (m F)`, or `(1 - F) ** m` if `stop` is 1: docs/mathematics.md, "The cascade under
+    expected ranks".
     """
-    stop = self._weight(stop)
+    stop, kept = self._weight(stop), self.kept(k, None)
     wall = stop >= 1
-    log = self._weight_ahead(jnp.log1p(-jnp.where(wall, 0, stop)))
-    wall = wall.astype(self.dtype)
+    log = self._weight_ahead(kept * jnp.log1p(-jnp.where(wall, 0, stop)))
+    wall = kept * wall.astype(self.dtype)
     count = jnp.cumsum(wall) - wall
     gap = distance(self.score[:-1], self.score[1:], self.temperature)
     passed = jnp.concatenate([jnp.zeros_like(count[:1]), count[1:] * gap])
@@ -167,20 +197,19 @@ class ExpectedRankQuery(SmoothQuery):
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
   ) -> Array:
-    """`sum_i w_i discount(r_i)` with smooth ranks and cut-off."""
-    return jnp.sum(self._weight(w) * discount(self.rank(among)) * self.kept(k, among))
+    """`sum_i w_i discount(r_i)` over the kept items, with their ranks among kept items."""
+    return jnp.sum(self._weight(w) * discount(self.rank(k, among)) * self.kept(k, among))
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
-    """`sum_i worth_i discount(r_i) survival_i`; without a worth, that of `stop`."""
-    worth = self._weight(stop if worth is None else worth)
-    value = worth * self._survival(stop) * discount(self.rank(None)) * self.kept(k, None)
-    return jnp.sum(value)
+    """`sum_i worth_i discount(r_i) survival_i` over kept items; the worth is `stop` by default."""
+    worth = self._weight(stop if worth is None else worth) * self.kept(k, None)
+    return jnp.sum(worth * self._survival(stop, k) * discount(self.rank(k, None)))
 
   def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """`sum_i b_i (1 + before(b)_i) / r_i` times the smooth cut-off."""
+    """`sum_i b_i (1 + before(b)_i) / r_i` over the kept items, among kept items."""
     b = self._weight(b)
-    hits = b + self._weight_ahead(b)
-    return jnp.sum(b * hits / self.rank(None) * self.kept(k, None))
+    kept = b * self.kept(k, None)
+    return jnp.sum(kept * (b + self._weight_ahead(kept)) / self.rank(k, None))
 
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, whose sums are computed anew for the gradient."""
@@ -188,7 +217,7 @@ class ExpectedRankQuery(SmoothQuery):
     alone, self.schedule = self.schedule, self.for_users
     try:
       # All users need them.
-      self.rank(None), self.kept(parameters.get("k"), None)
+      self.rank(parameters.get("k"), None)
       return super().each_user(anew, *users)
     finally:
       self.schedule = alone
@@ -216,15 +245,16 @@ class LogisticQuery(ExpectedRankQuery):
 class Laplace(SmoothRanking):
   """A smooth ranking: `j` is ahead of `i` with probability `F((s_j - s_i) / temperature)`.
 
-  `F` is the Laplace distribution function. Ranks are expected ranks, a cut-off at `k` is a smooth
-  step with the standard deviation of the rank, and gradients are exact, in O(n log n) time and O(n)
-  memory. At temperature 0 a metric is the exact one if no scores tie; tied items take their mean
-  rank. `metric(c * s, ranking=Laplace(c * t))` equals `metric(s, ranking=Laplace(t))`.
+  `F` is the Laplace distribution function. Ranks are expected ranks, and gradients are exact,
+  in O(n log n) time and O(n) memory. A cut-off keeps each item with the weight that
+  `jaxrank.soft.top_k` gives it, and ranks count kept items. At temperature 0 a metric is the exact
+  one if no scores tie; tied items take their mean rank, and share a cut-off among them.
+  `metric(c * s, ranking=Laplace(c * t))` equals `metric(s, ranking=Laplace(t))`.
   (Struski et al., `LapSum <https://arxiv.org/abs/2503.06242>`_, 2025, use this function.)
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
-      that is not positive acts as the limit at 0.
+      that is not positive gives the limit at 0, with gradient 0.
   """
 
   query = LaplaceQuery
@@ -234,17 +264,18 @@ class Laplace(SmoothRanking):
 class Logistic(SmoothRanking):
   """A smooth ranking: `j` is ahead of `i` with probability `sigmoid((s_j - s_i) / temperature)`.
 
-  Ranks are expected ranks, which are those of ApproxNDCG and of `Gumbel` noise, and a cut-off at
-  `k` is a smooth step with the standard deviation of the rank. Time is O(n log n) and memory O(n):
-  the sigmoid of each pair is a series, within 2e-8, or 3e-14 for float64 scores. At temperature 0 a
-  metric is the exact one if no scores tie; tied items take their mean rank.
+  Ranks are expected ranks, which are those of ApproxNDCG and of `Gumbel` noise. A
+  cut-off keeps each item with the weight that `jaxrank.soft.top_k` gives it, and ranks count kept
+  items. Time is O(n log n) and memory O(n): the sigmoid of each pair is a series, within 2e-8, or
+  3e-14 for float64 scores. At temperature 0 a metric is the exact one if no scores tie; tied items
+  take their mean rank, and share a cut-off among them.
   `metric(c * s, ranking=Logistic(c * t))` equals `metric(s, ranking=Logistic(t))`.
   (Qin, Liu and Li, `A general approximation framework for direct optimization of information
   retrieval measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010, use these ranks.)
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
-      that is not positive acts as the limit at 0.
+      that is not positive gives the limit at 0, with gradient 0.
   """
 
   query = LogisticQuery

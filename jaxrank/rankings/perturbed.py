@@ -172,7 +172,7 @@ class Gumbel(SmoothRanking):
   """A smooth ranking: expectations over the Plackett-Luce model, without sampling.
 
   Orders are those of the scores plus Gumbel noise of scale `temperature`. A metric that is affine
-  in the answers of the ranking, as all of the library but `spearman` are, becomes its expectation.
+  in the answers of the ranking, as all of the library are, becomes its expectation.
   Values and gradients are integrals over the noisy score of one item. Nodes are half a temperature
   apart, from about 3 temperatures below the lowest score to `log n + 14` above the highest; for `k`
   from 3 on they are closer, by the factor `2.1 / sqrt(k + 2)`. Values are within 1e-5 up to 100,000

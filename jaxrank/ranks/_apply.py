@@ -1,5 +1,8 @@
 """Internals of `RankMetric`: shapes, dtypes, tasks that are left out, and invalid input."""
 
+import functools
+import operator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,7 +45,10 @@ def as_floats(*arrays: Array) -> list[Array]:
   if shape[-1] == 0:
     # A list without tasks becomes a list of one task of weight 0.
     return [jnp.zeros((*shape[:-1], 1), dtype) for _ in floats]
-  return [jnp.broadcast_to(x.astype(dtype), shape) for x in floats]
+  found = [jnp.broadcast_to(x.astype(dtype), shape) for x in floats]
+  # Zeros that are laid out over devices as any of the arrays is, so that all are.
+  nothing = functools.reduce(operator.add, map(jnp.zeros_like, found))
+  return [x + nothing for x in found]
 
 
 def draw(key: Array, candidates: Array) -> Array:

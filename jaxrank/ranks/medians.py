@@ -148,7 +148,8 @@ def _at_most(middle: _Middle, x: Array) -> _Counts:
     stay = (chance * (1 - p)).at[-1].set(chance[-1])
     return stay.at[1:].add(p * chance[:-1]), None
 
-  start = jnp.zeros(size, x.dtype).at[0].set(1)
+  # Inside `shard_map` the state varies over devices, as the probabilities do.
+  start = (jnp.zeros(size, x.dtype) + 0 * x).at[0].set(1)
   chance, _ = lax.scan(add, start, _chances(middle.candidates, middle.kept, x))
   count = jnp.arange(size, dtype=jnp.int32)
 
@@ -199,5 +200,5 @@ def _sum(middle: _Middle, term: Callable[[Array], Array]) -> Array:
     return start + _BLOCK, total + jnp.sum(jax.vmap(masked)(x), axis=0)
 
   like = jax.eval_shape(term, middle.largest)
-  start = (jnp.zeros_like(middle.largest), jnp.zeros(like.shape, like.dtype))
+  start = (jnp.zeros_like(middle.largest), jnp.zeros(like.shape, like.dtype) + 0 * middle.largest)
   return lax.while_loop(lambda state: state[0] < middle.largest, add, start)[1]

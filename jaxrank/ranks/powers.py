@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxrank._core.arithmetic import looked_up
+
 # Sums of up to this many terms are exact.
 _HEAD = 16
 _EULER = 0.5772156649015329
@@ -40,7 +42,7 @@ def harmonic_squares(n: Array) -> Array:
 def _exact_sum(n: Array, order: int) -> Array:
   """`sum j^-order` over `j <= n`, for `n` up to `_HEAD`."""
   table = jnp.asarray(np.cumsum(np.arange(1.0, _HEAD + 1) ** -order), n.dtype)
-  return table[jnp.clip(n, 1, _HEAD).astype(jnp.int32) - 1]
+  return looked_up(table, jnp.clip(n, 1, _HEAD).astype(jnp.int32) - 1)
 
 
 class Power(NamedTuple):

@@ -12,11 +12,11 @@ from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.description import Description
 from jaxrank._core.parameters import Kind
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
+from jaxrank.rankings import thresholds
 from jaxrank.rankings.exact import ExactQuery
 from jaxrank.rankings.expected_rank import ExpectedRankQuery, Laplace, Logistic
 from jaxrank.rankings.perturbed import Gaussian, Gumbel, NoiseQuery
 from jaxrank.rankings.sharded import ShardedQuery
-from jaxrank.soft import thresholds
 
 
 def rank(
@@ -57,8 +57,8 @@ def top_k(
 ) -> Array:
   """The items with the `k` largest scores, as a mask in [0, 1] that sums to `k`.
 
-  `m_i = F((s_i - b) / t)`, with the threshold `b` for which `sum_i m_i = k`. `k` may be any number
-  between 0 and the number of items; from that number on, the mask is 1 with gradient 0. Under
+  `m_i = F((s_i - b) / t)`, with the threshold `b` for which `sum_i m_i = k`. `k` may be any
+  positive number; from the number of items on, the mask is 1 with gradient 0. Under
   `Gumbel` and `Gaussian`, `m_i` is the probability that the rank of the item is at most `k`, which
   is then a whole number; their time is O(n k log k) for each node of the integral.
 
@@ -68,7 +68,8 @@ def top_k(
   See `jaxrank.soft` for the arguments that operators share.
 
   Args:
-    k: How many items the mask selects, a positive number; may be traced.
+    k: How many items the mask selects, a positive number; may be traced. A traced one that is not
+      positive selects nothing.
 
   Returns:
     A mask `[..., n]` of floats.
@@ -149,20 +150,18 @@ def _rank(ranked: Ranked) -> Array:
 
 
 def _top_k(ranked: Ranked, *, k: int | Array) -> Array:
-  k_float, count = jnp.asarray(k).astype(ranked.dtype), ranked.count(ranked.retrieved)
-  inside = (k_float > 0) & (k_float < count)
-  if isinstance(ranked, NoiseQuery):
+  k_float = jnp.asarray(k).astype(ranked.dtype)
+  if isinstance(ranked, ExpectedRankQuery):
+    mask = ranked.largest_items(k_float, ranked.retrieved)
+  elif isinstance(ranked, NoiseQuery):
     depth = min(k, ranked.n) if isinstance(k, int) else ranked.n
     among = jnp.arange(1, depth + 1, dtype=ranked.dtype) <= k_float
     mask = jnp.sum(jnp.where(among[None], ranked.chances(depth), 0), axis=1)
-  elif isinstance(ranked, ExpectedRankQuery):
-    target = jnp.where(inside, k_float, count / 2)
-    mask = thresholds.exceeded(ranked, thresholds.for_one(ranked, target))
+    mask = jnp.where(k_float < ranked.count(ranked.retrieved), mask, 1)
   else:
     start, end = ties.layout(_exact(ranked).keys)
     size = (end - start + 1).astype(ranked.dtype)
     mask = jnp.clip((k_float - start.astype(ranked.dtype)) / size, 0, 1)
-  mask = jnp.where(inside, mask, (k_float > 0).astype(ranked.dtype))
   return ranked.in_input_order(jnp.where(ranked.retrieved, mask, 0))
 
 
@@ -179,7 +178,8 @@ def _quantile(ranked: Ranked, *, q: Array) -> Array:
   target = count - 0.5 - q.astype(ranked.dtype) * jnp.maximum(count - 1, 0)
   if isinstance(ranked, ExpectedRankQuery):
     target = jnp.where(count > 0, target, 0)
-    (value,) = thresholds.in_scores(ranked, thresholds.for_one(ranked, target))
+    at = thresholds.for_one(ranked, target, ranked.retrieved)
+    (value,) = thresholds.in_scores(ranked, at)
   else:
     # A target between two whole numbers is the upper one's item; a whole one is between two items.
     both = jnp.stack([jnp.ceil(target) - 1, jnp.floor(target)]).astype(jnp.int32)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
 from jax import Array
@@ -13,7 +13,7 @@ from jaxrank._core.batching import over_queries
 from jaxrank._core.ranked import Ranking
 from jaxrank.measures.evaluation import evaluate_calls
 from jaxrank.measures.grammar import read_measures
-from jaxrank.measures.measure import Measure, Measures
+from jaxrank.measures.measure import Measure, Measures, identity
 from jaxrank.rankings.exact import Exact
 from jaxrank.streaming import adding, batch, moments, reservoir, summary
 from jaxrank.streaming.statistics import Statistics
@@ -35,6 +35,9 @@ class Evaluator(Statistics):
   A state may have leading axes, such as those that `vmap` of `update` over the rankers of a sweep
   gives it. `merge` and `all_reduce` keep them, and the statistics are NumPy arrays of these axes
   instead of floats.
+
+  Evaluators of equal measures, policies and rankings are equal, so that a program with one of them
+  among its static arguments is not traced again for another.
 
   A query without a candidate, `where` all False, is padding and never counts. A query with a value
   that is not finite is in no mean, and counts in `state.invalid`.
@@ -86,6 +89,16 @@ class Evaluator(Statistics):
           object.__setattr__(self, name, checks.count(name, getattr(self, name)))
       if not isinstance(self.ranking, Ranking):
         raise TypeError(f"ranking must be one such as Exact(), got {self.ranking!r}.")
+
+  def _identity(self) -> tuple[Any, ...]:
+    settings = self.empty, self.invalid, self.groups, self.reservoir
+    return self._measures, settings, identity(self.ranking)
+
+  def __eq__(self, other: object) -> bool:
+    return isinstance(other, Evaluator) and self._identity() == other._identity()
+
+  def __hash__(self) -> int:
+    return hash(self._identity())
 
   @functools.cached_property
   def _measures(self) -> tuple[Measure, ...]:

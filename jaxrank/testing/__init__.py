@@ -1,4 +1,4 @@
-"""Tests of metrics: laws that every metric should obey, and queries to test them with.
+"""Tests of metrics and losses: laws that they should obey, and queries to test them with.
 
 `check_metric(metric)` tests a function `metric(scores, labels, *, where=None, k=None, ranking=...)`
 against all laws of `LAWS`, with queries that hypothesis draws, which the extra `testing` installs.
@@ -16,6 +16,9 @@ arguments:
 * The result is the number of values that were compared: 0 if the law says nothing of the case. So
   it is if a smooth ranking raises `jaxrank.UnansweredError`.
 
+`check_loss(loss)` does the same for a function `loss(scores, labels, *, where=None, ...)` and the
+laws of `LOSS_LAWS`, each of which is about the values and about the gradients in the scores.
+
 `docs/testing.md` explains the laws with examples.
 """
 
@@ -31,7 +34,7 @@ except ModuleNotFoundError as error:
     name="hypothesis",
   ) from None
 
-from jaxrank.testing.checking import LAWS, check_metric
+from jaxrank.testing.checking import LAWS, LOSS_LAWS, check_loss, check_metric
 from jaxrank.testing.exact import (
   check_cutoff,
   check_limit,
@@ -55,6 +58,7 @@ from jaxrank.testing.strategies import cases, cutoffs, dtypes, labels, masks, sc
 
 __all__ = [
   "LAWS",
+  "LOSS_LAWS",
   "Case",
   "cases",
   "check_batch",
@@ -65,6 +69,7 @@ __all__ = [
   "check_jit",
   "check_limit",
   "check_long_cutoff",
+  "check_loss",
   "check_mask",
   "check_metric",
   "check_nan",

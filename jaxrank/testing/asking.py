@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, Self
 
 import jax
 import jax.numpy as jnp
@@ -123,7 +123,15 @@ class Law:
     compared: The number of values that were compared.
   """
 
-  def __init__(self, name: str, statement: str, metric: Metric, case: Case, tolerance: float):
+  def __init__(
+    self,
+    name: str,
+    statement: str,
+    metric: Metric,
+    case: Case,
+    tolerance: float,
+    programs: Callable[[Identity], Any] = programs,
+  ):
     self.name, self.statement, self.tolerance = name, statement, tolerance
     self.metric, self.programs = metric, programs(Identity(metric))
     self.takes = self.programs.takes
@@ -138,7 +146,7 @@ class Law:
     self.exact = isinstance(self.case.ranking, Exact | None)
     self.compared = 0
 
-  def __enter__(self) -> "Law":
+  def __enter__(self) -> Self:
     return self
 
   def __exit__(

@@ -1,18 +1,22 @@
-"""`check_metric`, which tests a metric against the laws, and `LAWS`, the table of them."""
+"""`check_metric` and `check_loss`, which test a function against the laws, and tables of laws."""
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
-from jaxrank._core import checks
+from jaxrank._core import checks, description
 from jaxrank._core.ranked import Ranking
+from jaxrank.measures import Measure
 from jaxrank.rankings.exact import Exact
 from jaxrank.rankings.expected_rank import Laplace
-from jaxrank.testing import exact, laws, numbers, strategies
-from jaxrank.testing.asking import Metric, takes
+from jaxrank.testing import asking_losses, derivatives, exact, laws, losses, numbers, strategies
+from jaxrank.testing.asking import Metric, name_of, takes
 from jaxrank.testing.queries import Case
 
 # The order of `check_metric`, which names the first law that is broken: a bug that breaks several
@@ -37,13 +41,34 @@ LAWS: Mapping[str, Callable[[Metric, Case], int]] = MappingProxyType(
   }
 )
 
+# The order of `check_loss`.
+LOSS_LAWS: Mapping[str, Callable[[Metric, Case], int]] = MappingProxyType(
+  {
+    "jit": losses.check_jit,
+    "remat": losses.check_remat,
+    "mask": losses.check_mask,
+    "nan": losses.check_nan,
+    "padding": losses.check_padding,
+    "permutation": losses.check_permutation,
+    "empty": losses.check_empty,
+    "batch": losses.check_batch,
+    "vmap": losses.check_vmap,
+    "finite": losses.check_finite,
+    "derivatives": derivatives.check_derivatives,
+    "alive": losses.check_alive,
+  }
+)
+
 _RANKINGS = (Exact(), Laplace(1.0))
+
+# Laws that cost more than a call of a compiled program take this share of the cases.
+_COSTLY = {"jit": 5, "alive": 5}
 
 
 def check_metric(
   metric: Metric,
   *,
-  laws: Iterable[str] = tuple(LAWS),
+  laws: Iterable[str] | None = None,
   scores: st.SearchStrategy[np.ndarray] | None = None,
   labels: st.SearchStrategy[np.ndarray] | None = None,
   cutoffs: Sequence[int | None] = (None, 1, 3, 8),
@@ -78,6 +103,8 @@ def check_metric(
       values `[...]`. It need not have `where`, `k` or `ranking`; other parameters keep their
       defaults, and `functools.partial` sets them.
     laws: The names of the laws, keys of `LAWS`; for all but one, `LAWS.keys() - {"gradients"}`.
+      None is all, without those that the description of the metric departs from: `precision` at a
+      cut-off beyond the end of the list, for example, which divides by `k`.
     scores: A strategy of scores `[n]`; None is `jaxrank.testing.scores(n)`.
     labels: A strategy of labels `[n]`; None is `jaxrank.testing.labels(n)`. Metrics of binary
       labels take `jaxrank.testing.labels(n, values=(0, 1))`.
@@ -94,13 +121,11 @@ def check_metric(
   """
   with checks.named("check_metric"):
     checks.function("metric", metric, "a metric of scores and labels")
-    chosen = list(laws)
-    for law in chosen:
-      checks.choice("laws", law, LAWS)
+    chosen = _chosen(laws, LAWS, _departs(metric))
     n = checks.count("n", n)
     max_examples = checks.count("max_examples", max_examples)
   options = takes(metric)
-  for law in (law for law in LAWS if law in chosen):
+  for law in chosen:
     for ranking in rankings if "ranking" in options else (None,):
       drawn = strategies.cases(
         n,
@@ -111,6 +136,122 @@ def check_metric(
         rankings=(ranking,),
       )
       _check(LAWS[law], metric, drawn, max_examples, seed)
+
+
+def check_loss(
+  loss: Metric,
+  *,
+  laws: Iterable[str] | None = None,
+  labels: st.SearchStrategy[np.ndarray] | None = None,
+  parameters: Iterable[str] | None = None,
+  sizes: Iterable[int] = losses.SIZES,
+  n: int = 5,
+  max_examples: int = 25,
+  seed: int = 0,
+) -> None:
+  """Tests a loss against the laws of losses, and shows the smallest case that breaks one.
+
+  >>> import jax.numpy as jnp
+  >>> import jaxrank as jr
+  >>> def ndcg_loss(scores, labels, *, where=None):
+  ...   ranking = jr.Laplace(1.0)
+  ...   return 1 - jr.ndcg(scores, labels, where=where, ranking=ranking)
+  >>> check_loss(ndcg_loss, max_examples=5)
+  >>> def squares(scores, labels, *, where=None):
+  ...   return jnp.mean((scores - labels) ** 2, axis=-1, where=where)
+  >>> check_loss(squares, laws=["empty"])
+  Traceback (most recent call last):
+    ...
+  AssertionError: squares breaks the law of empty: all masked is a finite value and gradient 0.
+  the value of
+  squares(
+    jnp.array([0.0], jnp.float32),
+    jnp.array([0.0], jnp.float32),
+    where=jnp.array([False]),
+  )
+  is nan.
+  Divide by jnp.where(total > 0, total, 1), not by a total that may be 0.
+
+  Args:
+    loss: `loss(scores, labels, *, where=None, ...)` of arrays `[..., n]` to values `[...]`. It need
+      not have `where`. Other parameters keep their defaults, and `functools.partial` sets them.
+      A loss of a teacher takes its scores for labels: `lambda scores, labels, *, where=None:
+      jaxrank.losses.kl(scores, teacher=labels, where=where)`.
+    laws: The names of the laws, keys of `LOSS_LAWS`; None is all. A loss that differs from a law on
+      purpose leaves it out: `LOSS_LAWS.keys() - {"alive"}`.
+    labels: A strategy of labels `[n]`; None is `jaxrank.testing.labels(n)`. Losses of binary labels
+      take `jaxrank.testing.labels(n, values=(0, 1))`.
+    parameters: The names of the numeric parameters in which derivatives are tested too; None is
+      all whose default is a float or a ranking, and `weights`. They are tested at their defaults
+      and at .8 and .45 of them.
+    sizes: The lengths of the lists with tied scores at which there is a gradient; they may be
+      shorter than the lists of a loss that is known to vanish on long ones: `(10,)`.
+    n: The number of items of a query in the other laws.
+    max_examples: The number of cases for each law; a fifth of it for `jit` and `alive`.
+    seed: The seed of the cases. A run with the same seed has the same cases.
+
+  Raises:
+    AssertionError: if the loss breaks a law, or raises an error. The message says what to do.
+    ValueError: if `laws` has a name that is not in `LOSS_LAWS`, or a number is out of range.
+    TypeError: if the loss is no function, or needs a parameter that has no default.
+  """
+  with checks.named("check_loss"):
+    checks.function("loss", loss, "a loss of scores and labels")
+    chosen = _chosen(laws, LOSS_LAWS, {})
+    n = checks.count("n", n)
+    max_examples = checks.count("max_examples", max_examples)
+    sizes = [checks.count("sizes", size) for size in sizes]
+    _check_signature(loss)
+    parameters = None if parameters is None else list(parameters)
+    for name in parameters or ():
+      checks.choice("parameters", name, asking_losses.numbers_of(loss))
+  drawn = strategies.cases(
+    n, labels=labels, where=None if "where" in takes(loss) else st.just(np.ones(n, bool))
+  )
+  relevant = drawn.filter(lambda case: bool(np.any(case.valid & (case.labels > 0))))
+  given: dict[str, Any] = {"derivatives": {"parameters": parameters}, "alive": {"sizes": sizes}}
+  for law in chosen:
+    check = functools.partial(LOSS_LAWS[law], **given.get(law, {}))
+    some = relevant if law == "alive" else drawn
+    _check(check, loss, some, -(-max_examples // _COSTLY.get(law, 1)), seed)
+
+
+def _check_signature(loss: Metric) -> None:
+  """Raises an error if a loss cannot be called with scores and labels, and perhaps `where`."""
+  taken = list(inspect.signature(loss).parameters.values())
+  free = [p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+  needed = [p.name for p in taken if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+  needed += [p.name for p in free[2:] if p.default is p.empty]
+  if needed:
+    raise TypeError(
+      f"loss needs {needed[0]}, which check_loss does not give; set it: "
+      f"functools.partial(loss, {needed[0]}=...)."
+    )
+  if len(free) < 2 and not any(p.kind is p.VAR_POSITIONAL for p in taken):
+    raise TypeError(
+      "loss must take scores and labels; write a function that does: "
+      "lambda scores, labels, *, where=None: ..."
+    )
+
+
+def _chosen(
+  laws: Iterable[str] | None, table: Mapping[str, object], departs: Mapping[str, str]
+) -> list[str]:
+  """The names of the laws in the order of a table; None is all that nothing departs from."""
+  names = table.keys() - departs.keys() if laws is None else set(laws)
+  for law in names:
+    checks.choice("laws", law, table)
+  return [law for law in table if law in names]
+
+
+def _departs(metric: Metric) -> Mapping[str, str]:
+  """The laws that the description of a metric departs from."""
+  inner = metric.func if isinstance(metric, functools.partial) else metric
+  about = description.of_metric(inner.metric if isinstance(inner, Measure) else inner)
+  departs = {} if about is None else about.departs
+  for law in departs:
+    checks.choice(f"departs of {name_of(metric)}", law, LAWS)
+  return departs
 
 
 def _check(

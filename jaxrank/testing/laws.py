@@ -40,7 +40,7 @@ def check_mask(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     if masked.any():
       expected = law.ask(law.case)
       for score, label in _HIDDEN:
-        law.equal(law.ask(_set(law.case, masked, score, label)), expected, masked.any(-1))
+        law.equal(law.ask(replaced(law.case, masked, score, label)), expected, masked.any(-1))
   return law.compared
 
 
@@ -54,7 +54,7 @@ def check_nan(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     valid = law.case.valid
     if not valid.all():
       expected = law.ask(law.case)
-      hidden = _set(law.case, ~valid, np.nan, np.nan)
+      hidden = replaced(law.case, ~valid, np.nan, np.nan)
       law.equal(law.ask(hidden), expected, ~valid.all(-1))
     n = valid.shape[-1]
     for valid_item in (valid.argmax(-1), n - 1 - valid[..., ::-1].argmax(-1)):
@@ -62,7 +62,7 @@ def check_nan(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
       for score, label in ((np.nan, None), (None, np.nan)):
         if (law.case.scores if label is None else law.case.labels).dtype.kind in "biu":
           continue
-        spoiled = _set(law.case, here, score, label)
+        spoiled = replaced(law.case, here, score, label)
         law.equal(law.ask(spoiled), known(np.nan, "the value of a query with a NaN"), here.any(-1))
   return law.compared
 
@@ -81,7 +81,7 @@ def check_padding(metric: Metric, case: Case, *, columns: int = 3, tolerance: fl
       expected = law.ask(law.case)
       spread = np.linspace(0, n + columns - 1, n).round().astype(int) if n > 1 else np.array([1])
       for places in (np.arange(n), np.arange(n) + columns, spread):
-        law.equal(law.ask(_padded(law.case, places, n + columns)), expected)
+        law.equal(law.ask(padded(law.case, places, n + columns)), expected)
   return law.compared
 
 
@@ -106,7 +106,7 @@ def check_batch(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """
   statement = "a query has in a batch the value that it has alone"
   with Law("batch", statement, metric, case, tolerance) as law:
-    batch = _batch(law.case, "where" in law.takes)
+    batch = batch_of(law.case, "where" in law.takes)
     together = law.ask(batch, prefix="one query of a batch, ")
     for i in (0, 1):
       alone = law.ask(batch.at(i), prefix="the query alone, ")
@@ -121,7 +121,7 @@ def check_vmap(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """
   statement = "jax.vmap maps over queries as a batch axis does"
   with Law("vmap", statement, metric, case, tolerance) as law:
-    batch = _batch(law.case, "where" in law.takes)
+    batch = batch_of(law.case, "where" in law.takes)
     mapped = law.ask(batch, "mapped", "under jax.vmap, one query of a batch, ")
     law.equal(mapped, law.ask(batch, prefix="without jax.vmap, "))
   return law.compared
@@ -141,7 +141,7 @@ def check_jit(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   return law.compared
 
 
-def _set(case: Case, here: np.ndarray, score: float | None, label: float | None) -> Case:
+def replaced(case: Case, here: np.ndarray, score: float | None, label: float | None) -> Case:
   """The case with another score and label, unless they are None, of some items."""
   scores = case.scores if score is None else np.where(here, _as(case.scores, score), case.scores)
   labels = case.labels if label is None else np.where(here, _as(case.labels, label), case.labels)
@@ -157,7 +157,7 @@ def _as(like: np.ndarray, x: float) -> np.generic:
   return number
 
 
-def _padded(case: Case, places: np.ndarray, width: int) -> Case:
+def padded(case: Case, places: np.ndarray, width: int) -> Case:
   """The items of a case in some columns of `width`, among items that would rank first."""
 
   def wide(x: np.ndarray, fill: float) -> np.ndarray:
@@ -170,11 +170,11 @@ def _padded(case: Case, places: np.ndarray, width: int) -> Case:
   )
 
 
-def _batch(case: Case, masks: bool) -> Case:
+def batch_of(case: Case, masks: bool) -> Case:
   """A batch `[4, ..., n]` of a case and three others."""
   everywhere = np.ones_like(case.valid)
   negated = ~case.scores if case.scores.dtype.kind in "biu" else -case.scores
   other = case._replace(scores=negated, labels=np.roll(case.labels, 1, -1))
   empty = case._replace(where=~everywhere) if masks else other
-  spoiled = _set(case, everywhere, np.nan, None)._replace(where=everywhere)
+  spoiled = replaced(case, everywhere, np.nan, None)._replace(where=everywhere)
   return stacked([case, other, empty, spoiled])

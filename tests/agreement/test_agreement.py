@@ -211,7 +211,7 @@ def mistakes():
       lambda: agreement.rbo(x, x[0], p=0.9),
     ),
     (ValueError, r"p must be in \[0, 1\], got 2", lambda: agreement.rbo(x, x, p=2)),
-    (ValueError, "p must be a scalar", lambda: agreement.rbo_residual(x, x, p=x)),
+    (TypeError, "p must be a scalar", lambda: agreement.rbo_residual(x, x, p=x)),
     (TypeError, "where must be boolean", lambda: agreement.tau_ap(x, x, where=x)),
     (ValueError, "x and reference must have one shape", lambda: agreement.tau_ap(x, x[0])),
     (ValueError, "got a scalar", lambda: agreement.tau_ap(1.0, 1.0)),

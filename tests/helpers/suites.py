@@ -1,8 +1,9 @@
-"""Quick tests, which the README's command runs, and thorough ones, which `-m thorough` runs.
+"""Quick tests, which the README's command runs; thorough and weekly ones, which `-m` selects.
 
 Every public function meets its oracle in the quick tests, values and gradients. The thorough ones
 repeat that for more parameters and sizes, and hold the laws of all metrics, the peers, the
-examples and the pages.
+examples and the pages. The weekly ones, which a workflow runs, repeat for every public function
+what the thorough ones do for those that train.
 """
 
 from collections.abc import Callable, Container, Iterable
@@ -14,12 +15,16 @@ thorough = pytest.mark.thorough
 
 
 def quick(
-  names: str | tuple[str, ...], values: Iterable[Any], chosen: Container[Any] | Callable[..., bool]
+  names: str | tuple[str, ...],
+  values: Iterable[Any],
+  chosen: Container[Any] | Callable[..., bool],
+  weekly: Container[Any] = (),
 ) -> pytest.MarkDecorator:
   """`pytest.mark.parametrize` of some values, of which only those chosen are quick."""
   is_quick = chosen if callable(chosen) else lambda value: value in chosen
   marked = []
   for value in values:
     given = value if isinstance(names, tuple) else (value,)
-    marked.append(pytest.param(*given, marks=() if is_quick(value) else thorough))
+    mark = () if is_quick(value) else pytest.mark.weekly if value in weekly else thorough
+    marked.append(pytest.param(*given, marks=mark))
   return pytest.mark.parametrize(names, marked)

@@ -1,8 +1,7 @@
 """Every described metric as a row: how to call it, and what is true of it.
 
-The columns are derived from the description and the signature of the metric. Three cannot be: the
-value of a perfect ranking, whether a cut-off past the end of the list changes the value, and
-whether the ideal is that of a greedy order.
+The columns are derived from the description and the signature of the metric. One cannot be: the
+value of a perfect ranking.
 """
 
 import inspect
@@ -19,8 +18,6 @@ from jaxrank.metrics import described
 
 # Metrics of pairs: no rule breaks their ties.
 CONCORDANCE = ("auc", "kendall_tau", "ordered_pair_accuracy", "spearman")
-# Metrics over the value of a greedy order, which another order now and then beats.
-GREEDY = ("alpha_ndcg", "nerr_ia", "nnrbp")
 # Measures of the set of retrieved items, and counts: without a cut-off, ties do not matter.
 OF_SETS = ("item_count", "query_count", "set_average_precision", "utility")
 # Metrics of the mean curve of tied orders, which are not bounded by those of single orders.
@@ -59,22 +56,10 @@ UNRETRIEVED = {
   "rbp_residual": 1.0,
   **dict.fromkeys(LOGARITHMS, LEAST_LOGARITHM),
 }
-# Metrics that a cut-off divides, however long the list.
-DIVIDED = ("bpm", "f_measure", "nearly_err", "precision", "precision_ia", "sdcg")
-# Metrics whose answers are averaged over the orders of tied items before the formula is applied.
-AVERAGED_FIRST = (
-  *OF_MEAN_CURVES,
-  *LOGARITHMS,
-  "eleven_point_average",
-  "inst",
-  "interpolated_precision",
-  "set_average_precision",
-)
-# Metrics that do not obey a law of `jaxrank.testing`, by the law, for the reasons above.
+# Metrics that do not obey a law of `jaxrank.testing` on purpose, by the law.
 EXCEPTIONS = {
-  "permutation": GREEDY,
-  "ties": (*CONCORDANCE, *AVERAGED_FIRST),
-  "long_cutoff": DIVIDED,
+  law: tuple(about.name for _, about in described() if law in about.departs)
+  for law in ("permutation", "ties", "long_cutoff")
 }
 
 
@@ -100,7 +85,7 @@ class Row(NamedTuple):
   @property
   def high(self) -> float:
     """The largest value, of all but a few queries if it is relative to a greedy order."""
-    return self.about.range[1] * (2 if self.about.name in GREEDY else 1)
+    return self.about.range[1] * (2 if "permutation" in self.about.departs else 1)
 
   @property
   def tied(self) -> bool:
@@ -147,7 +132,10 @@ def rows() -> dict[str, Row]:
     perfect = 0.0 if about.name in LOGARITHMS else 1.0
     own = {"max_label": 4} if "max_label" in about.signature.parameters else {}
     table[about.name] = row(
-      metric, perfect=None if by_query else perfect, saturates=about.name not in DIVIDED, **own
+      metric,
+      perfect=None if by_query else perfect,
+      saturates="long_cutoff" not in about.departs,
+      **own,
     )
   return table
 

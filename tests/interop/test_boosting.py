@@ -3,6 +3,7 @@
 import copy
 import functools
 import pickle
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,9 @@ import jaxrank as jr
 from jaxrank import losses
 from jaxrank.interop import lightgbm, xgboost
 from tests.helpers.suites import quick, thorough
+
+# Random queries of few rows may have equal labels.
+pytestmark = pytest.mark.filterwarnings("ignore:.* queries have no gradient")
 
 P = functools.partial
 LAPLACE = jr.Laplace(1.0)
@@ -217,6 +221,54 @@ def test_few_long_queries_take_the_short_ones_along():
   lengths.clear()
   ours(np.zeros(sizes.sum()), Data(np.arange(sizes.sum()) % 3, sizes))
   assert lengths == [1024]
+
+
+def test_queries_that_teach_nothing_are_counted_once_for_a_data_set():
+  sizes = np.array([3, 2, 0, 1, 2, 3])
+  labels = np.array([0, 1, 2, 1, 1, 1, -1, -2, 0, 0, 1])
+  scores = np.linspace(0, 1, labels.size)
+  message = (
+    r"3 of 5 queries have no gradient, because their labels are all equal \(2, 1 of one row\) or "
+    r"all negative \(1\)"
+  )
+  for make in (lightgbm, xgboost):
+    ours = make.objective(losses.pairwise_logistic)
+    with pytest.warns(UserWarning, match=message) as caught:
+      ours(scores, Data(labels, sizes))
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+      warnings.simplefilter("error")
+      ours(scores + 1, Data(labels, sizes))
+      # Equal labels are silent only if the loss is.
+      make.objective(squares, curvature="diagonal")(scores + 2, Data(labels, sizes))
+
+
+def test_metrics_of_equal_measures_share_programs():
+  traced = []
+
+  def kernel(ranked):
+    traced.append(ranked.n)
+    return ranked.expect(ranked.relevant(), jr.discounts.reciprocal)
+
+  metric = jr.metric(kernel)
+  rng = np.random.default_rng(0)
+  counts = []
+  for queries in (20, 23, 29):
+    # Another fold, with about as many queries.
+    sizes = rng.integers(3, 8, queries)
+    labels = rng.integers(0, 3, sizes.sum())
+    lightgbm.metrics(["RR", metric])(rng.normal(size=labels.size), Data(labels, sizes))
+    counts.append(len(traced))
+  assert counts[0] == counts[-1] > 0
+
+
+def test_a_ranker_of_xgboost_is_named():
+  """It calls a metric with the labels and scores of one query."""
+  for made in (xgboost.metrics("nDCG@10"), xgboost.objective(losses.softmax)):
+    with pytest.raises(
+      TypeError, match=r"xgboost.*got ndarray and ndarray: XGBRanker .* xgboost.train"
+    ):
+      made(np.zeros(3), np.zeros(3))
 
 
 def test_metrics_are_means_over_queries():

@@ -214,3 +214,11 @@ BAD = [
 def test_mistakes_name_the_argument(call, message):
   with pytest.raises((TypeError, ValueError), match=f"^{message}"):
     call(np.zeros((2, 3), np.float32))
+
+
+def test_padding_does_not_clip_huge_margins():
+  scores, teacher = np.float32([1e30, -1e30, 2.0]), np.float32([0.0, 1.0, 2.0])
+  labels, where = np.float32([1, 0, 0]), np.ones(3, bool)
+  wide = [np.pad(x, (0, 5)) for x in (scores, labels, teacher, where)]
+  padded = losses.margin_mse(wide[0], wide[1], teacher=wide[2], where=wide[3])
+  assert padded == losses.margin_mse(scores, labels, teacher=teacher)

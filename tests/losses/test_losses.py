@@ -357,6 +357,13 @@ def test_not_a_number_poisons_its_own_query(name):
   assert np.all(np.isfinite(slope))
 
 
+def test_the_only_relevant_item_may_be_not_a_number():
+  scores, labels = jnp.array([[jnp.nan, 0.0, 0.0], [0.0, jnp.nan, 0.0]]), jnp.array([1, 0, 0])
+  value, slope = jax.vmap(jax.value_and_grad(losses.xe_ndcg), (0, None))(scores, labels)
+  assert np.all(np.isnan(value))
+  np.testing.assert_array_equal(slope, 0)
+
+
 @once
 def test_half_precision(name):
   half = jnp.asarray(DISTINCT.scores).astype(jnp.bfloat16)

@@ -97,3 +97,17 @@ def test_values_must_be_real_numbers(bad):
     check_values(bad, [0, 1])
   with pytest.raises(ValueError, match="labels must be real numbers"):
     check_values([0, 1], bad)
+
+
+def test_queries_whose_labels_prefer_no_order_are_counted_once():
+  labels = np.array([[0, 1, 2], [1, 1, 0], [0, 0, 5], [-1, -2, -3], [-1, -1, 9], [3, 9, 9]])
+  where = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 0], [1, 1, 1], [1, 1, 0], [1, 0, 0]], bool)
+  message = r"in 5 of 6 queries, whose labels are all equal \(3\) or all negative \(2\)"
+  for dtype in (np.float32, np.int8, jnp.bfloat16):
+    with pytest.warns(UserWarning, match=message) as caught:
+      check_values(np.zeros(labels.shape), jnp.asarray(labels, dtype), where=where)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+  # A column of scores and labels is a batch of queries of one item each.
+  with pytest.warns(UserWarning, match=r"in 4 of 4 queries, whose labels are all equal \(4\)"):
+    check_values(np.zeros((4, 1)), np.arange(4)[:, None])

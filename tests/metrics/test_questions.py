@@ -13,7 +13,7 @@ import jaxrank as jr
 from jaxrank._core import platforms
 from jaxrank._core.recorder import ALL_PAIRS
 from jaxrank.rankings import pairs
-from tests.helpers import cases, oracles
+from tests.helpers import cases, oracles, smooth_oracles
 from tests.helpers.suites import quick
 
 QUERIES, N = 300, 8
@@ -274,22 +274,20 @@ def valid(row):
 
 
 def pairwise_among(row, kind, k, discount):
-  """The definition of the rankings by expected ranks, with the smooth step at a cut-off."""
-  items, total = valid(row), 0.0
-  chance = smooth_chance(kind)
-  for i, item in enumerate(items):
-    ahead = [
-      chance(other.score, item.score)
-      for j, other in enumerate(items)
-      if j != i and other.label >= AMONG
-    ]
-    rank = 1 + sum(ahead)
-    kept = 1.0
-    if k is not None:
-      variance = sum(f * (1 - f) for f in ahead) + 1e-3
-      kept = math.erfc((rank - k - 0.5) / math.sqrt(2 * variance)) / 2
-    total += item.weight * discount(rank) * kept
-  return total
+  """The definition of the rankings by expected ranks, with the smooth cut-off."""
+  items = valid(row)
+  if not items:
+    return 0.0
+  s = np.array([item.score for item in items], float)
+  members = np.array([item.label >= AMONG for item in items])
+  inside, kept = np.ones(len(s)), members.astype(float)
+  if k is not None:
+    mine, others = (smooth_oracles.largest(kind, s, TEMPERATURE, c, members) for c in (k, k - 0.5))
+    inside = np.where(members, mine, others)
+    kept = kept * inside
+  rank = 1 + smooth_oracles.ahead(kind, s, TEMPERATURE) @ kept
+  weights = np.array([item.weight for item in items])
+  return sum(weights * inside * np.array([discount(r) for r in rank]))
 
 
 def gumbel_among(row, kind, k, discount):

@@ -11,34 +11,15 @@ import pytest
 import jaxrank as jr
 from jaxrank import soft
 from jaxrank._core import platforms
+from tests.helpers.smooth_oracles import cdf, threshold
 from tests.helpers.suites import quick, thorough
 
 SMOOTH = ("Laplace", "Logistic")
 NOISE = ("Gumbel", "Gaussian")
 
 
-def cdf(name, z):
-  z = np.clip(z, -700, 700)
-  if name == "Laplace":
-    return np.where(z < 0, np.exp(-abs(z)) / 2, 1 - np.exp(-abs(z)) / 2)
-  return 1 / (1 + np.exp(-z))
-
-
 def rank(name, s, t):
   return 0.5 + np.sum(cdf(name, (s[None] - s[:, None]) / t), axis=1)
-
-
-def threshold(name, s, t, target):
-  """The middle of the thresholds of a target, by bisection."""
-  ends = []
-  for slack in (-1e-13, 1e-13):
-    low, high = s.min() - 80 * t, s.max() + 80 * t
-    for _ in range(200):
-      middle = (low + high) / 2
-      more = np.sum(cdf(name, (s - middle) / t)) > target + slack
-      low, high = (middle, high) if more else (low, middle)
-    ends.append(low)
-  return sum(ends) / 2
 
 
 def top_k(name, s, t, k):

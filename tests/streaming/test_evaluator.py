@@ -534,6 +534,38 @@ def test_every_query_is_as_likely_to_stay():
   assert np.abs(counts - draws * share).max() < 5 * math.sqrt(draws * share * (1 - share))
 
 
+def test_evaluators_are_equal_by_what_they_are_made_of():
+  """A fresh one, in a static argument or in the state of `flax.nnx`, is not traced for again."""
+  temperature = jnp.float32(0.5)
+  traced = []
+
+  @functools.partial(jax.jit, static_argnums=0)
+  def step(own, scores):
+    traced.append(own)
+    return own.update(own.init(), scores, scores)
+
+  made = {
+    "names": lambda: jr.Evaluator("nDCG@3 RR"),
+    "measures": lambda: jr.Evaluator([jr.Measure(jr.err, max_label=4, k=3), jr.ndcg]),
+    "policy": lambda: jr.Evaluator("nDCG@3 RR", empty="skip"),
+    "invalid": lambda: jr.Evaluator("nDCG@3 RR", invalid="propagate"),
+    "groups": lambda: jr.Evaluator("nDCG@3 RR", groups=2),
+    "ranking": lambda: jr.Evaluator("nDCG@3 RR", ranking=jr.Laplace(1.0)),
+    "an array": lambda: jr.Evaluator("nDCG@3 RR", ranking=jr.Laplace(temperature)),
+  }
+  known = [make() for make in made.values()]
+  assert len({*known}) == len(known)
+  for own, make in zip(known, made.values(), strict=True):
+    fresh = make()
+    assert (fresh, hash(fresh)) == (own, hash(own)) or isinstance(
+      own.ranking.temperature, jax.Array
+    )
+  assert jr.Evaluator("RR") != "RR"
+  for own in (known[0], made["names"](), jr.Evaluator(["nDCG@3", "RR"]), known[2]):
+    step(own, jnp.ones((1, 3)))
+  assert traced == [known[0], known[2]]
+
+
 def test_with_64_bits():
   with jax.enable_x64(True):
     own = evaluator()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import jaxrank as jr
 from jaxrank import testing
-from tests.helpers import traits, user_metrics
+from tests.helpers import cases, traits, user_metrics
 from tests.helpers.suites import quick, thorough
 
 
@@ -243,6 +243,47 @@ def test_public_metrics_obey_the_laws(name):
   laws = [law for law in SHARED if name not in traits.EXCEPTIONS.get(law, ())]
   options = {"rankings": [jr.Exact()], "cutoffs": (None,)}
   assert testing.check_metric(traits.rows()[name], laws=laws, **options) is None
+
+
+ONE = {"rankings": [jr.Exact()], "n": 3, "max_examples": 5}
+
+
+def test_a_description_says_which_laws_a_metric_departs_from():
+  assert testing.check_metric(jr.precision, **ONE) is None
+  text = broken(jr.precision, laws=["long_cutoff"], **ONE)
+  assert text.startswith("precision breaks the law of long_cutoff")
+  with pytest.raises(ValueError, match="departs of precision_like must be one of .*, got 'long'"):
+    testing.check_metric(jr.metric(precision_like, departs={"long": "it divides by k"}), **ONE)
+
+
+def precision_like(ranked, *, k=None):
+  """Relevant items at the first `k` ranks, over `k`."""
+  hits = ranked.expect(ranked.relevant(), jr.discounts.constant, k=k)
+  return hits / jnp.maximum(ranked.cutoff(k), 1)
+
+
+@thorough
+def test_a_metric_of_ones_own_departs_from_a_law():
+  assert broken(jr.metric(precision_like), **ONE).startswith(
+    "precision_like breaks the law of long"
+  )
+  metric = jr.metric(precision_like, departs={"long_cutoff": "it divides by k"})
+  for given in (metric, functools.partial(metric, k=2), jr.Measure(metric, k=2)):
+    assert testing.check_metric(given, cutoffs=(None,), **ONE) is None
+
+
+@thorough
+@pytest.mark.parametrize(
+  ("law", "name"),
+  [(law, name) for law in ("ties", "long_cutoff") for name in traits.EXCEPTIONS[law]],
+)
+def test_a_metric_that_departs_from_a_law_does(law, name):
+  row = traits.rows()[name]
+  ranking = jr.Exact() if row.takes("ranking") else None
+  lists = cases.draw(0, 512, 5, most_orders=10**9)
+  k = 2 if law == "ties" and row.takes("k") else None
+  with pytest.raises(AssertionError, match=f"{name} breaks the law of {law}"):
+    testing.LAWS[law](row, testing.Case(*lists[:3], k=k, ranking=ranking))
 
 
 EXACT = jr.Exact()

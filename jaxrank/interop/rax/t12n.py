@@ -34,8 +34,7 @@ def approx_t12n(metric_fn: Fn, temperature: ArrayLike = 1.0) -> Fn:
   Returns:
     A loss with the arguments of the metric.
   """
-  checks.number("temperature", temperature)
-  checks.positive("temperature", temperature)
+  checks.positive_number("temperature", temperature)
   step = Sigmoid(temperature)
   return _smooth(metric_fn, step, step, "approx")
 

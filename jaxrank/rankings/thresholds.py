@@ -8,7 +8,7 @@ the logarithms, which no gap makes underflow. docs/mathematics.md, "Soft thresho
 """
 
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,9 @@ from jaxrank._core.decays import distance
 from jaxrank._core.pair_sums import polynomial_sums
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take
-from jaxrank.rankings.expected_rank import ExpectedRankQuery
+
+if TYPE_CHECKING:
+  from jaxrank.rankings.expected_rank import ExpectedRankQuery
 
 # The widest distance in temperatures, also that of an item that does not exist.
 _WIDEST = 1e30
@@ -46,11 +48,14 @@ class Thresholds(NamedTuple):
   distance: Array
 
 
-def for_one(query: ExpectedRankQuery, target: Array) -> Thresholds:
-  """The threshold for one target between 0 and the number of retrieved items, `[1]`."""
+def for_one(query: "ExpectedRankQuery", target: Array, members: Array) -> Thresholds:
+  """The threshold that `target` items of a mask exceed, between 0 and their number, `[1]`."""
   slot = sorting.slots(query.score)
-  above = jnp.sum(query.retrieved & (query.rank(None) - 0.5 < target), dtype=jnp.int32)
-  upper, lower = _neighbours(query, above)
+  # Only a comparison needs the ranks, so that they have no slope.
+  ahead = members & (query.rank_among(members, fixed=True) - 0.5 < target)
+  behind = members & ~ahead
+  upper = jnp.maximum(jnp.max(jnp.where(ahead, slot, -1)), 0)
+  lower = jnp.minimum(jnp.min(jnp.where(behind, slot, query.n)), query.n - 1)
 
   def moments(side: Array, upper: Array, lower: Array) -> Array:
     z = jnp.where(side, distance(upper, lower, query.temperature, _WIDEST), 0)
@@ -58,22 +63,21 @@ def for_one(query: ExpectedRankQuery, target: Array) -> Thresholds:
     return jnp.sum(jnp.where(side[None], x, 0), axis=1, keepdims=True)
 
   # Also the next items themselves, so that no logarithm is that of 0.
-  ahead = (slot < above) | (slot == upper)
-  behind = (query.retrieved & (slot >= above)) | (slot == lower)
   sides = (
-    moments(ahead, query.score, take(query.score, upper[None])),
-    moments(behind, take(query.score, lower[None]), query.score),
+    moments(ahead | (slot == upper), query.score, take(query.score, upper[None])),
+    moments(behind | (slot == lower), take(query.score, lower[None]), query.score),
   )
-  return _solved(query, target[None], above[None], *sides)
+  above, count = (jnp.sum(x, dtype=jnp.int32) for x in (ahead, members))
+  return _solved(query, target[None], above[None], count, (upper[None], lower[None]), *sides)
 
 
-def for_each_rank(query: ExpectedRankQuery) -> Thresholds:
+def for_each_rank(query: "ExpectedRankQuery") -> Thresholds:
   """The thresholds for the targets 1/2, 3/2, ..., `[n]`; past the last item, its threshold."""
   # The items above the threshold of rank r are those whose expected rank is below r.
-  rank = jnp.floor(lax.stop_gradient(query.rank(None))).astype(jnp.int32)
+  rank = jnp.floor(query.rank_among(query.retrieved, fixed=True)).astype(jnp.int32)
   passed = jnp.zeros_like(rank).at[rank].add(query.retrieved.astype(jnp.int32), mode="drop")
-  last = jnp.maximum(jnp.sum(query.retrieved, dtype=jnp.int32) - 1, 0)
-  slot = jnp.minimum(sorting.slots(rank), last)
+  count = jnp.sum(query.retrieved, dtype=jnp.int32)
+  slot = jnp.minimum(sorting.slots(rank), jnp.maximum(count - 1, 0))
   above = take(jnp.cumsum(passed, dtype=jnp.int32), slot)
   weight = query.retrieved.astype(query.dtype)
 
@@ -91,19 +95,18 @@ def for_each_rank(query: ExpectedRankQuery) -> Thresholds:
     found: Array = by_platform(*known, cpu=one_by_one, default=at_once)
     return found
 
-  upper, lower = _neighbours(query, above)
-  ahead, behind = np.eye(2)[..., None]
-  sides = take(moments(ahead), upper[None]), take(moments(behind), lower[None])
-  return _solved(query, slot.astype(query.dtype) + 0.5, above, *sides)
+  near = jnp.maximum(above - 1, 0), jnp.minimum(above, query.n - 1)
+  sides = [take(moments(side), x[None]) for side, x in zip(np.eye(2)[..., None], near, strict=True)]
+  return _solved(query, slot.astype(query.dtype) + 0.5, above, count, near, *sides)
 
 
-def in_scores(query: ExpectedRankQuery, at: Thresholds) -> Array:
+def in_scores(query: "ExpectedRankQuery", at: Thresholds) -> Array:
   """The thresholds in units of the scores."""
   moved = query.temperature * at.distance
   return take(query.score, at.item) + jnp.where(at.above, -moved, moved)
 
 
-def exceeded(query: ExpectedRankQuery, at: Thresholds) -> Array:
+def exceeded(query: "ExpectedRankQuery", at: Thresholds) -> Array:
   """`F((s_i - b) / t)` for one threshold, `[n]`."""
   bound = _WIDEST * query.temperature
   z = jnp.clip(query.score - take(query.score, at.item), -bound, bound) / query.temperature
@@ -116,17 +119,18 @@ def exceeded(query: ExpectedRankQuery, at: Thresholds) -> Array:
   return jnp.where(z > 0, 1 - tail, tail)
 
 
-def _powers(query: ExpectedRankQuery) -> Array:
+def _powers(query: "ExpectedRankQuery") -> Array:
   return jnp.arange(1, query.series.tail.size + 1, dtype=query.dtype)
 
 
-def _neighbours(query: ExpectedRankQuery, above: Array) -> tuple[Array, Array]:
-  """The slots of the lowest item above a threshold and of the highest one below it."""
-  return jnp.maximum(above - 1, 0), jnp.minimum(above, query.n - 1)
-
-
 def _solved(
-  query: ExpectedRankQuery, target: Array, above: Array, upper: Array, lower: Array
+  query: "ExpectedRankQuery",
+  target: Array,
+  above: Array,
+  count: Array,
+  neighbours: tuple[Array, Array],
+  upper: Array,
+  lower: Array,
 ) -> Thresholds:
   """Solves the equations of thresholds `[r]` between two neighbours.
 
@@ -134,12 +138,14 @@ def _solved(
     query: The query.
     target: `[r]`.
     above: The number of items above each threshold, `[r]`.
+    count: The number of items.
+    neighbours: The slots of the lowest item above each threshold and of the highest one below it,
+      `[r]`; any slot for one that does not exist.
     upper: `sum_j exp(-p z_j)` over the items above, for each power `p`, `[powers, r]`, with the
       distances `z_j` from the lowest of them.
     lower: The same for the items below, with the distances from the highest of them.
   """
-  count = jnp.sum(query.retrieved, dtype=jnp.int32)
-  first, second = _neighbours(query, above)
+  first, second = neighbours
   between = (above > 0) & (above < count)
   # The items near the threshold make up for the difference; those on the other side may not exist.
   missing = target - above.astype(query.dtype)
@@ -149,7 +155,6 @@ def _solved(
   gap = jnp.where(between, gap, _WIDEST)
   series = jnp.asarray(query.series.tail, query.dtype)[:, None]
   near, far = series * near, series * far
-  higher = _powers(query)[:, None] - 1
   size = jnp.abs(missing)
   nothing = jnp.where(between, -jnp.inf, 0)
   log_missing = jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)), nothing)
@@ -158,7 +163,11 @@ def _solved(
     """The logarithm of what the near items contribute, minus that of what they should."""
 
     def log_tail(moments: Array, x: Array) -> Array:
-      return jnp.log(jnp.sum(moments * jnp.exp(-higher * x[None]), axis=0)) - x
+      # Not a sum over the powers, so that an accelerator takes all steps in one kernel.
+      decay, total = jnp.exp(-x), moments[-1]
+      for moment in moments[-2::-1]:
+        total = total * decay + moment
+      return jnp.log(total) - x
 
     other = jnp.where(between, log_tail(far, gap - x), -jnp.inf)
     return log_tail(near, x) - jnp.logaddexp(log_missing, other)
@@ -170,9 +179,9 @@ def _solved(
 
   known = near, far, gap, log_missing
   fixed = tuple(map(lax.stop_gradient, known))
-  x = lax.fori_loop(
-    0, _STEPS, lambda _, x: jnp.clip(newton(fixed, x), 0, fixed[2]), jnp.zeros_like(fixed[2])
-  )
+  x = jnp.zeros_like(fixed[2])
+  for _ in range(_STEPS):
+    x = jnp.clip(newton(fixed, x), 0, fixed[2])
   for _ in range(_EXACT_STEPS):
     x = newton(known, x)
   return Thresholds(jnp.where(near_above, first, second), near_above, x)

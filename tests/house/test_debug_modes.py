@@ -1,0 +1,89 @@
+"""Every public function, value and gradient, under the settings by which JAX finds mistakes.
+
+All tests run under strict promotion of dtypes and without promotion of ranks, see `conftest.py`.
+`docs/stability.md` names what is a fault of JAX.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import checkify
+
+from tests.helpers import public_calls
+from tests.helpers.public_calls import CALLS, MANY, ON_THE_HOST, SPREAD, VARIANTS, value_and_slope
+from tests.helpers.suites import quick
+
+# One of each kind.
+QUICK = ("ndcg", "alpha_dcg/perfect", "losses.softmax", "losses.lambda_rank", "exposure.expected")
+# Failures of `checkify` on programs without a mistake, by the words of the error.
+FAULTS_OF_JAX = (
+  # Its rule for `while_loop` takes no predicate of a batch.
+  "Checkify does not support batched while-loops",
+  # Its rules for `index_checks` know no batch dimensions of a scatter, and no empty gather.
+  "tuple index out of range",
+  "attempt to get argmin of an empty sequence",
+)
+
+TRAINED = ("losses.", "soft.", "exposure.", "plackett_luce.")
+REST = {name for name in CALLS if not name.startswith(TRAINED) and name != MANY}
+
+every = quick("name", CALLS, QUICK, weekly=REST)
+one_by_one = quick("name", [name for name in CALLS if name != MANY], QUICK, weekly=REST)
+
+
+def lists():
+  return tuple(map(jnp.asarray, (public_calls.SCORES, public_calls.LABELS, public_calls.WHERE)))
+
+
+def test_every_public_name_is_called_or_said_not_to_be():
+  public = set(public_calls.public())
+  assert public >= ON_THE_HOST | SPREAD | set(public_calls.OWN)
+  assert set(CALLS) - set(VARIANTS) == public - ON_THE_HOST - SPREAD
+
+
+@every
+def test_nothing_is_nan(name):
+  arrays = lists()
+  with jax.debug_nans(True):
+    found, slope = jax.jit(value_and_slope(name))(*arrays)
+  assert not any(np.isnan(x).any() for x in found if jnp.issubdtype(x.dtype, jnp.floating))
+  np.testing.assert_array_equal(slope[~public_calls.WHERE], 0)
+
+
+@one_by_one
+def test_no_step_of_an_eager_call_is_nan(name):
+  arrays = lists()
+  with jax.debug_nans(True):
+    _, slope = value_and_slope(name)(*arrays)
+  assert not np.isnan(slope).any()
+
+
+@quick("name", CALLS, QUICK)
+def test_no_tracer_leaks(name):
+  with jax.checking_leaks():
+    _, slope = jax.eval_shape(value_and_slope(name), *lists())
+  assert slope.shape == public_calls.SCORES.shape
+
+
+@one_by_one
+def test_without_jit(name):
+  expected = jax.jit(value_and_slope(name))(*lists())
+  with jax.disable_jit():
+    found = value_and_slope(name)(*lists())
+  for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+    np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
+@every
+def test_checkify(name):
+  checked = checkify.checkify(value_and_slope(name), errors=checkify.all_checks)
+  try:
+    error, _ = jax.jit(checked)(*lists())
+  except (IndexError, ValueError) as failure:
+    if not str(failure).startswith(FAULTS_OF_JAX):
+      raise
+    checked = checkify.checkify(value_and_slope(name), errors=checkify.nan_checks)
+    if "while-loops" in str(failure):
+      return
+    error, _ = jax.jit(checked)(*lists())
+  assert error.get() is None

@@ -1,0 +1,26 @@
+"""Lists with more items than float32 counts one by one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxrank as jr
+from tests.helpers.suites import thorough
+
+N = 2**24 + 3
+
+
+def test_items_are_counted():
+  scores, labels = jnp.zeros(N, jnp.int8), jnp.ones(N, jnp.int8)
+  count = jax.jit(lambda scores, labels: jr.item_count(scores, labels))
+  # The next float32.
+  assert count(scores, labels) == np.float32(N) == 2**24 + 4
+  assert count(scores, labels.at[0].set(0)) == 2**24 + 2
+  assert jr.item_count(scores, labels, of="relevant") == np.float32(N)
+
+
+@thorough
+def test_lists_that_tie_throughout_have_no_correlation():
+  scores = jnp.zeros(N, jnp.int8)
+  # The correlation of two constants that rounding had moved was 1.
+  assert jax.jit(lambda scores: jr.spearman(scores, scores))(scores) == 0

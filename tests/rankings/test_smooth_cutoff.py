@@ -1,0 +1,173 @@
+"""The smooth cut-off of `Laplace` and `Logistic`: definition, limit, and gradients that live."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from jaxrank._core.x64 import enable_x64
+from tests.helpers.smooth_oracles import ahead, largest
+from tests.helpers.suites import quick
+
+KINDS = ("Laplace", "Logistic")
+# With labels from 0 to 3; the best one has a stop probability below 1.
+METRICS = {
+  "dcg": jr.dcg,
+  "precision": functools.partial(jr.precision, rel=2),
+  "hit_rate": functools.partial(jr.hit_rate, rel=2),
+  "reciprocal_rank": functools.partial(jr.reciprocal_rank, rel=2),
+  "average_precision": functools.partial(jr.average_precision, rel=2),
+  "err": functools.partial(jr.err, max_label=3),
+}
+
+
+def survival(before, kept, stop):
+  """The probability of passing the kept items ahead, one factor for each."""
+  factors = np.where(stop[None] < 1, (1 - np.where(stop < 1, stop, 0))[None] ** before, 1 - before)
+  return np.prod(np.where(np.eye(len(stop)), 1, factors ** kept[None]), axis=1)
+
+
+def defined(name, kind, s, y, t, k):
+  """The definition of each metric, over all pairs of items."""
+  kept, before, b = largest(kind, s, t, k), ahead(kind, s, t), (y >= 2).astype(float)
+  rank = 1 + before @ kept
+  stop = (2.0**y - 1) / 8
+  hits = b + before @ (kept * b)
+  values = {
+    "dcg": y / np.log2(1 + rank),
+    "precision": b / k,
+    "hit_rate": b * survival(before, kept, b),
+    "reciprocal_rank": b * survival(before, kept, b) / rank,
+    "average_precision": b * hits / rank / max(b.sum(), 1),
+    "err": stop * survival(before, kept, stop) / rank,
+  }
+  return np.sum(kept * values[name])
+
+
+def drawn(seed, n, queries=6):
+  """Padded queries with ties and items that are not retrieved."""
+  rng = np.random.default_rng(seed)
+  scores = rng.normal(size=(queries, n))
+  scores[:, 1::4] = scores[:, :1]
+  scores[:, 2::9] = -np.inf
+  labels = rng.integers(0, 4, (queries, n)).astype(float)
+  where = rng.random((queries, n)) < 0.8
+  return np.where(where, scores, np.nan), np.where(where, labels, 1e9), where
+
+
+@quick("name", METRICS, ["dcg", "average_precision", "err", "reciprocal_rank"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_those_of_the_definition(kind, name):
+  scores, labels, where = drawn(1, 14)
+  live = where & (scores > -np.inf)
+  with enable_x64():
+    # Of one item, of most and of all of them, and past the end of the list.
+    ts, ks = np.meshgrid([0.02, 0.7, 30.0], [1, 3, 8, 30])
+    sweep = jax.vmap(
+      lambda t, k: METRICS[name](
+        jnp.asarray(scores), jnp.asarray(labels), where=where, k=k, ranking=getattr(jr, kind)(t)
+      )
+    )
+    found = np.asarray(jax.jit(sweep)(ts.ravel(), ks.ravel()))
+  for t, k, row in zip(ts.ravel(), ks.ravel(), found, strict=True):
+    relevant = [max((y[w] >= 2).sum(), 1) for y, w in zip(labels, where, strict=True)]
+    expected = [
+      defined(name, kind, s[i], y[i], t, k) for s, y, i in zip(scores, labels, live, strict=True)
+    ]
+    if name == "average_precision":
+      kept = [max((y[i] >= 2).sum(), 1) for y, i in zip(labels, live, strict=True)]
+      expected = np.array(expected) * kept / relevant
+    np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_static_cutoff_is_the_traced_one(kind):
+  scores, labels, where = (jnp.asarray(x) for x in drawn(2, 14))
+  for k in (1, 3, 14, 20):
+    at = functools.partial(jr.ndcg, scores, labels, where=where, ranking=getattr(jr, kind)(0.5))
+    np.testing.assert_allclose(at(k=k), at(k=jnp.int32(k)), rtol=2e-6, atol=1e-7)
+
+
+@quick("name", METRICS, ["dcg", "err"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_the_cold_it_is_the_exact_metric(kind, name):
+  rng = np.random.default_rng(3)
+  scores = rng.permuted(np.tile(np.arange(12, dtype=np.float32), (5, 1)), axis=1)
+  labels = rng.integers(0, 4, (5, 12))
+  for k in (1, 4, 12):
+    cold = METRICS[name](scores, labels, k=k, ranking=getattr(jr, kind)(1e-3))
+    np.testing.assert_allclose(cold, METRICS[name](scores, labels, k=k), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_the_cold_ties_at_the_cut_share_it(kind):
+  scores = np.float32([[2, 1, 1, 1, 0]])
+  labels = np.float32([[0, 1, 0, 1, 0]])
+  for k in (1, 2, 3, 4):
+    for metric in (jr.precision, jr.recall):
+      cold = metric(scores, labels, k=k, ranking=getattr(jr, kind)(1e-3))
+      np.testing.assert_allclose(cold, metric(scores, labels, k=k), rtol=1e-6)
+
+
+@quick("n", (10, 200, 1000), (200,))
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_live_where_a_scorer_gives_one_score_to_all(kind, n):
+  labels = (np.random.default_rng(4).integers(0, 10, n) // 3).astype(np.float32)
+  for name, metric in METRICS.items():
+    for t in (0.1, 1.0):
+      at = functools.partial(metric, labels=labels, k=10, ranking=getattr(jr, kind)(t))
+      slope = np.asarray(jax.grad(at)(jnp.zeros(n)))
+      assert n == 10 or np.linalg.norm(slope) > 1e-4, name
+      assert np.all(np.isfinite(slope))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_derivatives_are_differences(kind):
+  """By scores and temperature, in both modes and in float64."""
+  rng = np.random.default_rng(5)
+  labels = rng.integers(0, 4, 9)
+  with enable_x64():
+    point = jnp.asarray(rng.normal(size=9)), jnp.asarray(0.6)
+    moves = [(rng.normal(size=9), 0.0), (np.zeros(9), 1.0)]
+    moves = [tuple(map(jnp.asarray, move)) for move in moves]
+
+    def value(scores, t):
+      ranking = getattr(jr, kind)(t)
+      every = (metric(scores, labels, k=3, ranking=ranking) for metric in METRICS.values())
+      return jnp.stack([*every])
+
+    @jax.jit
+    def both(move):
+      slope = jax.jvp(value, point, move)[1]
+
+      def near(h):
+        return value(*(x + h * dx for x, dx in zip(point, move, strict=True)))
+
+      def difference(h):
+        return (near(h) - near(-h)) / (2 * h)
+
+      return slope, (4 * difference(5e-4) - difference(1e-3)) / 3
+
+    back = jax.jit(jax.jacrev(value, argnums=(0, 1)))(*point)
+    for move in moves:
+      slope, expected = both(move)
+      np.testing.assert_allclose(slope, expected, rtol=1e-7, atol=1e-9)
+      pulled = sum(jnp.tensordot(b, dx, dx.ndim) for b, dx in zip(back, move, strict=True))
+      np.testing.assert_allclose(pulled, slope, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_temperature_of_zero_gives_the_limit_with_no_slope(kind):
+  scores, labels = jnp.float32([3, 1, 1, 1, 0]), jnp.float32([0, 1, 0, 2, 1])
+
+  def value(scores, t):
+    return jr.ndcg(scores, labels, k=3, ranking=getattr(jr, kind)(t))
+
+  for t in (0.0, -1.0):
+    found, (by_scores, by_t) = jax.value_and_grad(value, argnums=(0, 1))(scores, jnp.float32(t))
+    np.testing.assert_allclose(found, value(scores, 1e-6), rtol=1e-5)
+    np.testing.assert_array_equal(by_scores, 0)
+    assert by_t == 0

@@ -1,0 +1,377 @@
+"""`check_loss` finds planted faults and names their laws; the losses of the library obey them."""
+
+import functools
+import inspect
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import io_callback
+
+import jaxrank as jr
+from jaxrank import losses, testing
+from jaxrank.testing import asking_losses
+from tests.helpers import traits
+from tests.helpers.suites import quick, thorough
+
+LARGEST = 1e30
+
+
+@jax.custom_jvp
+def steeper(x):
+  """`x`, with a slope that is wrong where it is large."""
+  return x
+
+
+@steeper.defjvp
+def _(primals, tangents):
+  return primals[0], 1.01 * tangents[0]
+
+
+@jax.custom_batching.custom_vmap
+def mapped_wrongly(value):
+  return value
+
+
+@mapped_wrongly.def_vmap
+def _(axis_size, in_batched, value):
+  return 2 * value, True
+
+
+def entropy(scores, labels, *, where=None, temperature=1.0, weights=None, bug=None):
+  """The cross entropy of a softmax, with one of the faults of `BUGS`."""
+  where = jnp.ones(scores.shape, bool) if where is None else where
+  live = where & (scores > -jnp.inf)
+  labels = labels.astype(scores.dtype)
+  if bug == "NaN is hidden":
+    labels = jnp.where(jnp.isnan(labels), 0, labels)
+  z = jnp.where(live, scores, 0)
+  if bug != "infinite scores":
+    z = jnp.clip(z, -LARGEST, LARGEST)
+  if bug == "wrong slope of the temperature":
+    temperature = jax.lax.stop_gradient(temperature)
+  z = (steeper(z) if bug == "wrong slope" else z) / temperature
+  counted = jnp.ones_like(where) if bug == "mask leak" else where
+  gain = jnp.where(counted, jnp.maximum(labels, 0), 0)
+  gain = jnp.where(live, gain if weights is None else gain * weights, 0 * gain)
+  top = jax.lax.stop_gradient(jnp.max(jnp.where(live, z, -jnp.inf), -1))
+  top = jnp.where(jnp.any(live, -1), top, 0)
+  total = jnp.sum(jnp.where(live, jnp.exp(z - top[..., None]), 0), -1)
+  drop = jnp.where(live, (top + jnp.log(jnp.where(total > 0, total, 1)))[..., None] - z, 0)
+  if bug == "order dependence":
+    drop = drop / (1 + jnp.cumsum(where, -1).astype(drop.dtype))
+  if bug == "mask leak":
+    drop = drop * jnp.maximum(jnp.sum(labels, -1, keepdims=True), 1)
+  value = jnp.sum(gain * drop, -1)
+  count = jnp.sum(where, -1).astype(value.dtype)
+  value = jnp.where(jnp.any(where & jnp.isnan(scores), -1), jnp.nan, value)
+  if bug == "0 / 0":
+    value = value + count / count
+  if bug == "columns counted":
+    value = value / scores.shape[-1]
+  if bug == "batch dependence":
+    value = value / jnp.maximum(jnp.max(count), 1)
+  if bug == "Python's if" and jnp.sum(count) > 3:
+    value = 2 * value
+  if bug == "side effect":
+    io_callback(lambda: np.float32(0), jax.ShapeDtypeStruct((), np.float32), ordered=True)
+  if bug == "vmap difference":
+    value = value * mapped_wrongly(0 * count + 1)
+  if bug == "product that vanishes":
+    value = value * jnp.prod(jnp.where(live, 0.5, 1), -1)
+  return value
+
+
+BUGS = {
+  "Python's if": "jit",
+  "side effect": "remat",
+  "mask leak": "mask",
+  "NaN is hidden": "nan",
+  "columns counted": "padding",
+  "order dependence": "permutation",
+  "0 / 0": "empty",
+  "batch dependence": "batch",
+  "vmap difference": "vmap",
+  "infinite scores": "finite",
+  "wrong slope": "derivatives",
+  "wrong slope of the temperature": "derivatives",
+  "product that vanishes": "alive",
+}
+
+
+def broken(loss, **options):
+  """The message about a loss that breaks a law."""
+  with pytest.raises(AssertionError) as raised:
+    testing.check_loss(loss, **options)
+  return str(raised.value)
+
+
+def test_every_law_has_a_planted_fault():
+  assert set(BUGS.values()) == set(testing.LOSS_LAWS)
+
+
+def test_a_loss_without_a_fault_passes():
+  assert testing.check_loss(entropy, max_examples=10) is None
+
+
+@quick("bug", BUGS, ["columns counted", "product that vanishes"])
+def test_a_planted_fault_is_found(bug):
+  text = broken(functools.partial(entropy, bug=bug))
+  assert text.startswith(f"entropy breaks the law of {BUGS[bug]}: ")
+  # Some array of a small case.
+  shown = re.findall(r"jnp\.array\(\[(.*?)\]", text)
+  assert min(scores.count(",") for scores in shown) < 3
+
+
+def test_the_message_can_be_pasted_and_says_what_to_do():
+  text = broken(functools.partial(entropy, bug="columns counted"), laws=["padding"])
+  first, second = re.findall(r"^entropy\((.*?)^\)\nis (\d+\.\d+)", text, re.M | re.S)
+  for call, value in (first, second):
+    assert eval(f"entropy({call})", {"jnp": jnp, "entropy": entropy}) == pytest.approx(float(value))
+  assert "bug='columns counted'" in first[0]
+  assert text.endswith("jnp.where(where, x, 0).")
+  text = broken(functools.partial(entropy, bug="wrong slope of the temperature"))
+  assert "The derivative in temperature at temperature=0.8, by jax.jvp, of" in text
+
+
+def test_a_loss_of_ones_own_in_one_line():
+  testing.check_loss(
+    lambda scores, labels, *, where=None: 1 - jr.ndcg(
+      scores, labels, where=where, ranking=jr.Laplace(1.0)
+    ),
+    laws=["padding", "alive"],
+    max_examples=5,
+  )  # fmt: skip
+
+
+def test_a_cut_off_under_an_exact_ranking_is_dead():
+  text = broken(functools.partial(jr.ndcg, k=10), laws=["alive"], max_examples=5)
+  assert text.startswith("ndcg breaks the law of alive")
+  assert "has the norm 0.0e+00" in text
+
+
+def test_a_loss_need_not_take_where():
+  def squares(scores, labels):
+    return jnp.sum(jnp.square(jnp.clip(scores, -1e9, 1e9) - labels), -1)
+
+  laws = testing.LOSS_LAWS.keys() - {"nan"}
+  assert testing.check_loss(squares, laws=laws, max_examples=5) is None
+
+
+def test_lists_may_be_known_to_be_short():
+  loss = functools.partial(entropy, bug="product that vanishes")
+  testing.check_loss(loss, laws=["alive"], sizes=(10,))
+  testing.check_loss(loss, laws=testing.LOSS_LAWS.keys() - {"alive"}, max_examples=1)
+
+
+def test_mistakes_of_arguments():
+  with pytest.raises(TypeError, match=r"check_loss: loss needs max_label.*functools\.partial"):
+    testing.check_loss(losses.approx_err)
+  with pytest.raises(TypeError, match="loss must take scores and labels"):
+    testing.check_loss(lambda scores, *, where=None: scores)
+  with pytest.raises(ValueError, match="laws must be one of 'jit'.*'limit'"):
+    testing.check_loss(losses.softmax, laws=["limit"])
+  with pytest.raises(ValueError, match="parameters must be one of 'weights', 'temperature'"):
+    testing.check_loss(losses.softmax, parameters=["margin"])
+  with pytest.raises(ValueError, match="sizes must be at least 1"):
+    testing.check_loss(losses.softmax, sizes=(0,))
+  with pytest.raises(AssertionError, match=r"must have shape \(\), one per query"):
+    testing.check_loss(lambda scores, labels: scores, laws=["jit"])
+
+
+# The losses of the library.
+
+# Laws that share one program, and those of derivatives; the others are about what all share.
+OWN_LAWS = ("mask", "nan", "permutation", "empty", "finite", "derivatives")
+
+
+def subject(name):
+  """A loss of the library as a function of scores, labels, `where` and its numbers."""
+  public = getattr(losses, name)
+  signature = inspect.signature(public)
+  if signature.return_annotation is losses.perturbation.Perturbed:
+    return public(losses.softmax, jax.random.key(3), samples=3)
+  if "max_label" in signature.parameters:
+    return functools.partial(public, max_label=4)
+  if {"labels", "teacher"} & signature.parameters.keys() == {"labels"}:
+    return public
+
+  def found(scores, labels, **given):
+    if "teacher" in signature.parameters:
+      taught = {"labels": labels} if "labels" in signature.parameters else {}
+      return public(scores, teacher=labels, **taught, **given)
+    gain = jnp.maximum(labels, 0)
+    gain = jnp.where(given["where"], gain, 0) if "where" in given else gain
+    return jnp.sum((public(scores, **given) @ gain[..., None])[..., :2, 0], -1)
+
+  own = [p for p in signature.parameters.values() if p.name not in ("labels", "teacher")]
+  labels = own[0].replace(name="labels")
+  found.__signature__ = signature.replace(parameters=[own[0], labels, *own[1:]])
+  found.__name__ = name
+  return found
+
+
+# The laws that a loss differs from on purpose, and why.
+FIRST_COLUMN = "of items with equal scores and labels, the first column goes ahead"
+DEPARTS = {
+  "lambda_rank": {"permutation": FIRST_COLUMN},
+  "lambda_ndcg": {
+    "permutation": FIRST_COLUMN,
+    "derivatives": "the weights of pairs, which mu and weights change, count as constants",
+  },
+  "perturbed": {
+    **dict.fromkeys(("padding", "permutation", "batch", "vmap"), "noise is drawn by the column"),
+    "derivatives": "noise in float64 is another",
+  },
+  "approx_err": {"alive": "a product of the chances of many relevant items is 0"},
+}
+
+CASES = testing.Case(
+  np.float32(
+    [
+      [0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+      [1.0, 3.0, -2.0, 0.5, 0.25, 7.0],
+      [2.0, 1.0, -np.inf, 2.0, 2.0, -1.0],
+      [np.inf, 1e9, -np.inf, -1e30, 0.5, 1e30],
+      [-np.inf, -np.inf, -np.inf, -np.inf, 1.0, 2.0],
+      [1.0, 1.0 + 2.0**-23, 1.0, 0.0, -0.0, 3e38],
+    ]
+  ),
+  np.float32(
+    [
+      [1, 0, 0, 0, 0, 0],
+      [0, 2, 4, -1, 1, 3],
+      [0, 1, 3, 1, 0, 4],
+      [1, 0, 2, 4, 0, 1],
+      [3, 0, 1, 0, 2, 0],
+      [1, 0, 0, 4, 1, -1],
+    ]
+  ),
+  np.array(
+    [
+      [1, 1, 1, 1, 1, 1],
+      [1, 1, 1, 1, 1, 0],
+      [1, 1, 1, 1, 1, 1],
+      [1, 0, 1, 1, 1, 0],
+      [1, 1, 1, 1, 1, 0],
+      [1, 1, 0, 1, 1, 1],
+    ],
+    bool,
+  ),
+)
+
+
+def held(loss, laws):
+  """Asserts that a loss obeys some laws, in queries enough to say something."""
+  for law in laws:
+    assert testing.LOSS_LAWS[law](loss, CASES), law
+
+
+def test_every_loss_is_a_subject():
+  taken = {name: asking_losses.numbers_of(subject(name)) for name in losses.__all__}
+  assert taken["kl"] == {"temperature": 1.0}
+  assert taken["poly1"] == {"epsilon": 1.0, "weights": None, "temperature": 1.0}
+  assert taken["rank_mse"] == {"ranking": jr.Logistic(1.0)}
+
+
+@quick("name", losses.__all__, ["list_mle", "pairwise_hinge"])
+def test_public_losses_obey_the_laws(name):
+  loss = subject(name)
+  # A metric under a ranking has the program of all metrics.
+  ranked = "ranking" in inspect.signature(loss).parameters
+  laws = (*OWN_LAWS, "padding", "alive") if ranked else testing.LOSS_LAWS
+  held(loss, [law for law in laws if law not in DEPARTS.get(name, ())])
+
+
+@thorough
+@pytest.mark.parametrize("name", losses.__all__)
+def test_losses_at_a_cut_off_are_alive(name):
+  parameters = inspect.signature(getattr(losses, name)).parameters
+  # The rankings with noise take the exact probability of a cut-off.
+  if "k" in parameters and "softrank" not in name and name != "approx_mrr":
+    held(functools.partial(subject(name), k=10), ["alive"])
+
+
+def test_weights_of_pairs_count_as_constants():
+  check = testing.LOSS_LAWS["derivatives"]
+  assert check(losses.lambda_ndcg, CASES, parameters=("temperature",))
+
+
+@thorough
+@pytest.mark.parametrize(("name", "law"), [(n, law) for n, laws in DEPARTS.items() for law in laws])
+def test_a_loss_that_departs_from_a_law_does(name, law):
+  with pytest.raises(AssertionError, match=f"breaks the law of {law}"):
+    testing.LOSS_LAWS[law](subject(name), CASES)
+
+
+# The metrics of the library under smooth rankings, which are losses but for the sign.
+
+RANKINGS = {
+  "Laplace": jr.Laplace(0.9),
+  "Logistic": jr.Logistic(0.9),
+  "Gumbel": jr.Gumbel(0.9),
+  "Gaussian": jr.Gaussian(0.9),
+}
+# Metrics that are constant around tied scores, by their definition.
+FLAT = {
+  "bpref": "it counts R of the other items at most, and tied scores put more of them ahead",
+  "log_bpref": "it is the logarithm of bpref",
+  "nnrbp": "it has no cut-off, and its weights decay with the rank",
+}
+ROWS = {name: row for name, row in traits.rows().items() if row.takes("ranking")}
+
+
+def is_answered(metric):
+  """Whether a ranking answers what a metric asks."""
+  try:
+    jax.eval_shape(metric, CASES.scores, CASES.labels)
+  except jr.UnansweredError:
+    return False
+  return True
+
+
+# One metric for each question to the ranking.
+QUESTIONS = ("ndcg", "reciprocal_rank", "average_precision", "err", "auc", "spearman")
+
+
+@quick(
+  ("name", "ranking"),
+  [*((name, "Laplace") for name in ROWS), *((name, "Logistic") for name in QUESTIONS)],
+  lambda pair: pair == ("ndcg", "Laplace"),
+)
+def test_smooth_metrics_obey_the_laws(name, ranking):
+  row = ROWS[name]
+  metric = functools.partial(row, ranking=RANKINGS[ranking])
+  if is_answered(metric):
+    held(metric, [law for law in OWN_LAWS if law not in row.about.departs])
+
+
+@quick(
+  ("name", "ranking"),
+  [(name, ranking) for name in ROWS for ranking in ("Laplace", "Logistic")],
+  lambda pair: pair == ("ndcg", "Laplace"),
+)
+def test_smooth_metrics_are_alive(name, ranking):
+  row = ROWS[name]
+  cut = {"k": 10} if row.takes("k") else {}
+  metric = functools.partial(row, ranking=RANKINGS[ranking], **cut)
+  # Counts of items and of judgements do not ask for something relevant.
+  if name not in FLAT and row.about.seeks != "any items" and is_answered(metric):
+    assert testing.LOSS_LAWS["alive"](metric, CASES.take(np.arange(5)).at(slice(0, 2)))
+
+
+@thorough
+@pytest.mark.parametrize("name", ["ndcg", "reciprocal_rank"])
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_smooth_metrics_obey_all_laws(name, ranking):
+  held(functools.partial(ROWS[name], ranking=RANKINGS[ranking], k=3), testing.LOSS_LAWS)
+
+
+@thorough
+@pytest.mark.parametrize("name", FLAT)
+def test_metrics_that_are_flat_are(name):
+  metric = functools.partial(ROWS[name], ranking=RANKINGS["Laplace"])
+  with pytest.raises(AssertionError, match="breaks the law of alive"):
+    testing.LOSS_LAWS["alive"](metric, CASES)
