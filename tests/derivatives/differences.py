@@ -1,16 +1,18 @@
-"""Central differences in float64, extrapolated, for functions of dictionaries of arrays.
+"""Derivatives of many functions against differences in float64, all in one program.
 
-All differences of a function, over its coordinates, its steps and its cases, are one program.
+The inputs are a dictionary of parameters, of dictionaries of arrays by the function that reads
+them; `SHARED` are those that all functions read. One direction moves a parameter of all functions
+at once: each value answers to those of its own function alone.
 """
-
-import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
+SHARED = ""
 STEPS = 2e-3 * 0.5 ** np.arange(5)
+# Of the largest slope by a parameter among the directions, at least `LEAST`.
+DOUBLE, SINGLE, LEAST = 1e-7, 1e-4, 1e-3
 
 
 def extrapolated(slopes):
@@ -23,88 +25,110 @@ def extrapolated(slopes):
   return slopes[0]
 
 
-def differences(of, x):
-  """The derivatives `[coordinates, ...]` of `of` by a vector."""
-  moves = STEPS[:, None, None] * np.eye(x.size)
-  x = x[None, None]
-  ends = jax.vmap(jax.vmap(of))(jnp.stack([x + moves, x - moves]).reshape(-1, x.size, x.size))
-  above, below = ends.reshape(2, len(STEPS), *ends.shape[1:])
-  shape = (-1, *[1] * (above.ndim - 1))
-  return extrapolated((above - below) / (2 * STEPS.reshape(shape)))
+def directions(inputs, count=3):
+  """For each parameter some random directions `[D, ...]`, and the name of each."""
+  draw = np.random.default_rng(7)
+  names = [name for name in inputs for _ in range(count)]
+
+  def of(name, leaf):
+    moves = draw.normal(size=(len(names), *np.shape(leaf)[1:]))
+    return moves * np.reshape([name == n for n in names], (-1, *[1] * (moves.ndim - 1)))
+
+  return names, {
+    name: {owner: of(name, leaf) for owner, leaf in leaves.items()}
+    for name, leaves in inputs.items()
+  }
 
 
-def scalar(of):
-  """A function whose values are summed with weights that no symmetry cancels."""
-
-  def summed(parameters):
-    leaves = [jnp.ravel(leaf) for leaf in jax.tree.leaves(of(parameters))]
-    values = jnp.concatenate(leaves)
-    return values @ (1 + 0.5 * jnp.sin(1.0 + jnp.arange(values.size, dtype=values.dtype)))
-
-  return summed
+def number(output):
+  """A value as one number, with weights that no symmetry cancels."""
+  values = jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(output)])
+  return values @ (1 + 0.5 * jnp.sin(1.0 + jnp.arange(values.size, dtype=values.dtype)))
 
 
-def of_vector(of, like):
-  """The same function of a vector of all its parameters."""
-  back = ravel_pytree(like)[1]
-  return lambda x: scalar(of)(back(x.astype(x.dtype)))
+def stack(functions):
+  """All functions as one, of the dictionary of inputs: `[F]`."""
+
+  def of(inputs):
+    found = []
+    for name, function in functions.items():
+      own = {p: x for p, leaves in inputs.items() for o, x in leaves.items() if o in (SHARED, name)}
+      found.append(number(function(own)))
+    return jnp.stack(found)
+
+  return of
 
 
-def slopes(of, cases, order=1):
-  """By differences, by `jvp` and by `vjp`: arrays `[cases, ...]` of float64; float32 gradients.
+def along(moves, jacobian):
+  """The derivatives `[D, F]` along directions, of a Jacobian whose leaves are `[F, ...]`."""
+  pairs = zip(jax.tree.leaves(moves), jax.tree.leaves(jacobian), strict=True)
+  return sum(m.reshape(len(m), -1) @ j.reshape(len(j), -1).T for m, j in pairs)
 
-  `cases` is a dictionary of float64 arrays with a leading axis of cases.
+
+def forwards_and_differences(of, x, moves):
+  """The derivatives `[D, F]` along directions by `jvp`, and by extrapolated central differences."""
+  points = jnp.asarray([0.0, *STEPS, *-STEPS])
+
+  def at(move, step):
+    start = jax.tree.map(lambda leaf, way: leaf + step * way, x, move)
+    return jax.jvp(of, (start,), (move,))
+
+  values, slopes = jax.vmap(jax.vmap(at, (0, None)), (None, 0))(moves, points)
+  above, below = jnp.split(values[1:], 2)
+  return slopes[0], extrapolated((above - below) / (2 * STEPS[:, None, None]))
+
+
+def as_type(tree, dtype):
+  """The tree with arrays of a type."""
+  return jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
+
+
+def slopes(functions, inputs):
+  """Derivatives `[cases, D, F]` by `jvp`, differences, `vjp` and in float32; names of directions.
+
+  `inputs` has a leading axis of cases.
   """
-  first = jax.tree.map(lambda leaf: leaf[0], cases)
+  names, moves = directions(inputs)
+  of = stack(functions)
+
+  def backwards(x, moves):
+    return along(moves, jax.jacrev(of)(x))
+
   with jax.enable_x64(True):
-    wide = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), first)
-    points = jax.vmap(lambda case: ravel_pytree(case)[0])(
-      jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), cases)
-    )
-    function = of_vector(of, wide)
-    base = function if order == 1 else jax.grad(function)
+    wide, wide_moves = as_type((inputs, moves), jnp.float64)
 
     @jax.jit
-    @jax.vmap
-    def program(x):
-      return differences(base, x), jax.jacfwd(base)(x).T, jax.jacrev(base)(x).T
+    def program(cases, moves):
+      def one(x):
+        return *forwards_and_differences(of, x, moves), backwards(x, moves)
 
-    expected, forwards, backwards = map(np.asarray, program(points))
-  if order == 2:
-    return expected, forwards, backwards, None
-  single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), first)
-  narrow = jax.jit(jax.vmap(jax.grad(of_vector(of, single))))(np.asarray(points, np.float32))
-  return expected, forwards, backwards, np.asarray(narrow)
+      return jax.vmap(one)(cases)
 
-
-@functools.cache
-def places(shapes):
-  """The slices of a flat vector by the name of the parameter."""
-  found, start = {}, 0
-  for name, shape in sorted(shapes):
-    size = int(np.prod(shape, dtype=int))
-    found[name] = slice(start, start + size)
-    start += size
-  return found
+    found = [np.asarray(x) for x in program(wide, wide_moves)]
+  single = jax.jit(jax.vmap(backwards, (0, None)))(*as_type((inputs, moves), jnp.float32))
+  return names, [*found, np.asarray(single)]
 
 
-def faults(of, cases, order=1):
-  """What differs, as lines that name the parameter, the way, the error and the scale."""
-  expected, forwards, backwards, narrow = slopes(of, cases, order)
+def faults(functions, inputs):
+  """What differs, as lines that name the function, the parameter, the way and the case."""
+  names, (forwards, expected, backwards, single) = slopes(functions, inputs)
+  ways = [
+    ("jvp", forwards, expected, DOUBLE),
+    ("vjp", backwards, expected, DOUBLE),
+    ("float32", single, backwards, SINGLE),
+  ]
   lines = []
-  ways = [("jvp", forwards, 1e-7), ("vjp", backwards, 1e-7)]
-  if narrow is not None:
-    ways.append(("float32", narrow, 1e-4))
-  shapes = tuple((name, np.shape(value)[1:]) for name, value in cases.items())
-  for name, place in places(shapes).items():
-    for way, found, tolerance in ways:
-      for case, (right, given) in enumerate(zip(expected[:, place], found[:, place], strict=True)):
-        scale = max(np.abs(right).max(initial=0.0), 1e-3)
-        error = np.abs(given - right).max(initial=0.0)
-        if not error <= tolerance * scale:
-          worst = np.unravel_index(np.argmax(np.abs(given - right)), right.shape)
-          lines.append(
-            f"d/d{name} by {way}, case {case}, at {worst}: {given[worst]:.9g}, by differences "
-            f"{right[worst]:.9g} (largest {scale:.3g})"
-          )
+  for parameter in inputs:
+    chosen = [i for i, name in enumerate(names) if name == parameter]
+    for way, found, right, tolerance in ways:
+      found, right = found[:, chosen], right[:, chosen]
+      size = np.maximum(np.abs(expected[:, chosen]).max(1), LEAST)
+      error = np.abs(found - right)
+      wrong = ~np.all(error <= tolerance * size[:, None], axis=1)
+      lines += [
+        f"d {name} / d {parameter} by {way}, case {case}: {found[case, :, f]}, expected "
+        f"{right[case, :, f]}"
+        for f, name in enumerate(functions)
+        for case in np.flatnonzero(wrong[:, f])
+      ]
   return lines
