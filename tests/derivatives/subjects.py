@@ -135,7 +135,12 @@ GIVEN: dict[str, Any] = {
   "agreement.rbo_residual.y": items(-1.0, 1.0, 2.0)[0],
 }
 # Distances of scores, and weights of pairs by rank, have kinks and jumps at ties.
-KINKED: tuple[str, ...] = ("losses.neural_sort", "losses.soft_sort", "losses.lambda_ndcg", "losses.lambda_rank")
+KINKED: tuple[str, ...] = (
+  "losses.neural_sort",
+  "losses.soft_sort",
+  "losses.lambda_ndcg",
+  "losses.lambda_rank",
+)
 # A query needs scores above -inf for all items of the order.
 WHOLE = ("plackett_luce.log_prob",)
 
@@ -149,7 +154,9 @@ def _made(maker):
 
   @functools.wraps(maker)
   def call(**parameters):
-    return maker(**parameters)(jnp.asarray(np.arange(5.0) + 1, jnp.result_type(*parameters.values())))
+    return maker(**parameters)(
+      jnp.asarray(np.arange(5.0) + 1, jnp.result_type(*parameters.values()))
+    )
 
   return call
 
@@ -166,6 +173,11 @@ CALLED = {
     for name in names
   },
 }
+
+
+def is_floats(x):
+  """Whether a fixed argument is an array of floats."""
+  return isinstance(x, np.ndarray) and np.issubdtype(x.dtype, np.floating)
 
 
 def looked_up(table, function, parameter):
@@ -207,10 +219,11 @@ def subject(name, ranking=None, **fixed):
   mine = [p for p in cases if p != "temperature" or "temperature" in takes]
 
   def of(values):
-    arguments = {**given, **{p: values[p] for p in mine}, **fixed}
+    floats = jnp.result_type(*values.values())
+    fitting = {p: x.astype(floats) if is_floats(x) else x for p, x in given.items()}
+    arguments = {**fitting, **{p: values[p] for p in mine}, **fixed}
     if ranking not in (None, EXACT):
       arguments["ranking"] = RANKINGS[ranking](values["temperature"])
-    # What has no default may be positional only by name.
     return call(**arguments)
 
   return of, cases
