@@ -36,7 +36,9 @@ def test_scores_of_any_spread(kind):
 
   wide = SPREADS[:, None, None] * drawn
   points = np.concatenate([wide, np.broadcast_to(drawn, wide.shape)])
-  temperatures = np.concatenate([np.ones_like(SPREADS), 1 / SPREADS])
+  # Temperatures below 1e-19, the root of the smallest float32, act as that number.
+  small = 1 / np.minimum(SPREADS, 1e15, dtype=np.float32)
+  temperatures = np.concatenate([np.ones_like(SPREADS), small])
   single = jax.jit(all_of)(points, temperatures)
   with jax.enable_x64(True):
     double = jax.jit(all_of)(points.astype(float), temperatures.astype(float))

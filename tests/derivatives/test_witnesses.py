@@ -127,6 +127,8 @@ def members():
 
 
 GROUPS = members()
+# Each of these compiles for minutes.
+WEEKLY = [f"metrics/{ranking}" for ranking in ("Logistic", "Gumbel", "Gaussian")]
 
 
 def is_outside(name):
@@ -167,7 +169,7 @@ def test_exact_only(kind):
       jax.eval_shape(of, inputs)
 
 
-@quick("group", GROUPS, ("losses", "makers"))
+@quick("group", GROUPS, ("losses", "makers"), weekly=WEEKLY)
 def test_derivatives(group):
   found = {
     name: subject(public, ranking, **fixed)
