@@ -101,7 +101,7 @@ def members():
     group = found[f"metrics/{ranking}"] = {}
     for name in METRICS:
       if ranking == EXACT:
-        if numeric(name, METRICS[name]):
+        if set(numeric(name, METRICS[name])) - {"scores"}:
           group[name] = (name, ranking, {})
       elif name not in EXACT_ONLY:
         group[name] = (name, ranking, {})
