@@ -129,6 +129,7 @@ GIVEN: dict[str, Any] = {
   "n_groups": 2,
   "gap.max_label": 4,
   "soft.top_k.k": 2,
+  "utility.k": 2,
   "agreement.rbo.x": items(-1.0, 1.0, 1.0)[0],
   "agreement.rbo.y": items(-1.0, 1.0, 2.0)[0],
   "agreement.rbo_residual.x": items(-1.0, 1.0, 1.0)[0],
