@@ -1,0 +1,144 @@
+"""Derivatives of many functions against differences in float64, all in one program.
+
+The inputs are a dictionary of parameters, of dictionaries of arrays by the function that reads
+them; `SHARED` are those that all functions read. One direction moves a parameter of all functions
+at once: each value answers to those of its own function alone.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+SHARED = ""
+STEPS = 2e-3 * 0.5 ** np.arange(5)
+# Of the largest slope by a parameter among the directions, or of these if it is smaller.
+DOUBLE, SINGLE = 1e-7, 1e-4
+# In float32 some roundings of values of size 1.
+LEAST, LEAST_SINGLE = 1e-3, 1e-2
+# Functions whose float32 derivatives are not held, and the reason.
+NOT_IN_SINGLE = {
+  "losses.perturbed": "noise is drawn in the type of the scores, other noise in each",
+  "agreement.rbo_residual": "a difference of sums near each other: 1e-5 of its range, not relative",
+}
+
+
+def extrapolated(slopes):
+  """The limit of slopes `[steps, ...]` whose error is a power series in the step.
+
+  All powers are eliminated, not the even ones alone: the slopes of `Laplace` have odd ones at ties.
+  """
+  for power in range(1, len(STEPS)):
+    slopes = (2**power * slopes[1:] - slopes[:-1]) / (2**power - 1)
+  return slopes[0]
+
+
+def directions(inputs, count=3):
+  """For each parameter some random directions `[D, ...]`, and the name of each."""
+  draw = np.random.default_rng(7)
+  names = [name for name in inputs for _ in range(count)]
+
+  def of(name, leaf):
+    moves = draw.normal(size=(len(names), *np.shape(leaf)[1:]))
+    return moves * np.reshape([name == n for n in names], (-1, *[1] * (moves.ndim - 1)))
+
+  return names, {
+    name: {owner: of(name, leaf) for owner, leaf in leaves.items()}
+    for name, leaves in inputs.items()
+  }
+
+
+def number(output):
+  """A value as one number, with weights that no symmetry cancels."""
+  values = jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(output)])
+  return values @ (1 + 0.5 * jnp.sin(1.0 + jnp.arange(values.size, dtype=values.dtype)))
+
+
+def stack(functions):
+  """All functions as one, of the dictionary of inputs: `[F]`."""
+
+  def of(inputs):
+    found = []
+    for name, function in functions.items():
+      own = {p: x for p, leaves in inputs.items() for o, x in leaves.items() if o in (SHARED, name)}
+      found.append(number(function(own)))
+    return jnp.stack(found)
+
+  return of
+
+
+def along(moves, jacobian):
+  """The derivatives `[D, F]` along directions, of a Jacobian whose leaves are `[F, ...]`."""
+  pairs = zip(jax.tree.leaves(moves), jax.tree.leaves(jacobian), strict=True)
+  return sum(m.reshape(len(m), -1) @ j.reshape(len(j), -1).T for m, j in pairs)
+
+
+def forwards_and_differences(of, x, moves):
+  """The derivatives `[D, F]` along directions by `jvp`, and by extrapolated central differences."""
+  points = jnp.asarray([0.0, *STEPS, *-STEPS])
+
+  def at(move, step):
+    start = jax.tree.map(lambda leaf, way: leaf + step * way, x, move)
+    return jax.jvp(of, (start,), (move,))
+
+  values, slopes = jax.vmap(jax.vmap(at, (0, None)), (None, 0))(moves, points)
+  above, below = jnp.split(values[1:], 2)
+  return slopes[0], extrapolated((above - below) / (2 * STEPS[:, None, None]))
+
+
+def as_type(tree, dtype):
+  """The tree with arrays of a type."""
+  return jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
+
+
+def slopes(functions, inputs):
+  """Derivatives `[cases, D, F]` by `jvp`, differences, `vjp` and in float32; names of directions.
+
+  `inputs` has a leading axis of cases.
+  """
+  names, moves = directions(inputs)
+  of = stack(functions)
+
+  def backwards(x, moves):
+    return along(moves, jax.jacrev(of)(x))
+
+  with jax.enable_x64(True):
+    wide, wide_moves = as_type((inputs, moves), jnp.float64)
+
+    @jax.jit
+    def program(cases, moves):
+      def one(x):
+        return *forwards_and_differences(of, x, moves), backwards(x, moves)
+
+      return jax.vmap(one)(cases)
+
+    found = [np.asarray(x) for x in program(wide, wide_moves)]
+  single = jax.jit(jax.vmap(backwards, (0, None)))(*as_type((inputs, moves), jnp.float32))
+  return names, [*found, np.asarray(single)]
+
+
+def faults(functions, inputs):
+  """What differs, as lines that name the function, the parameter, the way and the case."""
+  names, (forwards, expected, backwards, single) = slopes(functions, inputs)
+  ways = [
+    ("jvp", forwards, expected, DOUBLE),
+    ("vjp", backwards, expected, DOUBLE),
+    ("float32", single, backwards, SINGLE),
+  ]
+  lines = []
+  for parameter in inputs:
+    chosen = [i for i, name in enumerate(names) if name == parameter]
+    for way, found, right, tolerance in ways:
+      found, right = found[:, chosen], right[:, chosen]
+      size = np.maximum(
+        np.abs(expected[:, chosen]).max(1), LEAST if way != "float32" else LEAST_SINGLE
+      )
+      error = np.abs(found - right)
+      wrong = ~np.all(error <= tolerance * size[:, None], axis=1)
+      lines += [
+        f"d {name} / d {parameter} by {way}, case {case}: {found[case, :, f]}, expected "
+        f"{right[case, :, f]}"
+        for f, name in enumerate(functions)
+        if way != "float32" or name not in NOT_IN_SINGLE
+        for case in np.flatnonzero(wrong[:, f])
+      ]
+  return lines

@@ -1,0 +1,179 @@
+"""Derivatives of public functions by every numeric parameter, against float64 differences.
+
+In float64 to 1e-7 of the largest slope by a parameter, by `jvp` and by `vjp`, at three values that
+are not the default; in float32 to 1e-4. A group of functions is one program.
+"""
+
+import inspect
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jaxrank as jr
+from jaxrank import exposure, losses, soft
+from jaxrank.metrics import described
+from tests.derivatives import subjects
+from tests.derivatives.differences import faults
+from tests.derivatives.subjects import EXACT, RANKINGS, numeric, subject, together
+from tests.helpers import public_calls
+from tests.helpers.suites import quick
+
+# Metrics that ask what only an exact ranking answers.
+EXACT_ONLY = {
+  "bpm",
+  "compatibility",
+  "eleven_point_average",
+  "inferred_average_precision",
+  "inst",
+  "interpolated_precision",
+  "kendall_tau",
+  "ndcg_at_levels",
+  "ndcg_at_relevant",
+  "normalized_gain",
+  "ordered_pair_accuracy",
+  "retrieved_auc",
+}
+# One metric for each question that has a cut-off.
+CUT = ("average_precision", "err", "ndcg", "precision", "rbp", "reciprocal_rank")
+METRICS = {about.name: metric for metric, about in described()}
+MAKERS = ("geometric", "inverse_square", "affine", "table")
+# What is not differentiated here, by the reason; a name ending in a dot is a module.
+OUTSIDE = {
+  "classes, whose methods call what is here": (
+    "Catalogue",
+    "Evaluator",
+    "Exact",
+    "Gaussian",
+    "Gumbel",
+    "Laplace",
+    "Logistic",
+    "Measure",
+    "Metric",
+    "discounts.Affine",
+    "discounts.Geometric",
+    "discounts.InverseSquare",
+    "discounts.Table",
+  ),
+  "means and lists of the values of metrics": (
+    "aggregate",
+    "aggregate_curve",
+    "class_labels.",
+    "evaluate",
+    "metric",
+  ),
+  "statistics of values, which nothing is trained on": ("chance.", "ranks.", "stats."),
+  "exact orders, constant between ties": (
+    "agreement.tau_ap",
+    "corpus.",
+    "exposure.target",
+    "precision_recall_curve",
+    "recall_at_fixed_precision",
+  ),
+  "random orders": ("plackett_luce.sample",),
+  "functions of labels alone, or a dictionary of numbers": (
+    "discounts.constant",
+    "gains.binary",
+    "gains.by_label",
+    "gains.exponential",
+    "gains.linear",
+    "has_relevant",
+  ),
+}
+
+
+def signature(name):
+  return inspect.signature(public_calls.public()[name]).parameters
+
+
+def default(name):
+  """The name of the ranking of a loss, None if it takes none."""
+  ranking = signature(name).get("ranking")
+  return ranking and type(ranking.default).__name__
+
+
+def members():
+  """For each group, functions by name with the rankings and the cut-offs they are called with."""
+  found = {group: {} for group in ("losses", "ranked losses", "operators", "makers")}
+  for name in (f"losses.{name}" for name in losses.__all__):
+    found["ranked losses" if default(name) else "losses"][name] = (name, default(name), {})
+  for ranking in (*RANKINGS, EXACT):
+    group = found[f"metrics/{ranking}"] = {}
+    for name in METRICS:
+      if ranking == EXACT:
+        if set(numeric(name, METRICS[name])) - {"scores"}:
+          group[name] = (name, ranking, {})
+      elif name not in EXACT_ONLY:
+        group[name] = (name, ranking, {})
+        if name in CUT and ranking in ("Laplace", "Logistic"):
+          group[f"{name}@3"] = (name, ranking, {"k": 3})
+  for ranking in RANKINGS:
+    for name in soft.__all__:
+      if ranking in ("Laplace", "Logistic") or name in ("rank", "top_k"):
+        found["operators"][f"soft.{name}/{ranking}"] = (f"soft.{name}", ranking, {})
+  others = [f"exposure.{name}" for name in exposure.__all__]
+  others = [name for name in others if "ranking" in signature(name)]
+  for name in (*others, "novelty", "intra_list_distance"):
+    found["operators"][name] = (name, "Laplace", {})
+  for name in ("plackett_luce.log_prob", "plackett_luce.rank_probabilities"):
+    found["operators"][name] = (name, None, {})
+  for name in (
+    *(f"discounts.{name}" for name in (*MAKERS, "logarithmic", "reciprocal")),
+    *("gains.table", "gains.stop_probability", "agreement.rbo", "agreement.rbo_residual"),
+    *("exposure.jensen_shannon", "exposure.squared_log"),
+  ):
+    found["makers"][name] = (name, None, {})
+  return found
+
+
+GROUPS = members()
+# Each of these compiles for minutes.
+WEEKLY = [f"metrics/{ranking}" for ranking in ("Logistic", "Gumbel", "Gaussian")]
+
+
+def is_outside(name):
+  return any(
+    name == entry or (entry.endswith(".") and name.startswith(entry))
+    for entries in OUTSIDE.values()
+    for entry in entries
+  )
+
+
+def test_every_public_function_is_covered_or_said_not_to_be():
+  covered = {name for group in GROUPS.values() for name, _, _ in group.values()}
+  public = set(public_calls.public()) - public_calls.ON_THE_HOST - public_calls.SPREAD
+  assert {name for name in public if not is_outside(name)} == covered
+
+
+def test_every_parameter_has_values_or_a_reason():
+  for group in GROUPS.values():
+    for name, _, _ in group.values():
+      numeric(name, public_calls.public()[name])
+
+
+def test_values_are_not_defaults():
+  for group in GROUPS.values():
+    for name, _, _ in group.values():
+      for parameter in numeric(name, public_calls.public()[name]):
+        default = signature(name)[parameter].default
+        values = subjects.looked_up(subjects.VALUES, name, parameter)
+        assert not (isinstance(default, int | float) and default in values), f"{name}, {parameter}"
+
+
+@pytest.mark.parametrize("kind", RANKINGS)
+def test_exact_only(kind):
+  for name in EXACT_ONLY:
+    of, cases = subject(name, kind)
+    inputs = {p: jnp.asarray(next(iter(x.values()))[0], jnp.float32) for p, x in cases.items()}
+    with pytest.raises(jr.UnansweredError):
+      jax.eval_shape(of, inputs)
+
+
+@quick("group", GROUPS, ("losses", "makers"), weekly=WEEKLY)
+def test_derivatives(group):
+  found = {
+    name: subject(public, ranking, **fixed)
+    for name, (public, ranking, fixed) in GROUPS[group].items()
+  }
+  lines = faults(*together(found))
+  assert not lines, "\n".join(lines)
