@@ -1,4 +1,4 @@
-"""Second derivatives of the losses at ties, where an absolute value would have the slope 0."""
+"""Second derivatives of the losses at ties."""
 
 import inspect
 
