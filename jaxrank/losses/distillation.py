@@ -43,11 +43,15 @@ def margin_mse(
     distillation <https://arxiv.org/abs/2010.02666>`_, 2020.
   """
   student, known = _both("margin_mse", scores, teacher)
+  with checks.named("margin_mse"):
+    live = checks.mask(where, student)
   bound = largest(student)
+  # Differences of NaN under the mask are false alarms under `jax.debug_nans`.
+  student, known = (jnp.where(live, x, 0) for x in (student, known))
   error = clipped(student, bound) - clipped(known, bound)
   # A pair has the difference of two errors, so that the errors stand for the scores.
   error = jnp.where(student == -jnp.inf, student, clipped(error, bound))
-  return apply_loss(_margin_mse, (error, labels, where), rows=rows_of(error))
+  return apply_loss(_margin_mse, (error, labels, live), rows=rows_of(error))
 
 
 def _margin_mse(query: ExactQuery, *, rows: int) -> Array:

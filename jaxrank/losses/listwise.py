@@ -277,8 +277,8 @@ def sampled_softmax(
     if accidental_hits is not None:
       hits = checks.boolean("accidental_hits", accidental_hits, scores, "True for accidental hits")
       where = where & ~(hits & (labels <= 0))
-    scores = floating(scores)
-    known = where & (scores > -jnp.inf)
+    scores = jnp.where(where, floating(scores), -jnp.inf)
+    known = scores > -jnp.inf
     z = saturated(jnp.where(known, scores, 0) / at_least_tiny(temperature, scores.dtype))
     if log_q is not None:
       log_q = checks.array("log_q", log_q).astype(scores.dtype)

@@ -40,6 +40,8 @@ class Perturbed:
     """Computes the mean of `loss(noisy_scores, labels, **parameters)` over the samples."""
     with checks.named("perturbed"):
       scores = arithmetic.floating(checks.array("scores", scores))
+      # Noise on NaN under the mask is a false alarm under `jax.debug_nans`.
+      scores = jnp.where(checks.mask(parameters.get("where"), scores), scores, 0)
     scale = jnp.asarray(self.scale).astype(scores.dtype)
 
     def sample(key: Array) -> Array:

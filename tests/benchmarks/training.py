@@ -293,7 +293,8 @@ Times are the best of many calls in which both sides take turns in one process, 
 of them {programs} times, or {programs_of_short} times if a call takes less than {short}. A row
 above its target is timed once more, and the best times of both sides count. The ratio is the time
 of jaxrank over that of the other side. The targets are set by this project for two CPU cores;
-[Benchmarks](benchmarks.md) has the other measurements.
+[Benchmarks](benchmarks.md) has the other measurements, and
+[Mathematics](mathematics.md#derivatives-by-hand) those of the derivatives that are written by hand.
 """
 
 _GRADIENTS_NOTES = """Value and gradient of the sum of a loss, against the formula that one would

@@ -11,6 +11,7 @@ from jax.experimental import checkify
 
 import jaxrank as jr
 from jaxrank import losses, plackett_luce
+from jaxrank.interop import rax
 
 SPREADS = np.array([1.0, 30.0, 100.0, 1e4, 1e30])
 TEMPERATURES = np.array([0.5, 1.0, 2.0])
@@ -98,6 +99,30 @@ def test_traced_temperatures_that_are_not_positive(name):
   found = everything(name, spread(np.float32)[:2], jnp.array([0.0, -1.0]))
   for x in found:
     assert np.isfinite(x).all()
+  for slopes in found[2:]:
+    np.testing.assert_array_equal(slopes, 0)
+
+
+RAX = [name for name in dir(rax) if name.endswith("_loss")]
+
+
+@pytest.mark.parametrize("name", [*RAX, "rank_probabilities"])
+def test_adapters_and_rank_probabilities_at_any_spread(name):
+  def total(scores):
+    if name in RAX:
+      return getattr(rax, name)(scores, jnp.asarray(LABELS, scores.dtype), where=WHERE)
+    chances = plackett_luce.rank_probabilities(scores, where=WHERE)
+    return jnp.sum(chances * jnp.sin(jnp.arange(49, dtype=scores.dtype)).reshape(7, 7))
+
+  found = jax.jit(jax.vmap(jax.value_and_grad(total)))
+  single = [np.asarray(x) for x in found(spread(np.float32))]
+  with jax.enable_x64(True):
+    double = [np.asarray(x) for x in found(spread(np.float64))]
+  # Squares of 1e30, which are too large for float32, are infinite.
+  fits = np.abs(double[0]) < 1e36
+  np.testing.assert_allclose(single[0][fits], double[0][fits], rtol=1e-4, atol=1e-5)
+  size = np.maximum(np.max(np.abs(double[1]), axis=-1, keepdims=True), 0.1)
+  np.testing.assert_allclose(single[1] / size, double[1] / size, rtol=0, atol=1e-4)
 
 
 def test_slopes_by_the_temperature():

@@ -1,0 +1,61 @@
+"""Second derivatives of the losses at ties."""
+
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrank import losses, plackett_luce
+from jaxrank.interop import rax
+from tests.helpers.suites import quick
+
+TIED = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 2.0])
+LABELS = np.array([2.0, 0.0, 1.0, 3.0, 0.5, 1.0])
+TEACHER = np.array([1.0, -2.0, 0.0, 0.25, 3.0, 9.0])
+# Those whose second derivatives are not the changes of their gradients: at a kink, or because the
+# gradient treats ranks as constants.
+KINKED = {"pairwise_hinge", "pairwise_hinge_loss", "pairwise_qr_loss", "smooth_ap"}
+KINKED |= {"lambda_rank", "lambda_ndcg"}
+OTHERS = {"neural_sort", "soft_sort", "perturbed"}
+LOSSES = {name: getattr(losses, name) for name in losses.__all__ if name not in OTHERS}
+LOSSES |= {name: getattr(rax, name) for name in dir(rax) if name.endswith("_loss")}
+LOSSES = {name: loss for name, loss in LOSSES.items() if name not in KINKED}
+LOSSES["log_prob"] = lambda scores, labels: plackett_luce.log_prob(scores, jnp.argsort(-labels))
+
+
+@quick("name", LOSSES, [name for name in LOSSES if not name.startswith(("approx_", "softrank_"))])
+def test_second_derivatives_are_differences_of_gradients(name):
+  loss = LOSSES[name]
+  takes = inspect.signature(loss).parameters
+  with jax.enable_x64(True):
+    given = {"teacher": jnp.asarray(TEACHER)} if "teacher" in takes else {}
+    given |= {"max_label": 4} if "max_label" in takes else {}
+    lists = [jnp.asarray(LABELS)] if "labels" in takes else []
+
+    @jax.jit
+    def both(scores):
+      slope = jax.grad(lambda scores: loss(scores, *lists, **given))
+      steps = 1e-5 * jnp.eye(len(TIED))
+      above, below = (jax.vmap(slope)(scores[None] + by) for by in (steps, -steps))
+      return jax.jacfwd(slope)(scores), (above - below) / 2e-5
+
+    found, expected = both(jnp.asarray(TIED))
+  assert np.max(np.abs(expected)) > 1e-3
+  np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize(
+  ("loss", "change"),
+  [
+    (losses.pairwise_logistic, 1),
+    (rax.pairwise_logistic_loss, 1),
+    # nDCG drops by this much if the better of two tied items goes from rank 1 to rank 2.
+    (losses.lambda_rank, 1 - 1 / np.log2(3)),
+    (losses.lambda_ndcg, 1 - 1 / np.log2(3)),
+  ],
+)
+def test_a_tied_pair_has_the_curvature_of_the_logistic_loss(loss, change):
+  found = jax.hessian(loss)(jnp.zeros(2), jnp.array([1.0, 0.0]))
+  np.testing.assert_allclose(found, 0.25 * change * np.array([[1, -1], [-1, 1]]), rtol=1e-6)
