@@ -58,8 +58,7 @@ BUGS = (
   Bug("metrics/graded.py", "jnp.sum(chances * found)", "jnp.sum(chances[::-1] * found)",
       DEFINITIONS),
   Bug("metrics/binary.py", "return (1 - q) * ranked.expect", "return ranked.expect", DEFINITIONS),
-  Bug("_core/pair_sums.py", "tail, variance = np.array([0.5])", "tail, variance = np.array([0.4])",
-      LAWS),
+  Bug("_core/pair_sums.py", "return Series(np.array([0.5])", "return Series(np.array([0.4])", LAWS),
   Bug("losses/listwise.py", "return gain(labels) + 0.5", "return gain(labels) + 1", LOSSES),
   # Exposure, and losses against a teacher.
   Bug("exposure/representation.py", "return jnp.sum(bits(p, apart) + bits(q, -apart), axis=-1)",
@@ -136,7 +135,7 @@ BUGS = (
       "going = 1 - query.mean(stop)", "losses/test_swaps.py"),
   Bug("losses/swaps.py", "q - r + c * (d - e)", "q - r + b * (d - e)", "losses/test_swaps.py"),
   Bug("testing/asking.py", "(np.isnan(x) & np.isnan(y))", "(np.isnan(x) | np.isnan(y))", "testing"),
-  Bug("testing/laws.py", "_set(law.case, ~valid, np.nan, np.nan)", "law.case", "testing"),
+  Bug("testing/laws.py", "replaced(law.case, ~valid, np.nan, np.nan)", "law.case", "testing"),
   # Signs.
   Bug("metrics/binary.py", "return 1 - jnp.minimum(rank - 1, found)",
       "return 1 + jnp.minimum(rank - 1, found)", DEFINITIONS),
@@ -203,8 +202,6 @@ BUGS = (
       "inside = rank < jnp.asarray(self.n if k is None else k)", DEFINITIONS),
   Bug("metrics/binary.py", "count = jnp.minimum(count, ranked.cutoff(k))",
       "count = jnp.maximum(count, ranked.cutoff(k))", DEFINITIONS),
-  Bug("rankings/expected_rank.py", "self.rank(among) - self.cutoff(k) - 0.5",
-      "self.rank(among) - self.cutoff(k)", LAWS),
   Bug("rankings/perturbed.py", "inside = rank <= jnp.asarray(depth if k is None else k)",
       "inside = rank < jnp.asarray(depth if k is None else k)", "rankings"),
   Bug("losses/lambdas.py", "deep > query.cutoff(k)", "deep >= query.cutoff(k)", LOSSES),

@@ -134,7 +134,7 @@ def check_finite(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """Values and gradients are finite at scores of any spread, and at infinite ones.
 
   The scores are those of the case, then all tied, and then in their order and 1, 30, 100, 1e4 and
-  1e30 apart. An item with score -inf has gradient 0.
+  1e30 apart, and last the first of them is +inf. An item with score -inf has gradient 0.
   """
   statement = "values and gradients are finite at all scores, and 0 of items at -inf"
   with LossLaw("finite", statement, loss, case, tolerance) as law:
@@ -143,6 +143,8 @@ def check_finite(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     moving = law.case.valid & np.isfinite(middle)
     finite = np.where(moving, middle, 0)
     spread = [np.where(moving, x * finite, middle) for x in _SPREADS]
+    first = moving & (finite == np.max(np.where(moving, finite, -np.inf), -1, keepdims=True))
+    spread.append(np.where(first, np.inf, middle))
     for scores in (law.case.scores, *spread):
       found = law.both(law.case._replace(scores=scores.astype(law.case.scores.dtype)))
       law.finite(found)
