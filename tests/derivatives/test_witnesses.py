@@ -155,7 +155,8 @@ def is_outside(name):
 def test_every_public_function_is_covered_or_said_not_to_be():
   covered = {name for group in GROUPS.values() for name, _, _ in group.values()}
   public = set(public_calls.public()) - public_calls.ON_THE_HOST - public_calls.SPREAD
-  assert {name for name in public if not is_outside(name)} == covered
+  # Those that only an exact ranking answers are in a group if they have numbers of their own.
+  assert {name for name in public if not is_outside(name)} | EXACT_ONLY == covered | EXACT_ONLY
 
 
 def test_every_parameter_has_values_or_a_reason():
