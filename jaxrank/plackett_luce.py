@@ -215,7 +215,9 @@ def _log_prob(query: ExactQuery, *, order: Array, k: Cutoff, temperature: Array)
   live, score, t = query.retrieved, _finite(query), at_least_tiny(temperature, query.dtype)
   # Behind the order stand the other items, all in one, with the largest of their scores.
   others = live & (times == 0)
-  last = jnp.max(jnp.where(others, lax.stop_gradient(score), jnp.min(score)), keepdims=True)
+  # The value does not depend on it.
+  last = jnp.max(jnp.where(others, score, jnp.min(score)), keepdims=True)
+  last = lax.stop_gradient(last)
   # An exponential of an item of the order would be infinite, and its gradient 0 times infinity.
   below = distance(last, jnp.where(others, score, last), t, _FARTHEST)
   weight = jnp.where(others, jnp.exp(-below), 0)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 SHARED = ""
-STEPS = 2e-3 * 0.5 ** np.arange(5)
+STEPS = 5e-4 * 0.5 ** np.arange(5)
 # Of the largest slope by a parameter among the directions, or of these if it is smaller.
 DOUBLE, SINGLE = 1e-7, 1e-4
 # In float32 some roundings of values of size 1.
