@@ -369,9 +369,8 @@ def test_smooth_metrics_are_alive(name, ranking):
     assert testing.LOSS_LAWS["alive"](metric, CASES.take(np.arange(5)).at(slice(0, 2)))
 
 
-@thorough
 @pytest.mark.parametrize("name", ["ndcg", "reciprocal_rank"])
-@pytest.mark.parametrize("ranking", RANKINGS)
+@quick("ranking", RANKINGS, (), weekly=("Gumbel", "Gaussian"))
 def test_smooth_metrics_obey_all_laws(name, ranking):
   held(functools.partial(ROWS[name], ranking=RANKINGS[ranking], k=3), testing.LOSS_LAWS)
 
