@@ -15,7 +15,8 @@ from jaxrank.interop import lightgbm as for_lightgbm
 from jaxrank.interop import xgboost as for_xgboost
 from tests.helpers.suites import thorough
 
-pytestmark = thorough
+# Some queries that are drawn have equal labels.
+pytestmark = [thorough, pytest.mark.filterwarnings("ignore:.*queries have no gradient")]
 
 QUIET = {"verbose": -1, "num_threads": 1, "deterministic": True, "seed": 0}
 
