@@ -74,7 +74,7 @@ def test_without_jit(name):
     np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
 
 
-@every
+@one_by_one
 def test_checkify(name):
   checked = checkify.checkify(value_and_slope(name), errors=checkify.all_checks)
   try:
