@@ -264,11 +264,11 @@ class Laplace(SmoothRanking):
 class Logistic(SmoothRanking):
   """A smooth ranking: `j` is ahead of `i` with probability `sigmoid((s_j - s_i) / temperature)`.
 
-  Ranks are expected ranks, which are those of ApproxNDCG and of `Gumbel` noise. A cut-off keeps each
-  item with the weight that `jaxrank.soft.top_k` gives it, and ranks count kept items. Time is
-  O(n log n) and memory O(n): the sigmoid of each pair is a series, within 2e-8, or 3e-14 for float64
-  scores. At temperature 0 a metric is the exact one if no scores tie; tied items take their mean
-  rank, and share a cut-off among them.
+  Ranks are expected ranks, which are those of ApproxNDCG and of `Gumbel` noise. A cut-off keeps
+  each item with the weight that `jaxrank.soft.top_k` gives it, and ranks count kept items. Time is
+  O(n log n) and memory O(n): the sigmoid of each pair is a series, within 2e-8, or 3e-14 for
+  float64 scores. At temperature 0 a metric is the exact one if no scores tie; tied items take their
+  mean rank, and share a cut-off among them.
   `metric(c * s, ranking=Logistic(c * t))` equals `metric(s, ranking=Logistic(t))`.
   (Qin, Liu and Li, `A general approximation framework for direct optimization of information
   retrieval measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010, use these ranks.)
