@@ -1,6 +1,7 @@
 """The logarithms of sums of exponentials over the items behind each item."""
 
 import math
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +17,23 @@ _BEHIND = np.array([0.0, 1.0]).reshape(1, 1, 2, 1)
 _STEP = {"float32": 32.0, "float64": 256.0}
 
 
-def log_sums_of_lower(level: Array, z: Array, live: Array, none: float) -> Array:
+class LogSums(NamedTuple):
+  """Logarithms of sums of exponentials in two parts, whose sum would round the second one away.
+
+  Attributes:
+    top: An exponent near the largest of each sum, without a derivative.
+    rest: The logarithm of the sum of exponentials relative to it.
+  """
+
+  top: Array
+  rest: Array
+
+  def minus(self, z: Array) -> Array:
+    """The logarithms minus `z`."""
+    return (self.top - z) + self.rest
+
+
+def log_sums_of_lower(level: Array, z: Array, live: Array, none: float) -> LogSums:
   """`log sum exp(z_j)` over the live items with `level_j < level_i`, `[n]`; `none` if none is.
 
   It compares all pairs of finite numbers `z`, but takes one exponential for each item only:
@@ -32,11 +49,10 @@ def log_sums_of_lower(level: Array, z: Array, live: Array, none: float) -> Array
   share = jnp.where(down == 0, 1, jnp.where(down == 1, jnp.asarray(math.exp(-size), z.dtype), 0))
   total = jnp.sum(jnp.where(lower, share * rest[:, None], 0), axis=0)
   some = total > 0
-  log = size * jnp.where(some, top, 0) + jnp.log(jnp.where(some, total, 1))
-  return jnp.where(some, log, none)
+  return LogSums(jnp.where(some, size * top, none), jnp.log(jnp.where(some, total, 1)))
 
 
-def log_sums(z: Array) -> Array:
+def log_sums(z: Array) -> LogSums:
   """`log sum_{j >= i} exp(z_j)` of finite numbers, `[n]`.
 
   docs/mathematics.md, "Sums over pairs". `lax.cumlogsumexp` is the same, but its derivative takes
@@ -48,4 +64,4 @@ def log_sums(z: Array) -> Array:
   # Quarters are exact, and keep the maxima below half of the largest float.
   quarter = jnp.full_like(most, 0.25, shape=())
   behind = decayed_sums(_BEHIND, (quarter * most,), quarter, w[None], Schedule(1))[0]
-  return most + jnp.log(w + behind)
+  return LogSums(most, jnp.log(w + behind))

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.log_sums import log_sums, log_sums_of_lower
+from jaxrank._core.log_sums import LogSums, log_sums, log_sums_of_lower
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Gain
 from jaxrank.losses._loss import apply_loss, headroom, largest, logits, saturated, target
@@ -78,9 +78,9 @@ def _unique_softmax(
   else:
     levels = _by_label(query, z)
     live, z, worth = levels.live, levels.z, take(worth, levels.item)
-    below = take(levels.total, levels.end)
+    below = jax.tree.map(lambda x: take(x, levels.end), levels.total)
   scale = headroom(jnp.where(live, z, 0), query.n)
-  missed = (scale * worth) * jax.nn.softplus(below - z)
+  missed = (scale * worth) * jax.nn.softplus(below.minus(z))
   return saturated(jnp.sum(jnp.where(live, missed, 0)) / scale)
 
 
@@ -109,7 +109,7 @@ class _Levels(NamedTuple):
   start: Array
   end: Array
   z: Array
-  total: Array
+  total: LogSums
 
 
 def _by_label(query: ExactQuery, z: Array) -> _Levels:
@@ -117,7 +117,8 @@ def _by_label(query: ExactQuery, z: Array) -> _Levels:
   key, item = sorting.order(key)
   start, end = ties.layout(key)
   z = take(z, item)
-  total = jnp.concatenate([log_sums(z), jnp.full_like(z[:1], -largest(z))])
+  empty = LogSums(jnp.full_like(z[:1], -largest(z)), jnp.zeros_like(z[:1]))
+  total = jax.tree.map(lambda *x: jnp.concatenate(x), log_sums(z), empty)
   return _Levels(item, key > sorting.MASKED, start, end + 1, z, total)
 
 
@@ -186,12 +187,13 @@ def _list_mle(
     at_rank = ties.mean(weight, start, end - 1)
   slot, size = sorting.slots(item), (end - start).astype(z.dtype)
   placed = safe_divide((slot - start).astype(z.dtype), size)
-  whole, below = take(total, start), take(total, end)
-  left = whole + jnp.log1p(placed * jnp.expm1(below - whole))
+  whole, below = (jax.tree.map(lambda x, at=at: take(x, at), total) for at in (start, end))
+  fewer = jnp.log1p(placed * jnp.expm1((below.top - whole.top) + (below.rest - whole.rest)))
   share = jnp.ones_like(z)
   if k is not None:
     cut = jnp.asarray(k, jnp.int32)
     at_rank = jnp.where(slot < cut, at_rank, 0)
     share = jnp.clip(safe_divide((cut - start).astype(z.dtype), size), 0, 1)
-  missed = at_rank * left - share * weight * z
+  # The top and the logit may be huge and cancel, and the rest stays.
+  missed = at_rank * (whole.rest + fewer) + (at_rank * whole.top - share * weight * z)
   return saturated(jnp.sum(jnp.where(live, missed, 0)) / scale)

@@ -54,12 +54,14 @@ class NoiseQuery(SmoothQuery):
     Such a gap starts a cluster. Scores are measured from the head of their cluster, whose gradient
     would be rounding noise around 0: docs/mathematics.md, "Quadrature over noise".
     """
-    score = lax.stop_gradient(self.score)
+    score, temperature = lax.stop_gradient((self.score, self.temperature))
     widest = self.noise.gap(self.digits)
-    gap = distance(score[:-1], score[1:], lax.stop_gradient(self.temperature), widest)
+    # The quotient of a product by the same number may be rounded to less than the other factor.
+    wide = score[:-1] - score[1:] >= widest * temperature
+    gap = jnp.where(wide, widest, distance(score[:-1], score[1:], temperature, widest))
     first = jnp.zeros_like(score[:1])
     depth = jnp.cumsum(jnp.concatenate([first, gap]))
-    starts = jnp.concatenate([first == 0, gap >= widest])
+    starts = jnp.concatenate([first == 0, wide])
     base = lax.cummax(jnp.where(starts, depth, 0))
     head = lax.cummin(jnp.where(starts, score, score[:1]))
     return (self.score - head) / self.temperature - base

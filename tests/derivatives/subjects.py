@@ -116,7 +116,9 @@ FIXED = {
   "patience": "a whole number",
   "losses.lambda_ndcg.mu": "a factor of the weights of pairs, which are constants",
   "losses.lambda_ndcg.weights": "factors of the weights of pairs, which are constants",
+  "losses.rank_mse.teacher": "scores of an exact order",
   "gap.max_label": "a whole number, the size of `chances`",
+  "bpm.target": "a threshold: the value is constant between sums of gains",
   "x": "scores of an exact order",
   "y": "scores of an exact order",
 }
@@ -130,6 +132,8 @@ GIVEN: dict[str, Any] = {
   "gap.max_label": 4,
   "soft.top_k.k": 2,
   "utility.k": 2,
+  "bpm.target": 1.4,
+  "losses.rank_mse.teacher": items(-2.0, 2.0, 3.0)[0],
   "agreement.rbo.x": items(-1.0, 1.0, 1.0)[0],
   "agreement.rbo.y": items(-1.0, 1.0, 2.0)[0],
   "agreement.rbo_residual.x": items(-1.0, 1.0, 1.0)[0],

@@ -34,8 +34,15 @@ EXACT_ONLY = {
   "ordered_pair_accuracy",
   "retrieved_auc",
 }
-# One metric for each question that has a cut-off.
-CUT = ("average_precision", "err", "ndcg", "precision", "rbp", "reciprocal_rank")
+# These are constant unless there is a cut-off.
+SETS = (
+  *("f_measure", "fall_out", "judged", "precision", "precision_ia", "rbp_residual", "recall"),
+  "subtopic_recall",
+)
+# These are constant.
+CONSTANT = ("item_count", "query_count", "set_average_precision")
+# Metrics that are also called with a cut-off: one for each question, and those of sets.
+CUT = ("average_precision", "err", "ndcg", "rbp", "reciprocal_rank", *SETS)
 METRICS = {about.name: metric for metric, about in described()}
 MAKERS = ("geometric", "inverse_square", "affine", "table")
 # What is not differentiated here, by the reason; a name ending in a dot is a module.
@@ -189,5 +196,10 @@ def test_derivatives(group):
     name: subject(public, ranking, **fixed)
     for name, (public, ranking, fixed) in GROUPS[group].items()
   }
-  lines = faults(*together(found))
+  lines, constant = faults(*together(found))
+  lines += [
+    f"d {name} / d {parameter} is 0 in all cases"
+    for name, parameter in constant
+    if name not in (*SETS, *CONSTANT)
+  ]
   assert not lines, "\n".join(lines)
