@@ -527,7 +527,10 @@ TOLERATED = {
 
 
 def tolerated(n, ranking, tolerance, dtype):
-  """Metrics of normal and of tied scores, at three temperatures."""
+  """Metrics of normal and of tied scores, at three temperatures; slopes of some by scores in these.
+
+  The slopes are those of five items and fewer.
+  """
   rng = np.random.default_rng(n)
   scores = rng.standard_normal((2, n))
   scores[1] = np.round(scores[1])
@@ -535,9 +538,18 @@ def tolerated(n, ranking, tolerance, dtype):
 
   def at(temperature):
     given = getattr(jr, ranking)(temperature, tolerance)
-    return [metric(scores, labels, ranking=given) for metric in TOLERATED.values()]
 
-  return np.asarray(jax.jit(jax.vmap(at))(jnp.asarray([0.1, 1.0, 10.0], dtype)), np.float64)
+    def of(metric):
+      return lambda scores: metric(scores, labels, ranking=given)
+
+    values = [of(metric)(scores) for metric in TOLERATED.values()]
+    if n > 5:
+      return values, ()
+    slopes = [jax.grad(lambda s, f=of(m): jnp.sum(f(s)))(scores) for m in TOLERATED.values()]
+    return values, [temperature * slope for slope in slopes]
+
+  found = jax.jit(jax.vmap(at))(jnp.asarray([0.1, 1.0, 10.0], dtype))
+  return jax.tree.map(lambda x: np.asarray(x, np.float64), found)
 
 
 @quick("n", [5, 30, 200, 1000], [5, 30])
@@ -547,7 +559,8 @@ def test_values_are_within_the_tolerance(ranking, n):
     exact = tolerated(n, ranking, 1e-5, np.float64)
   for tolerance in (1e-5, 1e-4, 1e-3):
     found = tolerated(n, ranking, tolerance, np.float32)
-    np.testing.assert_allclose(found, exact, rtol=0, atol=tolerance)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(exact), strict=True):
+      np.testing.assert_allclose(x, y, rtol=0, atol=tolerance)
 
 
 def test_tolerance_is_static():
