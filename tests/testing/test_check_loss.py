@@ -320,6 +320,7 @@ FLAT = {
   "bpref": "it counts R of the other items at most, and tied scores put more of them ahead",
   "log_bpref": "it is the logarithm of bpref",
   "nnrbp": "it has no cut-off, and its weights decay with the rank",
+  "set_average_precision": "it is that of the whole list, whatever its order",
 }
 ROWS = {name: row for name, row in traits.rows().items() if row.takes("ranking")}
 
@@ -362,7 +363,8 @@ def test_smooth_metrics_obey_the_laws(name, ranking):
 )
 def test_smooth_metrics_are_alive(name, ranking):
   row = ROWS[name]
-  cut = {"k": 10} if row.takes("k") else {}
+  # Less than the length of the shortest lists, whose set of the first ten is constant.
+  cut = {"k": 3} if row.takes("k") else {}
   metric = functools.partial(row, ranking=RANKINGS[ranking], **cut)
   # Counts of items and of judgements do not ask for something relevant.
   if name not in FLAT and row.about.seeks != "any items" and is_answered(metric):
