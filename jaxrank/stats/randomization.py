@@ -76,7 +76,7 @@ def _randomized(flips: int, x: Array, y: Array, key: Array) -> tuple[Array, Arra
   padded = jnp.pad(difference, [(0, 0)] * total.ndim + [(0, words * _BITS - n)])
 
   def count(i: Array, reached: Array) -> Array:
-    index = i.astype(jnp.uint32) * block + jnp.arange(block, dtype=jnp.uint32)
+    index = jnp.asarray(i, jnp.uint32) * block + jnp.arange(block, dtype=jnp.uint32)
     bits = index[None]
     if not exact:
       bits = jax.random.bits(jax.random.fold_in(key, i), (words, block), jnp.uint32)
