@@ -81,8 +81,8 @@ class Judged(NamedTuple):
 
   Attributes:
     order: `[rows of the run]`, the rows of each query in the order in which they are padded.
-    labels: `[rows of the run]`, int32, in that order; -1 for documents that are not in the qrels,
-      -2 for those with a negative label there.
+    labels: `[rows of the run]`, of the type of the qrels, in that order; -1 for documents that are
+      not in the qrels, -2 for those with a negative label there.
     missed: The rows of the qrels whose documents the run does not have, grouped by query.
     missed_starts: `[queries of the qrels + 1]`, where those of each query begin.
   """
@@ -105,7 +105,7 @@ def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Jud
   rows = np.flatnonzero(codes >= 0)
   documents = qrels.documents.take(integers(rows))
   retrieved, row = matches(run.pair_keys, run.documents, keys(documents, codes[rows]), documents)
-  labels = np.full(run.starts[-1], ABSENT, np.int32)
+  labels = np.full(run.starts[-1], ABSENT, qrels.labels.dtype)
   labels[retrieved] = judged_labels(qrels.labels[rows[row]])
   found = np.zeros(qrels.starts[-1], bool)
   found[rows[row]] = True
@@ -119,7 +119,7 @@ def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Jud
 
 def judged_labels(labels: np.ndarray) -> np.ndarray:
   """The labels of documents in the qrels: all negative ones become -2."""
-  return np.where(labels < 0, np.int32(NEGATIVE), labels)
+  return np.where(labels < 0, labels.dtype.type(NEGATIVE), labels)
 
 
 def document_order(run: Run) -> np.ndarray:

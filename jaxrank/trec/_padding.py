@@ -13,7 +13,7 @@ class Padded(NamedTuple):
 
   Attributes:
     scores: float32; -inf for documents that are judged and not retrieved, and on padding.
-    labels: int32, 0 on padding.
+    labels: int32, or float32 if some are fractions; 0 on padding.
     where: Whether a cell holds a document.
     retrieved: The rows of the run in the cells of retrieved documents, in the order of the cells.
     missed: The rows of the qrels in the other cells of documents.
@@ -53,7 +53,8 @@ class Queries:
     where, is_retrieved = column < size[:, None], column < retrieved[:, None]
     rows = _ranges(self._start[chosen], self._retrieved[chosen])
     missed = self._judged.missed[_ranges(self._missed_start[chosen], self._missed[chosen])]
-    labels = np.zeros(where.shape, np.int32)
+    is_whole = self._judged.labels.dtype == np.int32
+    labels = np.zeros(where.shape, np.int32 if is_whole else np.float32)
     labels[is_retrieved] = self._judged.labels[rows]
     labels[where & ~is_retrieved] = judged_labels(self._qrels.labels[missed])
     rows = self._judged.order[rows]

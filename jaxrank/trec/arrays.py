@@ -19,8 +19,8 @@ class Arrays:
 
   Attributes:
     scores: `[q, n]`, float32; -inf for documents that are judged and not retrieved, and on padding.
-    labels: `[q, n]`, int32; -1 for documents that are not in the qrels, -2 for those with a
-      negative label there, 0 on padding.
+    labels: `[q, n]`, int32, or float32 if some are fractions; -1 for documents that are not in the
+      qrels, -2 for those with a negative label there, 0 on padding.
     where: `[q, n]`, False on padding.
     queries: The names of the queries, in ascending order.
     only_in_qrels: The names of queries of the qrels that the run does not have.

@@ -1,13 +1,12 @@
 """`read_qrels` and `read_run`."""
 
 import os
-from pathlib import Path
 from typing import Any
 
-from jaxrank._core import checks
-from jaxrank.trec import _sources, _text, tables
+from jaxrank._core import checks, files
+from jaxrank.trec import _layouts, _sources, tables
 from jaxrank.trec._grouping import Grouped, group
-from jaxrank.trec._text import Layout
+from jaxrank.trec._layouts import Layout
 from jaxrank.trec.tables import Qrels, Run
 
 
@@ -44,7 +43,7 @@ def read_qrels(source: Any, *, name: str | None = None) -> Qrels:
   if isinstance(source, Qrels):
     return source
   with checks.named("trec.read_qrels"):
-    rows, stem, _ = _read(source, _text.QRELS)
+    rows, stem, _ = _read(source, _layouts.QRELS)
   return tables.qrels(rows, name or stem or "qrels")
 
 
@@ -75,7 +74,7 @@ def read_run(source: Any, *, name: str | None = None) -> Run:
   if isinstance(source, Run):
     return source
   with checks.named("trec.read_run"):
-    rows, stem, tag = _read(source, _text.RUN)
+    rows, stem, tag = _read(source, _layouts.RUN)
   return tables.run(rows, name or tag or stem or "run")
 
 
@@ -83,5 +82,6 @@ def _read(source: Any, layout: Layout) -> tuple[Grouped, str | None, str | None]
   """The rows of a source, the stem of the file, and the tag in it."""
   path = source if isinstance(source, str | os.PathLike) else None
   rows = _sources.read(source, layout)
-  stem = None if path is None else Path(str(path).removesuffix(".gz")).stem
-  return group(rows, layout, path), stem, rows.tag
+  # A pipe has no name that says anything.
+  stem = files.without_suffix(path).stem if path is not None and os.path.isfile(path) else None
+  return group(rows, path), stem, rows.tag
