@@ -16,8 +16,8 @@ _VALUES = {"label": ("relevance", "label", "rel", "score"), "score": ("score",)}
 LARGEST = 2**31
 
 _READ = (
-  "read are TREC's columns, those of MS MARCO, CSV and TSV under a header, JSON, JSON lines and "
-  "parquet, plain or packed by gzip, bz2, xz, zstd or lz4"
+  "jaxrank reads TREC's columns, those of MS MARCO, CSV and TSV under a header, JSON, JSON lines "
+  "and parquet, plain or packed by gzip, bz2, xz, zstd or lz4"
 )
 
 # Files that hold no table that is read, by their first bytes.

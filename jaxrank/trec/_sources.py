@@ -30,8 +30,9 @@ def read(source: Any, layout: Layout) -> Rows:
   if isinstance(source, Mapping):
     rows = _from_mapping(source, layout)
   else:
-    if hasattr(source, "with_format") and hasattr(source, "__getitem__"):
-      # A data set of Hugging Face, whose table has rows that a selection does not have.
+    if hasattr(source, "with_format") and hasattr(source, "__len__"):
+      # A data set of Hugging Face, whose table has rows that a selection does not have. One without
+      # a length is iterated.
       source = source.with_format("arrow")[:]
     elif hasattr(source, "collect"):
       # A lazy frame of polars.
@@ -167,19 +168,21 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
   columns = []
   names = _layouts.named(table.column_names, layout)
   for name, is_id in zip(names, (True, True, False), strict=True):
-    column = table[name]
-    if pa.types.is_dictionary(column.type):
-      column = column.cast(column.type.value_type)
-    if column.null_count:
-      raise ValueError(f"column {name!r} has {column.null_count} missing values; drop those rows.")
+    column, to = table[name], pa.large_string() if is_id else pa.float64()
     # A polars frame, whose strings are views, and a pandas one whose ids are integers are cast.
     try:
+      if pa.types.is_dictionary(column.type):
+        parts = [x.dictionary.cast(to).take(x.indices) for x in column.chunks]
+        column = pa.chunked_array(parts, to)
       if is_id and pa.types.is_floating(column.type):
         raise pa.ArrowInvalid
-      columns.append(column.cast(pa.large_string() if is_id else pa.float64()))
+      column = column.cast(to)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
       holds = "ids, strings or integers" if is_id else f"{layout.value}s, which are numbers"
-      raise TypeError(f"column {name!r} must hold {holds}, got {column.type}.") from None
+      raise TypeError(f"column {name!r} must hold {holds}, got {table[name].type}.") from None
+    if column.null_count:
+      raise ValueError(f"column {name!r} has {column.null_count} missing values; drop those rows.")
+    columns.append(column)
   query, document, value = (column.combine_chunks() for column in columns)
   queries, codes = _coded(query)
   return Rows(queries, codes, document, numbers(value))

@@ -239,7 +239,7 @@ BAD_RUNS = {
   "binary": (b"\x7fELF\x00\x01", "is a binary file: pass a text file"),
   "a qrels file": (
     "q 0 d 1\n",
-    "line 1: a line of a run file has 6 columns .*, got 4.*; the file seems to be qrels; read are ",
+    "line 1: a line of a run file has 6 columns .*, got 4.*; the file seems to be qrels; jaxrank reads ",
   ),
   "qrels of three columns": ("q d 2\n", "got 3: 'q d 2'.*begins with rank 1"),
   "qrels of three columns, rank 1": ("q d 1\nq e 1\n", "line 2: query 'q' has rank 1 twice"),
@@ -280,7 +280,7 @@ BAD_RUNS = {
   ),
   "JSON lines, text": ('{"qid": "q", "docno": "d", "score": "x"}\n', "'score' must hold scores"),
   "UTF-16": ("q Q0 d 1 1 t\n".encode("utf-16"), "seems to be text in UTF-16: convert it"),
-  "zip": (b"PK\x03\x04\0\0", "seems to be a zip archive: unpack it; read are TREC's"),
+  "zip": (b"PK\x03\x04\0\0", "seems to be a zip archive: unpack it; jaxrank reads TREC's"),
   "HTML": ("<!DOCTYPE html>\n<html>\n", "line 1: .* seems to be HTML or XML"),
   "Git LFS": ("version https://git-lfs.github.com/spec/v1\n", "seems to be a pointer of Git LFS"),
   "parquet": (b"PAR1\0\0\0\0PAR1", "broken parquet data"),
