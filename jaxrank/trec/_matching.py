@@ -39,14 +39,19 @@ def select(qrels: Qrels, run: Run, queries: Queries) -> Selection:
   """Chooses the queries; `queries` is "both", "judged" or "error".
 
   Raises:
-    ValueError: if no query is in both, or, with "error", some query is in one of them only.
+    ValueError: if no query is in both, unless the run has none and `queries` is "judged", or, with
+      "error", some query is in one of them only.
   """
   checks.choice("queries", queries, get_args(Queries))
   judged = {name: i for i, name in enumerate(qrels.queries)}
   ranked = {name: i for i, name in enumerate(run.queries)}
   only_in_qrels = tuple(sorted(judged.keys() - ranked.keys()))
   only_in_run = tuple(sorted(ranked.keys() - judged.keys()))
-  if len(only_in_run) == len(run):
+  if not len(run) and queries == "both":
+    raise ValueError(
+      f"run {run.name!r} has no queries; pass queries='judged' for 0 for each query of the qrels."
+    )
+  if len(run) and len(only_in_run) == len(run):
     raise ValueError(
       f"run {run.name!r} has no query of the qrels {qrels.name!r}: it has {_some(run.queries)}, "
       f"they have {_some(qrels.queries)}; check that both are of one collection."

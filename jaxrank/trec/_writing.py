@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxrank._core import checks, files
-from jaxrank.trec._strings import arrow, integers, strings
+from jaxrank.trec._strings import arrow, integers, lengths, strings
 
 # The number of rows that are written at a time.
 _ROWS = 1 << 18
@@ -169,7 +169,8 @@ def _lines(columns: list[Any], separator: str) -> bytes:
   pa, compute = arrow(), arrow("pyarrow.compute")
   between, end, nothing = (pa.scalar(x, pa.large_string()) for x in (separator, "\n", ""))
   lines = compute.binary_join_element_wise(*columns, between)
-  return bytes(compute.binary_join_element_wise(lines, end, nothing).buffers()[2] or b"")
+  lines = compute.binary_join_element_wise(lines, end, nothing)
+  return bytes(lines.buffers()[2])[: lengths(lines).sum()]
 
 
 def _encoded(table: Any, format_: str, has_header: bool) -> bytes:

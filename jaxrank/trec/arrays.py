@@ -107,8 +107,11 @@ def to_arrays(
         f"length is {length}, but a query has {longest} documents; pass a larger one."
       )
   padded = source.padded(np.arange(len(selection.names)), length)
+  labels = padded.labels
   return Arrays(
-    *padded[:3],
+    padded.scores,
+    labels if labels.dtype == np.int32 else labels.astype(np.float32),
+    padded.where,
     selection.names,
     selection.only_in_qrels,
     selection.only_in_run,

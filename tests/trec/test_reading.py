@@ -239,7 +239,7 @@ BAD_RUNS = {
   "binary": (b"\x7fELF\x00\x01", "is a binary file: pass a text file"),
   "a qrels file": (
     "q 0 d 1\n",
-    "line 1: a line of a run file has 6 columns .*, got 4.*; the file seems to be qrels; jaxrank reads ",
+    "line 1: a line of a run file has 6 columns .*, got 4.*; the file seems to be qrels; ",
   ),
   "qrels of three columns": ("q d 2\n", "got 3: 'q d 2'.*begins with rank 1"),
   "qrels of three columns, rank 1": ("q d 1\nq e 1\n", "line 2: query 'q' has rank 1 twice"),
