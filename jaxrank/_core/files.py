@@ -26,8 +26,8 @@ SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "
 
 _BROKEN = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
 
-# The number of bytes by which the format of a file is known.
-_HEAD = 1 << 12
+# The number of bytes by which the format of a file is known: the first line of most files.
+_HEAD = 1 << 16
 
 # The length of the longest line, in bytes.
 LONGEST = 1 << 26

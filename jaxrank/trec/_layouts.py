@@ -15,7 +15,7 @@ _VALUES = {"label": ("relevance", "label", "rel", "score"), "score": ("score",)}
 # Labels and ranks are smaller in size.
 LARGEST = 2**31
 
-_READ = (
+READ = (
   "jaxrank reads TREC's columns, those of MS MARCO, CSV and TSV under a header, JSON, JSON lines "
   "and parquet, plain or packed by gzip, bz2, xz, zstd or lz4"
 )
@@ -136,7 +136,7 @@ def of_first_line(line: bytes, layout: Layout) -> tuple[Layout, bool]:
   """
   for separator, quoted in ((",", True), ("\t", False)):
     wide = layout._replace(separator=separator, quoted=quoted)
-    fields = [field.decode(errors="replace").strip() for field in split(line, wide)]
+    fields = [field.decode(errors="replace") for field in split(line, wide)]
     if is_named(fields, layout):
       return wide._replace(columns=_placed(fields, layout), whole=False), True
   tokens = line.split()
@@ -146,7 +146,8 @@ def of_first_line(line: bytes, layout: Layout) -> tuple[Layout, bool]:
       return _BEIR, True
     if len(tokens) == 3 and is_number(tokens[2]):
       return _THREE, False
-    return QRELS, False
+    # Ids with blanks.
+    return (_BEIR if len(fields_of_tabs) == 3 and len(tokens) > 4 else QRELS), False
   if len(tokens) in (3, 4) and tokens[2] in (b"0", b"1"):
     return (_RANKS if len(tokens) == 3 else _RANKED), False
   return RUN, False
@@ -176,24 +177,24 @@ def split(line: bytes, layout: Layout) -> list[bytes]:
 
 
 def seems(head: bytes, layout: Layout) -> str:
-  """What a file seems to be, by its first bytes or its first line, and what is read."""
+  """What a file seems to be, by its first line or bytes, and what is read."""
   for magic, what in _OTHER:
     if re.match(magic, head):
-      return f"the file seems to be {what}; {_READ}"
-  tokens = head.split()
+      return f"the file seems to be {what}; {READ}"
+  tokens = [] if b"\0" in head else head.split()
   if layout.value == "score" and len(tokens) == 4 and is_number(tokens[3]):
-    return f"the file seems to be qrels; {_READ}"
+    return f"the file seems to be qrels; {READ}"
   if layout.value == "score" and len(tokens) == 3 and is_number(tokens[2]):
     return (
       "a file of query, document and rank begins with rank 1; one of scores needs a first line "
       "query_id, doc_id, score, between tabs or commas"
     )
   if layout.value == "label" and len(tokens) >= 6 and is_number(tokens[4]):
-    return f"the file seems to be a run; {_READ}"
-  if head.count(b",") >= 2:
+    return f"the file seems to be a run; {READ}"
+  if len(b" ".join(tokens).split(b",")) > 2:
     names = ", ".join((_QUERY[0], _DOCUMENT[0], _VALUES[layout.value][0]))
-    return f"the file seems to be CSV, whose first line must name the columns ({names}); {_READ}"
-  return _READ
+    return f"the file seems to be CSV, whose first line must name the columns ({names}); {READ}"
+  return READ
 
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|nan|inf(inity)?)", re.I)

@@ -75,7 +75,7 @@ def _from_stream(stream: Stream, layout: Layout) -> Rows:
   rows = _text.read(stream, layout)
   if layout.value == "label" and not rows.queries:
     expected = f"it should have lines of {', '.join(layout.columns)}"
-    raise ValueError(f"it holds no rows: {expected}; {_layouts.seems(head, layout)}")
+    raise ValueError(f"it holds no rows: {expected}; {_layouts.READ}")
   return rows
 
 
@@ -103,15 +103,20 @@ def _is_row(line: bytes, layout: Layout) -> bool:
 def _from_json_lines(stream: Stream, layout: Layout) -> Rows:
   def parts() -> Iterator[Rows]:
     for number, block in _text.blocks(stream, layout):
-      rows = {}
+      rows: dict[int, Any] = {}
+      names: Iterable[str] = ()
       for at, line in enumerate(block.split(b"\n"), number + 1):
         if line.strip():
           try:
             rows[at] = _loaded(line)
-            _layouts.named(rows[at], layout)
+            if rows[at].keys() != names:
+              names = rows[at].keys()
+              _layouts.named(names, layout)
           except json.JSONDecodeError as error:
             raise ValueError(f"line {at}: broken JSON: {error.msg}; mend the line") from None
-          except (TypeError, ValueError) as error:
+          except AttributeError:
+            raise ValueError(f"line {at}: a line must be an object, got {line!r}") from None
+          except ValueError as error:
             raise ValueError(f"line {at}: {error}") from None
       yield _from_rows([*rows.values()], layout)._replace(lines=[[*rows]])
 
@@ -153,7 +158,8 @@ def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
 
 def _from_rows(rows: list[Any], layout: Layout) -> Rows:
   if rows and all(isinstance(row, Mapping) for row in rows):
-    return _from_frame(arrow().Table.from_pylist(rows), layout)
+    names = _layouts.named(rows[0], layout)
+    return _from_frame(arrow().table({x: [row.get(x) for row in rows] for x in names}), layout)
   wrong = next((x for x in rows if not isinstance(x, tuple | list) or len(x) < 3), None)
   if wrong is not None:
     raise TypeError(f"a row must be (query, document, {layout.value}), got {wrong!r}.")

@@ -92,8 +92,8 @@ def _known(
     found, has_header = _layouts.of_first_line(lines[at], layout)
     if has_header:
       block, number = b"\n".join(lines[at + 1 :]), number + at + 1
-    elif not _fits(lines[at].split(), found):
-      fault, hint = _fault(lines[at].split(), found), _layouts.seems(lines[at], layout)
+    elif not _fits(split(lines[at], found), found):
+      fault, hint = _fault(split(lines[at], found), found), _layouts.seems(lines[at], layout)
       raise ValueError(f"line {number + at + 1}: {fault}; {hint}.")
     return found, itertools.chain([(number, block)], parts)
   return layout, iter(())

@@ -176,7 +176,9 @@ def _lines(columns: list[Any], separator: str) -> bytes:
 def _encoded(table: Any, format_: str, has_header: bool) -> bytes:
   """A table as CSV, JSON lines or parquet."""
   if format_ == "jsonl":
-    return "".join(f"{json.dumps(row)}\n" for row in table.to_pylist()).encode()
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    dicts = (dict(zip(table.column_names, row, strict=True)) for row in rows)
+    return "".join(f"{json.dumps(row)}\n" for row in dicts).encode()
   file = io.BytesIO()
   if format_ == "parquet":
     arrow("pyarrow.parquet").write_table(table, file)

@@ -96,6 +96,30 @@ def test_texts(tmp_path, mark):
   assert same(trec.read_run(path), RANKED)
 
 
+def test_ids_with_blanks_between_tabs(tmp_path):
+  (tmp_path / "qrels").write_text("a b\tc d\t1\na b\te\t0.5\n")
+  assert trec.read_qrels(tmp_path / "qrels").to_dict() == {"a b": {"c d": 1.0, "e": 0.5}}
+  (tmp_path / "qrels").write_text("a 0\tc\t1\n")
+  assert trec.read_qrels(tmp_path / "qrels").to_dict() == {"a": {"c": 1}}
+
+
+def test_long_lines_of_json(tmp_path):
+  """As those with the text of a passage."""
+  text = "".join(
+    json.dumps({"text": "word " * 10000, "qid": i, "docno": "d", "score": i}) + "\n"
+    for i in range(60)
+  )
+  (tmp_path / "run").write_text(text)
+  assert trec.read_run(tmp_path / "run").to_dict() == {str(i): {"d": float(i)} for i in range(60)}
+
+
+def test_names_between_blanks_are_none(tmp_path):
+  """Ids would begin with blanks and meet no judgement."""
+  (tmp_path / "run").write_text("qid, docno, score\nq, d, 1\n")
+  with pytest.raises(ValueError, match=r"line 1: .*seems to be CSV, whose first line must name"):
+    trec.read_run(tmp_path / "run")
+
+
 def test_ranks_may_begin_with_0(tmp_path):
   (tmp_path / "run").write_text("q\ta\t0\nq\tb\t1\np\tb\t3\n")
   assert trec.read_run(tmp_path / "run").to_dict() == {"q": {"a": 0.0, "b": -1.0}, "p": {"b": -3.0}}

@@ -278,6 +278,10 @@ BAD_RUNS = {
     '{"qid": "q", "docno": null, "score": 1}\n',
     "column 'docno' has 1 missing values",
   ),
+  "JSON lines, a list": (
+    '{"qid": "q", "docno": "d", "score": 1}\n["q", "e", 1]\n',
+    "line 2: a line must be an object",
+  ),
   "JSON lines, text": ('{"qid": "q", "docno": "d", "score": "x"}\n', "'score' must hold scores"),
   "UTF-16": ("q Q0 d 1 1 t\n".encode("utf-16"), "seems to be text in UTF-16: convert it"),
   "zip": (b"PK\x03\x04\0\0", "seems to be a zip archive: unpack it; jaxrank reads TREC's"),
