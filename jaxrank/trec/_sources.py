@@ -108,7 +108,7 @@ def _from_json_lines(stream: Stream, layout: Layout) -> Rows:
       for at, line in enumerate(block.split(b"\n"), number + 1):
         if line.strip():
           try:
-            rows[at] = _loaded(line)
+            rows[at] = _DECODER.decode(line.decode())
             if rows[at].keys() != names:
               names = rows[at].keys()
               _layouts.named(names, layout)
@@ -124,12 +124,8 @@ def _from_json_lines(stream: Stream, layout: Layout) -> Rows:
 
 
 def _from_json(stream: Stream, layout: Layout) -> Rows:
-  found = _loaded(stream.readall().removeprefix(_text.BOM))
+  found = _DECODER.decode(stream.readall().removeprefix(_text.BOM).decode())
   return (_from_mapping if isinstance(found, dict) else _from_rows)(found, layout)
-
-
-def _loaded(text: bytes) -> Any:
-  return json.loads(text.decode(), object_pairs_hook=_without_repetition)
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -138,6 +134,10 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
     raise ValueError(f"{name!r} comes twice in one object of JSON; drop one.")
   return found
+
+
+# Made once, because `json.loads` would make one for each line.
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_repetition)
 
 
 def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
