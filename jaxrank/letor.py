@@ -1,9 +1,8 @@
 """Reader of learning-to-rank files in the format of LETOR and svmlight."""
 
-import gzip
 import math
 import os
-import zlib
+import struct
 from array import array
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,12 +11,19 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from jaxrank._core import files
+
 __all__ = [
   "Dataset",
   "read",
 ]
 
-_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+
+# Dense features that take more bytes, with fewer values in the file than one of so many cells, are
+# those of a wrong index.
+_LARGE, _SPARSE = 1 << 30, 100
+
 _Parsed = TypeVar("_Parsed")
 
 
@@ -42,7 +48,7 @@ def read(
   n_features: int | None = None,
   zero_based: bool = False,
 ) -> Dataset:
-  r"""Reads a learning-to-rank file, plain or gzipped.
+  r"""Reads a learning-to-rank file, plain or packed by gzip, bz2, xz, zstd or lz4.
 
   A line has the form `label qid:7 1:0.5 3:2.0 # comment`. Features that a line does not list are 0;
   blank lines and comments are skipped. A file without `qid` needs a group file, `<path>.query`,
@@ -59,7 +65,7 @@ def read(
   [[0.5, 0.0, 2.0], [0.0, 1.0, 0.0], [0.25, 0.0, 0.0]]
 
   Args:
-    path: Path of the file.
+    path: Path of the file, or "-" for the standard input.
     group: Path of the group file; None looks for `<path>.query`.
     n_features: Number of columns, at least 1, so that the features of several files have one width;
       None takes the largest index of the file.
@@ -71,8 +77,9 @@ def read(
   Raises:
     FileNotFoundError: if there is no such file.
     ValueError: if a line does not have the format (the message names file and line), the file has
-      neither query ids nor a group file or has both, or the sizes of the queries do not add up to
-      the number of rows.
+      neither query ids nor a group file or has both, the sizes of the queries do not add up to the
+      number of rows, or an index is so large that nearly all features would be 0.
+    ModuleNotFoundError: if the file is packed by zstd or lz4, and pyarrow is not installed.
 
   References:
     Qin and Liu, `Introducing LETOR 4.0 datasets <https://arxiv.org/abs/1306.2597>`_, 2013.
@@ -81,8 +88,10 @@ def read(
     raise ValueError(f"letor.read: n_features must be at least 1, got {n_features}.")
   labels, query_ids, counts = array("d"), array("q"), array("q")
   columns, values = array("q"), array("f")
-  parse = partial(_parse_row, first=0 if zero_based else 1, n_features=n_features)
-  for number, (label, query_id, row) in _parsed_lines(path, parse):
+  first = 0 if zero_based else 1
+  parse = partial(_parse_row, first=first, n_features=n_features)
+  widest, widest_line = -1, 0
+  for number, (label, query_id, indices, packed) in _parsed_lines(path, parse):
     if bool(query_ids) != (query_id is not None) and labels:
       raise ValueError(
         f"letor.read: {path}, line {number}: either every row has a qid, or none has."
@@ -90,9 +99,19 @@ def read(
     if query_id is not None:
       query_ids.append(query_id)
     labels.append(label)
-    counts.append(len(row))
-    columns.extend(row)
-    values.extend(row.values())
+    counts.append(len(indices))
+    columns.extend(indices)
+    values.frombytes(packed)
+    last = max(indices, default=-1)
+    if last > widest:
+      widest, widest_line = last, number
+  cells = len(labels) * (widest + 1)
+  if n_features is None and 4 * cells > _LARGE and cells > _SPARSE * len(values):
+    raise ValueError(
+      f"letor.read: {path}, line {widest_line}: feature index {widest + first} would make features "
+      f"of {4 * cells / 2**30:.0f} GiB, nearly all of them 0; mend the line, or pass n_features="
+      f"{widest + 1}."
+    )
   return Dataset(
     _dense(np.asarray(counts), np.asarray(columns), np.asarray(values), n_features),
     np.asarray(labels, np.float32),
@@ -105,25 +124,25 @@ def _parsed_lines(
 ) -> Iterator[tuple[int, _Parsed]]:
   """The number and the parsed tokens of each line that is not blank; errors name file and line."""
   number = 0
-  # The file is read as bytes because comments have document names in any encoding.
-  with open(path, "rb") as file:
-    lines = gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
-    try:
-      for number, line in enumerate(lines, 1):
-        tokens = line.partition(b"#")[0].split()
+  try:
+    # The file is read as bytes because comments have document names in any encoding.
+    with files.opened(path) as stream:
+      for number, line in enumerate(files.lines(stream), 1):
+        tokens = line.removeprefix(_BOM if number == 1 else b"").partition(b"#")[0].split()
+        # Python's numbers may have underscores.
+        odd = next((x for x in tokens if b"_" in x), None) if b"_" in line else None
+        if odd is not None:
+          raise ValueError(f"expected numbers, got {_text(odd)}")
         if tokens:
           yield number, parse(tokens)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-      raise ValueError(
-        f"letor.read: {path}: broken gzip data after line {number}: {error}"
-      ) from error
-    except ValueError as error:
-      raise ValueError(f"letor.read: {path}, line {number}: {error}.") from None
+  except ValueError as error:
+    raise ValueError(f"letor.read: {path}, line {max(number, 1)}: {error}.") from None
 
 
 def _parse_row(
   tokens: list[bytes], first: int, n_features: int | None
-) -> tuple[float, int | None, dict[int, float]]:
+) -> tuple[float, int | None, list[int], bytes]:
+  """The label, the query id, the indices of features from 0, and their values as float32."""
   label, pairs = _label(tokens[0]), tokens[1:]
   query_id = _integer("the query id", pairs.pop(0)[4:]) if _starts_with_id(pairs) else None
   row = {}
@@ -141,7 +160,16 @@ def _parse_row(
       raise ValueError(
         f"feature index {column + first} is not in {first}..{last}; see zero_based and n_features"
       )
-  return label, query_id, row
+  return label, query_id, [*row], _float32("features", [*row.values()])
+
+
+def _float32(name: str, values: list[float]) -> bytes:
+  try:
+    return struct.pack(f"={len(values)}f", *values)
+  except OverflowError:
+    most = float(np.finfo(np.float32).max)
+    wrong = next(x for x in values if most < abs(x) < math.inf)
+    raise ValueError(f"{name} must fit 32 bits, got {wrong:g}; scale them") from None
 
 
 def _starts_with_id(pairs: list[bytes]) -> bool:
@@ -155,6 +183,7 @@ def _label(token: bytes) -> float:
     label = math.nan
   if not math.isfinite(label):
     raise ValueError(f"the label must be a finite number, got {_text(token)}")
+  _float32("labels", [label])
   return label
 
 

@@ -344,14 +344,14 @@ BUGS = (
   Bug("corpus/sampled.py", "1 + (items - 1) * (ranks - 1) / sampled",
       "1 + items * (ranks - 1) / sampled", "corpus"),
   # Run files.
-  Bug("trec/_matching.py", "return np.where(labels < 0, np.int32(NEGATIVE), labels)",
+  Bug("trec/_matching.py", "return np.where(labels < 0, labels.dtype.type(NEGATIVE), labels)",
       "return labels", "trec"),
   Bug("trec/_matching.py", '("document", "descending")', '("document", "ascending")', "trec"),
   Bug("trec/_strings.py", "empty = 8 * np.maximum(8 - left[rows], 0)",
       "empty = 0 * np.maximum(8 - left[rows], 0)", "trec"),
   Bug("trec/_padding.py", "scores[is_retrieved] = rounded(self._run.scores[rows])",
       "scores[is_retrieved] = self._run.scores[rows]", "trec"),
-  Bug("trec/_text.py", "buffer[:held] = rest", "buffer[:held] = rest[::-1]", "trec"),
+  Bug("trec/_text.py", "text = rest + text", "text = text + rest", "trec"),
   Bug("trec/evaluation.py", "by_name[measure.name][selection.in_run < 0] = 0", "pass", "trec"),
 )  # fmt: skip
 

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxrank.trec import _text
+from jaxrank.trec._layouts import Rows
 from jaxrank.trec._strings import integers, keys, repeated
-from jaxrank.trec._text import Layout, Rows
 
 
 class Grouped(NamedTuple):
@@ -28,13 +27,14 @@ class Grouped(NamedTuple):
   values: np.ndarray
 
 
-def group(rows: Rows, layout: Layout, path: str | os.PathLike[str] | None = None) -> Grouped:
+def group(rows: Rows, path: str | os.PathLike[str] | None = None) -> Grouped:
   """Groups rows by query; documents keep their order within a query.
 
   Raises:
     ValueError: if a query has a document twice; the message names the lines of the file at `path`.
   """
   codes, documents, values = rows.codes, rows.documents, rows.values
+  order = np.arange(codes.size)
   if (codes[1:] < codes[:-1]).any():
     order = np.argsort(codes, kind="stable")
     codes, values = codes[order], values[order]
@@ -42,11 +42,10 @@ def group(rows: Rows, layout: Layout, path: str | os.PathLike[str] | None = None
   pair_keys = keys(documents, codes)
   twice = repeated(pair_keys, codes, documents)
   if twice:
-    query, document = rows.queries[codes[twice[0]]], documents[twice[0]].as_py()
-    where, by = f"query {query!r}", ""
-    if path is not None:
-      first, second = _text.lines_of(path, query, document, layout)[:2]
-      where, by = f"{path}, line {second}: {where}", f", first in line {first}"
-    raise ValueError(f"{where} has document {document!r} twice{by}; drop one of the rows.")
+    what = f"query {rows.queries[codes[twice[0]]]!r} has document {documents[twice[0]].as_py()!r}"
+    first, second = (rows.line(int(order[row])) for row in twice)
+    where = "" if path is None else f"{path}: " if second is None else f"{path}, line {second}: "
+    by = "" if first is None else f", first in line {first}"
+    raise ValueError(f"{where}{what} twice{by}; drop one of the rows.")
   starts = np.append(0, np.cumsum(np.bincount(codes, minlength=len(rows.queries))))
   return Grouped(tuple(rows.queries), starts, documents, pair_keys, values)

@@ -39,14 +39,19 @@ def select(qrels: Qrels, run: Run, queries: Queries) -> Selection:
   """Chooses the queries; `queries` is "both", "judged" or "error".
 
   Raises:
-    ValueError: if no query is in both, or, with "error", some query is in one of them only.
+    ValueError: if no query is in both, unless the run has none and `queries` is "judged", or, with
+      "error", some query is in one of them only.
   """
   checks.choice("queries", queries, get_args(Queries))
   judged = {name: i for i, name in enumerate(qrels.queries)}
   ranked = {name: i for i, name in enumerate(run.queries)}
   only_in_qrels = tuple(sorted(judged.keys() - ranked.keys()))
   only_in_run = tuple(sorted(ranked.keys() - judged.keys()))
-  if len(only_in_run) == len(run):
+  if not len(run) and queries == "both":
+    raise ValueError(
+      f"run {run.name!r} has no queries; pass queries='judged' for 0 for each query of the qrels."
+    )
+  if len(run) and len(only_in_run) == len(run):
     raise ValueError(
       f"run {run.name!r} has no query of the qrels {qrels.name!r}: it has {_some(run.queries)}, "
       f"they have {_some(qrels.queries)}; check that both are of one collection."
@@ -81,8 +86,8 @@ class Judged(NamedTuple):
 
   Attributes:
     order: `[rows of the run]`, the rows of each query in the order in which they are padded.
-    labels: `[rows of the run]`, int32, in that order; -1 for documents that are not in the qrels,
-      -2 for those with a negative label there.
+    labels: `[rows of the run]`, of the type of the qrels, in that order; -1 for documents that are
+      not in the qrels, -2 for those with a negative label there.
     missed: The rows of the qrels whose documents the run does not have, grouped by query.
     missed_starts: `[queries of the qrels + 1]`, where those of each query begin.
   """
@@ -105,7 +110,7 @@ def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Jud
   rows = np.flatnonzero(codes >= 0)
   documents = qrels.documents.take(integers(rows))
   retrieved, row = matches(run.pair_keys, run.documents, keys(documents, codes[rows]), documents)
-  labels = np.full(run.starts[-1], ABSENT, np.int32)
+  labels = np.full(run.starts[-1], ABSENT, qrels.labels.dtype)
   labels[retrieved] = judged_labels(qrels.labels[rows[row]])
   found = np.zeros(qrels.starts[-1], bool)
   found[rows[row]] = True
@@ -119,7 +124,7 @@ def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Jud
 
 def judged_labels(labels: np.ndarray) -> np.ndarray:
   """The labels of documents in the qrels: all negative ones become -2."""
-  return np.where(labels < 0, np.int32(NEGATIVE), labels)
+  return np.where(labels < 0, labels.dtype.type(NEGATIVE), labels)
 
 
 def document_order(run: Run) -> np.ndarray:

@@ -13,7 +13,7 @@ class Padded(NamedTuple):
 
   Attributes:
     scores: float32; -inf for documents that are judged and not retrieved, and on padding.
-    labels: int32, 0 on padding.
+    labels: int32, or float64 if some are fractions; 0 on padding.
     where: Whether a cell holds a document.
     retrieved: The rows of the run in the cells of retrieved documents, in the order of the cells.
     missed: The rows of the qrels in the other cells of documents.
@@ -36,9 +36,9 @@ class Queries:
   def __init__(self, qrels: Qrels, run: Run, selection: Selection, ties: str):
     self._qrels, self._run, self._ties = qrels, run, ties
     self._judged = judge(qrels, run, selection, by_rank=ties == "document")
+    # The last size, at -1, is that of queries that the run does not have.
     in_run = selection.in_run
-    self._start = np.where(in_run < 0, 0, run.starts[in_run])
-    self._retrieved = np.where(in_run < 0, 0, run.sizes[in_run])
+    self._start, self._retrieved = run.starts[in_run], np.append(run.sizes, 0)[in_run]
     self._missed_start = self._judged.missed_starts[selection.in_qrels]
     self._missed = np.diff(self._judged.missed_starts)[selection.in_qrels]
     self.sizes = self._retrieved + self._missed
@@ -53,7 +53,7 @@ class Queries:
     where, is_retrieved = column < size[:, None], column < retrieved[:, None]
     rows = _ranges(self._start[chosen], self._retrieved[chosen])
     missed = self._judged.missed[_ranges(self._missed_start[chosen], self._missed[chosen])]
-    labels = np.zeros(where.shape, np.int32)
+    labels = np.zeros(where.shape, self._judged.labels.dtype)
     labels[is_retrieved] = self._judged.labels[rows]
     labels[where & ~is_retrieved] = judged_labels(self._qrels.labels[missed])
     rows = self._judged.order[rows]

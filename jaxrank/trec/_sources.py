@@ -1,22 +1,20 @@
-"""Reads rows from what is in memory, and from JSON: dictionaries, frames, and lists of rows."""
+"""Reads rows of any source: files, dictionaries, frames, and lists of rows."""
 
 import collections
 import itertools
 import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from jaxrank.trec import _text
+from jaxrank._core import files
+from jaxrank._core.files import Stream
+from jaxrank.trec import _layouts, _text
+from jaxrank.trec._layouts import Layout, Rows
 from jaxrank.trec._strings import arrow, lengths, numbers, strings
-from jaxrank.trec._text import Layout, Rows
-
-# The names of columns of frames: those of ir_measures, ranx and PyTerrier.
-_QUERY = ("query_id", "q_id", "qid")
-_DOCUMENT = ("doc_id", "docno", "docid")
-_VALUE = {"label": ("relevance", "label", "rel", "score"), "score": ("score",)}
 
 
 def read(source: Any, layout: Layout) -> Rows:
@@ -28,43 +26,106 @@ def read(source: Any, layout: Layout) -> Rows:
     TypeError: if the source is of no known type.
   """
   if isinstance(source, str | os.PathLike):
-    is_json = _text.head(source).removeprefix(_text.BOM).lstrip().startswith(b"{")
-    return _from_json(source, layout) if is_json else _text.read(source, layout)
+    return _from_file(source, layout)
   if isinstance(source, Mapping):
     rows = _from_mapping(source, layout)
-  elif hasattr(source, "__arrow_c_stream__"):
-    rows = _from_frame(source, layout)
-  elif isinstance(source, Iterable) and not isinstance(source, bytes):
-    rows = _from_rows(source, layout)
   else:
-    raise TypeError(
-      f"a {layout.what} is read from a path, a dictionary of dictionaries, a pandas or polars "
-      f"frame, or rows (query, document, {layout.value}), got {type(source).__name__}."
-    )
+    if hasattr(source, "with_format") and hasattr(source, "__len__"):
+      # A data set of Hugging Face, whose table has rows that a selection does not have. One without
+      # a length is iterated.
+      source = source.with_format("arrow")[:]
+    elif hasattr(source, "collect"):
+      # A lazy frame of polars.
+      source = source.collect()
+    if hasattr(source, "__arrow_c_stream__"):
+      rows = _from_frame(source, layout)
+    elif isinstance(source, Iterable) and not isinstance(source, bytes):
+      rows = _from_rows([*source], layout)
+    else:
+      raise TypeError(
+        f"a {layout.what} is read from a path, a dictionary of dictionaries, a pandas or polars "
+        f"frame, or rows (query, document, {layout.value}), got {type(source).__name__}."
+      )
   check(rows, layout)
   return rows
 
 
-def _from_json(path: str | os.PathLike[str], layout: Layout) -> Rows:
+def _from_file(path: str | os.PathLike[str], layout: Layout) -> Rows:
   try:
-    text = b"".join(bytes(block) for _, block in _text.blocks(path)).decode()
-    found = json.loads(text, object_pairs_hook=_without_repetition)
-  except UnicodeDecodeError:
-    raise ValueError(
-      f"{path}: the text is not UTF-8; convert the file, for example with iconv."
-    ) from None
-  except json.JSONDecodeError as error:
-    raise ValueError(
-      f"{path}, line {error.lineno}: broken JSON: {error.msg}; mend the file."
-    ) from None
-  except ValueError as error:
-    raise ValueError(f"{path}: {error}") from None
-  try:
-    rows = _from_mapping(found, layout)
+    with files.opened(path) as stream:
+      rows = _from_stream(stream, layout)
     check(rows, layout)
+    return rows
+  except json.JSONDecodeError as error:
+    text = f"line {error.lineno}: broken JSON: {error.msg}; mend the file"
+  except UnicodeDecodeError:
+    text = "the text is not UTF-8; convert the file, for example with iconv"
   except (TypeError, ValueError) as error:
-    raise ValueError(f"{path}: {error}") from None
+    text = str(error)
+  raise ValueError(f"{path}{', ' if text.startswith('line ') else ': '}{text.rstrip('.')}.")
+
+
+def _from_stream(stream: Stream, layout: Layout) -> Rows:
+  head = stream.head.removeprefix(_text.BOM)
+  if head.startswith(b"PAR1"):
+    return _from_parquet(stream, layout)
+  if re.match(rb"\s*(\{|\[\s*[\[{])", head):
+    has_lines = _is_row(head.lstrip().partition(b"\n")[0], layout)
+    return _from_json_lines(stream, layout) if has_lines else _from_json(stream, layout)
+  rows = _text.read(stream, layout)
+  if layout.value == "label" and not rows.queries:
+    expected = f"it should have lines of {', '.join(layout.columns)}"
+    raise ValueError(f"it holds no rows: {expected}; {_layouts.READ}")
   return rows
+
+
+def _from_parquet(stream: Stream, layout: Layout) -> Rows:
+  pa, parquet = arrow(), arrow("pyarrow.parquet")
+  # Threads that are left when the process ends with an error may abort it.
+  try:
+    file = parquet.ParquetFile(pa.py_buffer(stream.readall()), pre_buffer=False)
+    names = _layouts.named(file.schema_arrow.names, layout)
+    table = file.read(columns=[*names], use_threads=False)
+  except (OSError, pa.ArrowException) as error:
+    raise ValueError(f"broken parquet data: {error}; copy or download it again.") from None
+  return _from_frame(table, layout)
+
+
+def _is_row(line: bytes, layout: Layout) -> bool:
+  """Whether a line is one of JSON lines: an object with the columns of a row."""
+  try:
+    found = json.loads(line)
+  except ValueError:
+    return False
+  return isinstance(found, dict) and _layouts.is_named(found, layout)
+
+
+def _from_json_lines(stream: Stream, layout: Layout) -> Rows:
+  def parts() -> Iterator[Rows]:
+    for number, block in _text.blocks(stream, layout):
+      rows: dict[int, Any] = {}
+      names: Iterable[str] = ()
+      for at, line in enumerate(block.split(b"\n"), number + 1):
+        if line.strip():
+          try:
+            rows[at] = _DECODER.decode(line.decode())
+            if rows[at].keys() != names:
+              names = rows[at].keys()
+              _layouts.named(names, layout)
+          except json.JSONDecodeError as error:
+            raise ValueError(f"line {at}: broken JSON: {error.msg}; mend the line") from None
+          except AttributeError:
+            raise ValueError(f"line {at}: a line must be an object, got {line!r}") from None
+          except ValueError as error:
+            raise ValueError(f"line {at}: {error}") from None
+      yield _from_rows([*rows.values()], layout)._replace(lines=[[*rows]])
+
+  return _text.merged(parts())
+
+
+def _from_json(stream: Stream, layout: Layout) -> Rows:
+  found = _DECODER.decode(stream.readall().removeprefix(_text.BOM).decode())
+  return (_from_mapping if isinstance(found, dict) else _from_rows)(found, layout)
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -73,6 +134,10 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
     raise ValueError(f"{name!r} comes twice in one object of JSON; drop one.")
   return found
+
+
+# Made once, because `json.loads` would make one for each line.
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_repetition)
 
 
 def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
@@ -91,8 +156,10 @@ def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
   return Rows(queries, codes, documents, _numbers(values, layout))
 
 
-def _from_rows(source: Iterable[Any], layout: Layout) -> Rows:
-  rows = [*source]
+def _from_rows(rows: list[Any], layout: Layout) -> Rows:
+  if rows and all(isinstance(row, Mapping) for row in rows):
+    names = _layouts.named(rows[0], layout)
+    return _from_frame(arrow().table({x: [row.get(x) for row in rows] for x in names}), layout)
   wrong = next((x for x in rows if not isinstance(x, tuple | list) or len(x) < 3), None)
   if wrong is not None:
     raise TypeError(f"a row must be (query, document, {layout.value}), got {wrong!r}.")
@@ -103,30 +170,25 @@ def _from_rows(source: Iterable[Any], layout: Layout) -> Rows:
 
 def _from_frame(frame: Any, layout: Layout) -> Rows:
   pa = arrow()
-  # A polars frame, whose strings are views, and a pandas one whose ids are integers are cast.
   table = pa.table(frame)
   columns = []
-  for what, names in (
-    ("query", _QUERY),
-    ("document", _DOCUMENT),
-    (layout.value, _VALUE[layout.value]),
-  ):
-    name = next((name for name in names if name in table.column_names), None)
-    if name is None:
-      raise ValueError(
-        f"a frame must have a column of the {what}, {' or '.join(map(repr, names))}, got "
-        f"{', '.join(map(repr, table.column_names))}; rename one."
-      )
-    column = table[name]
+  names = _layouts.named(table.column_names, layout)
+  for name, is_id in zip(names, (True, True, False), strict=True):
+    column, to = table[name], pa.large_string() if is_id else pa.float64()
+    # A polars frame, whose strings are views, and a pandas one whose ids are integers are cast.
+    try:
+      if pa.types.is_dictionary(column.type):
+        parts = [x.dictionary.cast(to).take(x.indices) for x in column.chunks]
+        column = pa.chunked_array(parts, to)
+      if is_id and pa.types.is_floating(column.type):
+        raise pa.ArrowInvalid
+      column = column.cast(to)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+      holds = "ids, strings or integers" if is_id else f"{layout.value}s, which are numbers"
+      raise TypeError(f"column {name!r} must hold {holds}, got {table[name].type}.") from None
     if column.null_count:
       raise ValueError(f"column {name!r} has {column.null_count} missing values; drop those rows.")
-    kinds = pa.types
-    if what != layout.value and kinds.is_floating(column.type):
-      raise TypeError(f"column {name!r} must hold ids, strings or integers, got {column.type}.")
-    try:
-      columns.append(column.cast(pa.float64() if what == layout.value else pa.large_string()))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-      raise TypeError(f"column {name!r} must hold the {what}s, got {column.type}.") from None
+    columns.append(column)
   query, document, value = (column.combine_chunks() for column in columns)
   queries, codes = _coded(query)
   return Rows(queries, codes, document, numbers(value))
@@ -151,12 +213,11 @@ def _numbers(values: Iterable[Any], layout: Layout) -> np.ndarray:
 
 def check(rows: Rows, layout: Layout) -> None:
   """Raises `ValueError` for rows that are not allowed, and names the query and the document."""
-  if not rows.queries:
-    raise ValueError(f"the {layout.what} holds no rows.")
-  wrong = ~np.isfinite(rows.values)
-  kind = "finite"
-  if layout.whole and not wrong.any():
-    wrong, kind = (rows.values % 1 != 0) | (abs(rows.values) >= 2**31), "a whole number of 32 bits"
+  if layout.value == "label" and not rows.queries:
+    raise ValueError("the qrels holds no rows: nothing is judged.")
+  wrong, kind = ~np.isfinite(rows.values), "finite"
+  if layout.value == "label" and not wrong.any():
+    wrong, kind = abs(rows.values) >= _layouts.LARGEST, "less than 2**31 in size"
   empty = lengths(rows.documents) == 0
   at = np.flatnonzero(wrong | empty)
   if not at.size and all(rows.queries):
@@ -167,7 +228,7 @@ def check(rows: Rows, layout: Layout) -> None:
   query, document = rows.queries[rows.codes[row]], rows.documents[row].as_py()
   if empty[row]:
     raise ValueError(f"query {query!r}: a document has an empty id; give it another one.")
-  advice = "round the labels" if layout.whole else "leave out documents that are not retrieved"
+  advice = "mend it" if layout.value == "label" else "leave out documents that are not retrieved"
   raise ValueError(
     f"query {query!r}, document {document!r}: the {layout.value} must be {kind}, got "
     f"{rows.values[row]:g}; {advice}."

@@ -4,194 +4,178 @@ The parser of pyarrow reads a block at once. Only where it fails, or a value is 
 lines of that block are read one by one, to name the line.
 """
 
-import gzip
-import io
+import itertools
 import math
-import os
-import re
-import zlib
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from jaxrank._core import files
+from jaxrank._core.files import Stream
+from jaxrank.trec import _layouts
+from jaxrank.trec._layouts import LARGEST, RUN, Layout, Rows, is_number, split
 from jaxrank.trec._strings import arrow, joined, lengths, numbers
 
-_GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 
 # The number of bytes of a block.
 _BLOCK = 1 << 20
 
-# The number of bytes in which a header ends, if the file has one.
-_HEAD = 1 << 12
-
-_BROKEN = (EOFError, zlib.error, gzip.BadGzipFile)
-
 # Blanks other than the space; a line ends with "\n", before which "\r" is a blank.
 _BLANKS = bytes.maketrans(b"\t\r\v\f", b"    ")
 
 
-class Layout(NamedTuple):
-  """The columns of a kind of file.
-
-  Attributes:
-    what: The kind of file, for messages.
-    columns: The names of the columns.
-    value: The name of the column of numbers.
-    whole: Whether the numbers must be whole.
-    separator: The only separator; None for any blanks.
-  """
-
-  what: str
-  columns: tuple[str, ...]
-  value: str
-  whole: bool
-  separator: str | None = None
-
-
-QRELS = Layout("qrels", ("query", "iteration", "document", "label"), "label", True)
-BEIR = Layout("qrels", ("query", "document", "label"), "label", True, "\t")
-RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", False)
-
-
-class Rows(NamedTuple):
-  """The rows of a file or of another source, in its order.
-
-  Attributes:
-    queries: The names of the queries, in the order in which they appear.
-    codes: `[rows]`, the number of the query of each row.
-    documents: `[rows]`, an Arrow array of strings.
-    values: `[rows]`, float64, labels or scores.
-    tag: The tag of the first row, if rows have tags.
-  """
-
-  queries: list[str]
-  codes: np.ndarray
-  documents: Any
-  values: np.ndarray
-  tag: str | None = None
-
-
-def blocks(path: str | os.PathLike[str], size: int = _BLOCK) -> Iterator[tuple[int, memoryview]]:
+def blocks(stream: Stream, layout: Layout, size: int = _BLOCK) -> Iterator[tuple[int, bytes]]:
   """The number of lines before each block of whole lines of a file, and the block.
 
-  The file may be gzipped. All blocks share one buffer, so that a block is lost with the next one.
-
   Raises:
-    ValueError: if gzipped data are broken, or the file is not text.
+    ValueError: if packed data are broken, the file is not text, or a line has no end.
   """
-  number, held, buffer = 0, 0, bytearray(size)
-  with open(path, "rb") as file:
-    text = _unzipped(file)
-    while True:
-      try:
-        count = text.readinto(memoryview(buffer)[held:])
-      except _BROKEN as error:
-        raise ValueError(
-          f"{path}: broken gzip data after line {number}: {error}; copy or download it again."
-        ) from error
-      end = held + count
-      if buffer.find(b"\0", held, end) >= 0:
-        raise ValueError(f"{path} is a binary file: pass a text file, plain or compressed by gzip.")
-      cut = buffer.rfind(b"\n", 0, end) + 1 if count else end
-      if cut:
-        has_mark = not number and buffer.startswith(BOM)
-        yield number, memoryview(buffer)[len(BOM) if has_mark else 0 : cut]
-        number += buffer.count(b"\n", 0, cut)
-      if not count:
-        return
-      rest, held = buffer[cut:end], end - cut
-      if held == len(buffer):
-        buffer = bytearray(2 * held)
-      buffer[:held] = rest
+  number, rest = 0, b""
+  while text := stream.read(size):
+    if b"\0" in text:
+      hint = _layouts.seems(stream.head, layout)
+      raise ValueError(f"it is a binary file: pass a text file; {hint}.")
+    text = rest + text
+    cut = text.rfind(b"\n") + 1
+    block, rest = text[:cut], text[cut:]
+    files.check_length(rest)
+    if block:
+      yield number, block if number else block.removeprefix(BOM)
+      number += _ends(block)
+  if rest:
+    yield number, rest if number else rest.removeprefix(BOM)
 
 
-def head(path: str | os.PathLike[str]) -> bytes:
-  """The first bytes of a file; none if it is broken."""
-  with open(path, "rb") as file:
-    try:
-      return _unzipped(file).read(_HEAD)
-    except _BROKEN:
-      return b""
-
-
-def _unzipped(file: io.BufferedReader) -> io.BufferedIOBase:
-  return gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
-
-
-def read(path: str | os.PathLike[str], layout: Layout) -> Rows:
+def read(stream: Stream, layout: Layout) -> Rows:
   """Reads the rows of a file.
 
   Raises:
-    FileNotFoundError: if there is no such file.
     ValueError: if the file is broken, a line does not have the format, or a value is not allowed.
   """
-  names: dict[str, int] = {}
-  codes, documents, values = [], [], []
-  tag = None
-  for number, block in blocks(path):
-    if not number and layout is QRELS:
-      layout, block, number = _qrels_layout(block)
-    text = block if layout.separator else _with_single_spaces(block)
-    if not len(text) or not (np.frombuffer(text, np.uint8) > ord(" ")).any():
-      continue
-    try:
-      found = _columns(text, layout)
-    except ValueError as error:
-      fault = _first_fault(path, number, bytes(block), layout, str(error))
-      raise ValueError(fault) from None
-    to_code = [names.setdefault(name, len(names)) for name in found.queries]
-    codes.append(np.array(to_code, np.int32)[found.codes])
-    documents += found.documents
-    values.append(found.values)
-    tag = tag or found.tag
-  if not values:
-    raise ValueError(f"{path} holds no rows: it should have lines of {', '.join(layout.columns)}.")
-  whole = joined(documents)
+  layout, parts = _known(blocks(stream, layout), layout)
+  found = merged(_columns(block, number, layout) for number, block in parts)
   # The parser would keep what it no longer needs.
-  del found
-  documents.clear()
   arrow().default_memory_pool().release_unused()
-  return Rows(list(names), np.concatenate(codes), whole, np.concatenate(values), tag)
+  return _scored(found) if layout.value == "rank" else found
 
 
-def _columns(text: bytes | memoryview, layout: Layout) -> Rows:
-  """The rows of a block; its documents are a list of arrays.
+def merged(parts: Iterable[Rows]) -> Rows:
+  """The rows of several parts of a file."""
+  names: dict[str, int] = {}
+  codes, values = [np.zeros(0, np.int32)], [np.zeros(0)]
+  documents: list[Any] = []
+  lines: list[Sequence[int]] = []
+  tag = None
+  for part in parts:
+    to_code = [names.setdefault(name, len(names)) for name in part.queries]
+    codes.append(np.array(to_code, np.int32)[part.codes])
+    documents.append(part.documents)
+    values.append(part.values)
+    lines += part.lines
+    tag = tag or part.tag
+  return Rows(
+    [*names], np.concatenate(codes), joined(documents), np.concatenate(values), tag, lines
+  )
+
+
+def _known(
+  parts: Iterator[tuple[int, bytes]], layout: Layout
+) -> tuple[Layout, Iterator[tuple[int, bytes]]]:
+  """The layout of the first line that has columns, and the blocks without a header."""
+  for number, block in parts:
+    lines = block.split(b"\n")
+    at = next((at for at, line in enumerate(lines) if split(line, RUN)), None)
+    if at is None:
+      continue
+    found, has_header = _layouts.of_first_line(lines[at], layout)
+    if has_header:
+      block, number = b"\n".join(lines[at + 1 :]), number + at + 1
+    elif not _fits(split(lines[at], found), found):
+      fault, hint = _fault(split(lines[at], found), found), _layouts.seems(lines[at], layout)
+      raise ValueError(f"line {number + at + 1}: {fault}; {hint}.")
+    return found, itertools.chain([(number, block)], parts)
+  return layout, iter(())
+
+
+def _columns(block: bytes, number: int, layout: Layout) -> Rows:
+  """The rows of a block with `number` lines before it."""
+  text = block if layout.separator else _without_comments(_with_single_spaces(block))
+  if not text.strip():
+    return merged(())
+  try:
+    found = _parsed(text, layout)
+  except ValueError as error:
+    fault = _first_fault(number, block, layout)
+    if fault or layout is not RUN:
+      raise ValueError(f"{fault or f'line {number + 1} or later: {error}'}.") from None
+    found = _parsed(_without_rest(text), layout)
+  size = found.values.size
+  lines: Sequence[int] = range(number + 1, number + 1 + size)
+  if size != _ends(block) + (not block.endswith(b"\n")):
+    numbered = enumerate(block.split(b"\n"), number + 1)
+    lines = [at for at, line in numbered if split(line, layout)]
+  return found._replace(lines=[lines])
+
+
+def _parsed(text: bytes, layout: Layout) -> Rows:
+  """The rows of lines without blanks that separate nothing.
 
   Raises:
     ValueError: if a line does not have the format, or a value is not allowed.
   """
-  table = _parsed(text, layout)
+  pa, csv = arrow(), arrow("pyarrow.csv")
+  named = pa.dictionary(pa.int32(), pa.string())
+  types = {"query": named, "document": pa.large_string(), layout.value: pa.float64(), "tag": named}
+  wanted = [name for name in layout.columns if name in types]
+  table = csv.read_csv(
+    pa.py_buffer(text),
+    # Threads of the parser that are left when the process ends with an error may abort it.
+    csv.ReadOptions(column_names=layout.columns, use_threads=False),
+    csv.ParseOptions(delimiter=layout.separator or " ", quote_char='"' if layout.quoted else False),
+    csv.ConvertOptions(include_columns=wanted, column_types=types, null_values=[]),
+  )
   query = table["query"].unify_dictionaries().combine_chunks()
-  queries, documents = query.dictionary.to_pylist(), table["document"].chunks
+  queries, documents = query.dictionary.to_pylist(), table["document"].combine_chunks()
   values = numbers(table[layout.value])
-  empty = "" in queries or any((lengths(x) == 0).any() for x in documents)
-  if empty or not np.isfinite(values).all():
+  if "" in queries or (lengths(documents) == 0).any() or not np.isfinite(values).all():
     raise ValueError("an id is empty, or a value is not finite")
-  if layout.whole and (np.mod(values, 1).any() or abs(values).max() >= 2**31):
-    raise ValueError("a label is not whole")
+  is_large = layout.value != "score" and (abs(values) >= LARGEST).any()
+  if is_large or (layout.whole and np.mod(values, 1).any()):
+    raise ValueError("a value is not whole, or too large")
   tag = table["tag"][0].as_py() if "tag" in layout.columns else None
   return Rows(queries, numbers(query.indices), documents, values, tag)
 
 
-def _qrels_layout(block: memoryview) -> tuple[Layout, memoryview, int]:
-  """TREC's four columns or BEIR's three, by the first line, which is a header in BEIR's."""
-  first = bytes(block[:_HEAD]).partition(b"\n")[0]
-  fields = first.strip().split(b"\t")
-  if len(fields) == 3 and not _is_number(fields[2]):
-    return BEIR, block[len(first) + 1 :], 1
-  return QRELS, block, 0
+def _scored(rows: Rows) -> Rows:
+  """Rows whose scores are minus the ranks."""
+  pairs = rows.codes.astype(np.int64) << 32 | rows.values.astype(np.int64)
+  order = np.argsort(pairs, kind="stable")
+  again = np.flatnonzero(pairs[order][1:] == pairs[order][:-1])
+  if again.size:
+    row = int(order[again[0] + 1])
+    raise ValueError(
+      f"line {rows.line(row)}: query {rows.queries[rows.codes[row]]!r} has rank "
+      f"{rows.values[row]:g} twice; a file of three columns has query, document and rank."
+    )
+  return rows._replace(values=-rows.values)
 
 
-def _with_single_spaces(block: memoryview) -> memoryview | bytes:
+def _ends(block: bytes) -> int:
+  """The number of ends of lines; `bytes.count` is slower where there are many."""
+  return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
+
+
+def _with_single_spaces(text: bytes) -> bytes:
   """The lines with one space between columns, and none before or after them."""
-  characters = np.frombuffer(block, np.uint8)
+  characters = np.frombuffer(text, np.uint8)
   blanks = characters <= ord(" ")
   plain = np.count_nonzero(characters == ord(" ")) + np.count_nonzero(characters == ord("\n"))
-  if plain == np.count_nonzero(blanks) and not blanks[0] and not (blanks[1:] & blanks[:-1]).any():
-    return block
-  text = bytes(block).translate(_BLANKS)
+  doubled = blanks[:1].any() or (blanks[1:] & blanks[:-1]).any()
+  if plain == np.count_nonzero(blanks) and not doubled:
+    return text
+  text = text.translate(_BLANKS)
   while b"  " in text:
     text = text.replace(b"  ", b" ")
   for blank in (b" \n", b"\n "):
@@ -200,86 +184,65 @@ def _with_single_spaces(block: memoryview) -> memoryview | bytes:
   return text.strip(b" ")
 
 
-def _parsed(text: bytes | memoryview, layout: Layout) -> Any:
-  pa, csv = arrow(), arrow("pyarrow.csv")
-  named = pa.dictionary(pa.int32(), pa.string())
-  types = {"query": named, "document": pa.large_string(), layout.value: pa.float64(), "tag": named}
-  wanted = [name for name in layout.columns if name in types]
-  return csv.read_csv(
-    pa.py_buffer(text),
-    csv.ReadOptions(column_names=layout.columns),
-    csv.ParseOptions(delimiter=layout.separator or " ", quote_char=False),
-    csv.ConvertOptions(include_columns=wanted, column_types=types, null_values=[]),
-  )
+def _without_comments(text: bytes) -> bytes:
+  """The lines that do not begin with `#`, as trec_eval 10 reads them."""
+  if b"#" not in text or not (text.startswith(b"#") or b"\n#" in text):
+    return text
+  return b"\n".join(line for line in text.split(b"\n") if not line.startswith(b"#"))
 
 
-def split(line: bytes, layout: Layout) -> list[bytes]:
-  """The columns of a line; none if it is blank."""
-  if not line.strip():
-    return []
-  return line.rstrip(b"\r").split(b"\t") if layout.separator else line.split()
+def _without_rest(text: bytes) -> bytes:
+  """The lines of a run without what follows the tag."""
+  return b"\n".join(b" ".join(line.split(b" ", 6)[:6]) for line in text.split(b"\n"))
 
 
-def _first_fault(
-  path: str | os.PathLike[str], number: int, block: bytes, layout: Layout, otherwise: str
-) -> str:
+def _first_fault(number: int, block: bytes, layout: Layout) -> str | None:
   """A message about the first line of a block that is not allowed."""
   for at, line in enumerate(block.split(b"\n"), number + 1):
     fault = _fault(split(line, layout), layout)
     if fault:
-      return f"{path}, line {at}: {fault}"
-  return f"{path}, after line {number}: {otherwise}"
+      return f"line {at}: {fault}"
+  return None
+
+
+def _fits(tokens: list[bytes], layout: Layout) -> bool:
+  """Whether a line has the right number of columns; what follows the tag of a run is none."""
+  count = len(layout.columns)
+  return len(tokens) == count or (layout is RUN and len(tokens) > count)
 
 
 def _fault(tokens: list[bytes], layout: Layout) -> str | None:
   """What is wrong with the columns of a line, and what to do."""
-  count = len(layout.columns)
   if not tokens:
     return None
   try:
     shown = b" ".join(tokens).decode()
   except UnicodeDecodeError:
-    return "the text is not UTF-8; convert the file, for example with iconv."
-  if len(tokens) != count:
-    by = "tabs" if layout.separator else "blanks"
+    return "the text is not UTF-8; convert the file, for example with iconv"
+  if not _fits(tokens, layout):
+    by = {None: "blanks", "\t": "tabs", ",": "commas"}[layout.separator]
     return (
-      f"a line of a {layout.what} file has {count} columns separated by {by} "
-      f"({', '.join(layout.columns)}), got {len(tokens)}: {_short(shown)}; mend the line."
+      f"a line of a {layout.what} file has {len(layout.columns)} columns separated by {by} "
+      f"({', '.join(layout.columns)}), got {len(tokens)}: {_short(shown)}; mend the line"
     )
-  if not all(tokens):
-    return f"a column is empty: {_short(shown)}; mend the line."
-  value = tokens[layout.columns.index(layout.value)]
-  written = _short(value.decode())
-  if not _is_number(value):
-    return f"the {layout.value} must be a number, got {written}; mend the line."
-  number = float(value)
+  needed = [tokens[layout.columns.index(x)] for x in ("query", "document", layout.value)]
+  if not all(needed):
+    return f"a column is empty: {_short(shown)}; mend the line"
+  written = _short(needed[2].decode())
+  if not is_number(needed[2]):
+    return f"the {layout.value} must be a number, got {written}; mend the line"
+  number = float(needed[2])
   if not math.isfinite(number):
     advice = "leave out documents that are not retrieved, and mend the model that gave it"
-    return f"the {layout.value} must be finite, got {written}; {advice}."
-  if layout.whole and (number % 1 or abs(number) >= 2**31):
-    return f"the {layout.value} must be a whole number of 32 bits, got {written}; round the labels."
+    return f"the {layout.value} must be finite, got {written}; {advice}"
+  if abs(number) >= LARGEST and layout.value != "score":
+    return f"the {layout.value} must be less than 2**31 in size, got {written}; mend the line"
+  if layout.whole and number % 1:
+    advice = "round it, or write TSV, CSV or JSON, which keep fractions"
+    advice = advice if layout.value == "label" else "mend the line"
+    return f"the {layout.value} must be a whole number, got {written}; {advice}"
   return None
-
-
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|nan|inf(inity)?)", re.I)
-
-
-def _is_number(token: bytes) -> bool:
-  return _NUMBER.fullmatch(token) is not None
 
 
 def _short(text: str) -> str:
   return repr(text if len(text) <= 80 else f"{text[:77]}...")
-
-
-def lines_of(path: str | os.PathLike[str], query: str, document: str, layout: Layout) -> list[int]:
-  """The numbers of the lines of a document of a query."""
-  wanted, found = (query.encode(), document.encode()), []
-  for number, block in blocks(path):
-    if not number and layout is QRELS:
-      layout, block, number = _qrels_layout(block)
-    for at, line in enumerate(bytes(block).split(b"\n"), number + 1):
-      tokens = split(line, layout)
-      if tokens and (tokens[0], tokens[layout.columns.index("document")]) == wanted:
-        found.append(at)
-  return found

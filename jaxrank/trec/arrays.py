@@ -19,8 +19,8 @@ class Arrays:
 
   Attributes:
     scores: `[q, n]`, float32; -inf for documents that are judged and not retrieved, and on padding.
-    labels: `[q, n]`, int32; -1 for documents that are not in the qrels, -2 for those with a
-      negative label there, 0 on padding.
+    labels: `[q, n]`, int32, or float32 if some are fractions; -1 for documents that are not in the
+      qrels, -2 for those with a negative label there, 0 on padding.
     where: `[q, n]`, False on padding.
     queries: The names of the queries, in ascending order.
     only_in_qrels: The names of queries of the qrels that the run does not have.
@@ -107,8 +107,11 @@ def to_arrays(
         f"length is {length}, but a query has {longest} documents; pass a larger one."
       )
   padded = source.padded(np.arange(len(selection.names)), length)
+  labels = padded.labels
   return Arrays(
-    *padded[:3],
+    padded.scores,
+    labels if labels.dtype == np.int32 else labels.astype(np.float32),
+    padded.where,
     selection.names,
     selection.only_in_qrels,
     selection.only_in_run,

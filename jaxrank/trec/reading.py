@@ -1,13 +1,12 @@
 """`read_qrels` and `read_run`."""
 
 import os
-from pathlib import Path
 from typing import Any
 
-from jaxrank._core import checks
-from jaxrank.trec import _sources, _text, tables
+from jaxrank._core import checks, files
+from jaxrank.trec import _layouts, _sources, tables
 from jaxrank.trec._grouping import Grouped, group
-from jaxrank.trec._text import Layout
+from jaxrank.trec._layouts import Layout
 from jaxrank.trec.tables import Qrels, Run
 
 
@@ -21,13 +20,16 @@ def read_qrels(source: Any, *, name: str | None = None) -> Qrels:
   [1, 0, 2]
 
   Args:
-    source: The path of a text file, plain or gzipped: TREC's four columns (query, iteration,
-      document, label) between any blanks; BEIR's three columns (query, document, label) between
-      tabs, under a header; or JSON. Or what is in memory: a dictionary `{query: {document: label}}`
-      as JSON and pytrec_eval have it; a frame of pandas or polars with the columns `query_id` or
-      `q_id` or `qid`, `doc_id` or `docno` or `docid`, and `relevance` or `label` or `rel` or
-      `score`, as ir_measures, ranx and PyTerrier name them; rows `(query, document, label, ...)`.
-      `Qrels` are returned as they are.
+    source: The path of a file, or "-" for the standard input, opened once, so that it may be a
+      pipe. Its format is that of its content: TREC's four columns (query, iteration, document,
+      label) or three without the iteration, between any blanks; CSV or TSV under a header, as BEIR
+      has it; JSON; JSON lines; or parquet; plain or packed by gzip, bz2, xz, zstd or lz4. Or what
+      is in memory: a dictionary `{query: {document: label}}` as JSON and pytrec_eval have it; a
+      frame of pandas, polars, lazy ones too, or Arrow, or a data set of Hugging Face; rows
+      `(query, document, label, ...)`. The columns of a header or a frame are `query_id`, `q_id`,
+      `qid` or `query-id`; `doc_id`, `docno`, `docid` or `corpus-id`; and `relevance`, `label`,
+      `rel` or `score`, as ir_measures, ranx, PyTerrier and BEIR name them. `Qrels` are returned as
+      they are.
     name: A name; None takes the stem of the file, or "qrels".
 
   Returns:
@@ -35,16 +37,16 @@ def read_qrels(source: Any, *, name: str | None = None) -> Qrels:
 
   Raises:
     FileNotFoundError: if there is no such file.
-    ValueError: if a line does not have the format, a label is not a whole number, a query has a
-      document twice, the file is truncated or binary, or there are no rows. The message names the
-      file, the line, and what to do.
+    ValueError: if a line does not have the format, a label is not finite, or not whole in TREC's
+      four columns, a query has a document twice, the file is truncated or binary, or there are no
+      rows. The message names the file, the line, what the file seems to be, and what to do.
     TypeError: if the source has another type, or an id is not a string.
     ModuleNotFoundError: if pyarrow is not installed.
   """
   if isinstance(source, Qrels):
     return source
   with checks.named("trec.read_qrels"):
-    rows, stem, _ = _read(source, _text.QRELS)
+    rows, stem, _ = _read(source, _layouts.QRELS)
   return tables.qrels(rows, name or stem or "qrels")
 
 
@@ -56,9 +58,11 @@ def read_run(source: Any, *, name: str | None = None) -> Run:
   <Run 'bm25': 1 queries, 2 documents>
 
   Args:
-    source: The path of a text file, plain or gzipped: TREC's six columns (query, Q0, document,
-      rank, score, tag) between any blanks; or JSON. Or what is in memory, as for `read_qrels`, with
-      scores instead of labels; the column of a frame is `score`. A `Run` is returned as it is.
+    source: What `read_qrels` takes, with scores in the column `score` instead of labels. TREC's
+      files have six columns (query, Q0, document, rank, score, tag), and what follows is ignored;
+      those of MS MARCO have three (query, document, rank), whose scores are minus the ranks, or
+      four (query, document, rank, score), and begin with rank 1. A source without rows is a run
+      that retrieved nothing. A `Run` is returned as it is.
     name: A name; None takes the tag of the first line, the stem of the file, or "run".
 
   Returns:
@@ -67,15 +71,15 @@ def read_run(source: Any, *, name: str | None = None) -> Run:
   Raises:
     FileNotFoundError: if there is no such file.
     ValueError: if a line does not have the format, a score is NaN or infinite, a query has a
-      document twice, the file is truncated or binary, or there are no rows. The message names the
-      file, the line, and what to do.
+      document twice, or the file is truncated or binary. The message names the file, the line, what
+      the file seems to be, and what to do.
     TypeError: if the source has another type, or an id is not a string.
     ModuleNotFoundError: if pyarrow is not installed.
   """
   if isinstance(source, Run):
     return source
   with checks.named("trec.read_run"):
-    rows, stem, tag = _read(source, _text.RUN)
+    rows, stem, tag = _read(source, _layouts.RUN)
   return tables.run(rows, name or tag or stem or "run")
 
 
@@ -83,5 +87,6 @@ def _read(source: Any, layout: Layout) -> tuple[Grouped, str | None, str | None]
   """The rows of a source, the stem of the file, and the tag in it."""
   path = source if isinstance(source, str | os.PathLike) else None
   rows = _sources.read(source, layout)
-  stem = None if path is None else Path(str(path).removesuffix(".gz")).stem
-  return group(rows, layout, path), stem, rows.tag
+  # A pipe has no name that says anything.
+  stem = files.without_suffix(path).stem if path is not None and os.path.isfile(path) else None
+  return group(rows, path), stem, rows.tag

@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks
-from jaxrank.trec import _sources, _text, _writing
+from jaxrank.trec import _layouts, _sources, _writing
 from jaxrank.trec._grouping import Grouped, group
 from jaxrank.trec._strings import strings
 
@@ -45,6 +45,8 @@ class _Table:
     return _writing.to_dict(self.queries, self.starts, self.documents, values)
 
   def _to_frame(self, library: str, **values: np.ndarray) -> Any:
+    with checks.named(f"{type(self).__name__}.to_frame"):
+      _writing.check_filled(self.queries, self.sizes, "a frame")
     queries = _writing.taken(strings(self.queries), self.codes)
     return _writing.to_frame(library, {"query_id": queries, "doc_id": self.documents, **values})
 
@@ -59,34 +61,55 @@ class Qrels(_Table):
     starts: `[queries + 1]`, the first row of each query, and the number of rows.
     documents: `[rows]`, a pyarrow array of strings.
     pair_keys: `[rows]`, uint64, hashes of the query and the document of each row.
-    labels: `[rows]`, int32; a document with a negative label is not judged.
+    labels: `[rows]`, int32, or float64 if some are fractions; a document with a negative label is
+      not judged.
   """
 
   labels: np.ndarray
 
-  def to_dict(self) -> dict[str, dict[str, int]]:
+  def to_dict(self) -> dict[str, dict[str, float]]:
     """`{query: {document: label}}`, as pytrec_eval and ranx take it."""
     return self._to_dict(self.labels)
 
   def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
-    """A frame with the columns `query_id`, `doc_id` and `relevance`, as ir_measures takes it."""
+    """A frame with the columns `query_id`, `doc_id` and `relevance`, as ir_measures takes it.
+
+    Raises:
+      ValueError: if a query has no judgements, by which it would be lost.
+    """
     return self._to_frame(library, relevance=self.labels)
 
   def write(self, path: str | os.PathLike[str]) -> None:
-    """Writes a file of TREC's four columns, gzipped if the path ends with `.gz`.
+    """Writes a file of the format that the suffix of its name says.
+
+    It is TREC's four columns without a suffix and for `.txt`, `.qrels`, `.qrel` and the like;
+    BEIR's three under a header for `.tsv`; and that of `.csv`, `.json`, `.jsonl` and `.parquet`.
+    What follows, `.gz`, `.bz2`, `.xz`, `.zst` or `.lz4`, packs it.
 
     Raises:
-      ValueError: if an id has blanks.
+      ValueError: if the suffix is another one, or the format cannot hold an id, a label that is not
+        whole, or a query without judgements.
     """
+
+    def lines(query: Any, document: Any, labels: np.ndarray, places: np.ndarray) -> list[Any]:
+      del places
+      return [query, _writing.constant("0"), document, _writing.texts(labels)]
+
     with checks.named("Qrels.write"):
-      _writing.check_table(self.queries, self.documents)
-      queries, codes = strings(self.queries), self.codes
+      if _writing.form(path) == "trec":
+        self._check_whole()
+      order = np.arange(self.starts[-1])
+      _writing.write(path, self, self.labels, "relevance", order, lines)
 
-      def columns(rows: np.ndarray) -> list[Any]:
-        query, document = _writing.taken(queries, codes[rows]), _writing.taken(self.documents, rows)
-        return [query, _writing.constant("0"), document, _writing.texts(self.labels[rows])]
-
-      _writing.write(path, int(self.starts[-1]), columns)
+  def _check_whole(self) -> None:
+    wrong = np.flatnonzero(np.mod(self.labels, 1))
+    if wrong.size:
+      row = int(wrong[0])
+      query, document = self.queries[self.codes[row]], self.documents[row].as_py()
+      raise ValueError(
+        f"query {query!r}, document {document!r}: TREC's labels are whole numbers, got "
+        f"{self.labels[row]:g}; write TSV, CSV, JSON or parquet, which keep fractions."
+      )
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -156,48 +179,52 @@ class Run(_Table):
       if len({*queries}) < len(queries):
         twice = next(query for query in queries if queries.count(query) > 1)
         raise ValueError(f"query {twice!r} comes twice; give each query one row.")
-      rows = _text.Rows(queries, codes, retrieved, values[kept])
-      _sources.check(rows, _text.RUN)
-      return run(group(rows, _text.RUN), name)
+      rows = _layouts.Rows(queries, codes, retrieved, values[kept])
+      _sources.check(rows, _layouts.RUN)
+      return run(group(rows), name)
 
   def to_dict(self) -> dict[str, dict[str, float]]:
     """`{query: {document: score}}`, as pytrec_eval and ranx take it."""
     return self._to_dict(self.scores)
 
   def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
-    """A frame with the columns `query_id`, `doc_id` and `score`, as ir_measures takes it."""
+    """A frame with the columns `query_id`, `doc_id` and `score`, as ir_measures takes it.
+
+    Raises:
+      ValueError: if a query retrieved nothing, by which it would be lost.
+    """
     return self._to_frame(library, score=self.scores)
 
   def write(self, path: str | os.PathLike[str]) -> None:
-    """Writes a file of TREC's six columns, best scores first, gzipped if the path ends with `.gz`.
+    """Writes a file of the format that the suffix of its name says, best scores first.
+
+    It is TREC's six columns without a suffix and for `.txt`, `.run`, `.trec` and the like; the
+    others are those of `Qrels.write`.
 
     Raises:
-      ValueError: if an id, or the name of the run, which is its tag, has blanks.
+      ValueError: if the suffix is another one, or the format cannot hold an id, the name of the
+        run, which is TREC's tag, or a query that retrieved nothing.
     """
+
+    def lines(query: Any, document: Any, scores: np.ndarray, places: np.ndarray) -> list[Any]:
+      rank = places - np.repeat(self.starts[:-1], self.sizes)[places] + 1
+      q0, tag = _writing.constant("Q0"), _writing.constant(self.name)
+      return [query, q0, document, _writing.texts(rank), _writing.texts(scores), tag]
+
     with checks.named("Run.write"):
-      _writing.check_table(self.queries, self.documents)
-      _writing.check_ids("the name of the run", strings([self.name]))
-      queries, codes = strings(self.queries), self.codes
-      order = np.lexsort((-self.scores, codes))
-
-      def columns(places: np.ndarray) -> list[Any]:
-        rows, rank = order[places], places - self.starts[codes[places]] + 1
-        return [
-          _writing.taken(queries, codes[rows]),
-          _writing.constant("Q0"),
-          _writing.taken(self.documents, rows),
-          _writing.texts(rank),
-          _writing.texts(self.scores[rows]),
-          _writing.constant(self.name),
-        ]
-
-      _writing.write(path, int(self.starts[-1]), columns)
+      if _writing.form(path) == "trec":
+        _writing.check_ids("the name of the run", strings([self.name]), "trec")
+      order = np.lexsort((-self.scores, self.codes))
+      _writing.write(path, self, self.scores, "score", order, lines)
 
 
 def qrels(rows: Grouped, name: str) -> Qrels:
   """`Qrels` of grouped rows."""
   queries, starts, documents, pair_keys, labels = rows
-  return Qrels(name, queries, starts, documents, pair_keys, labels.astype(np.int32))
+  whole = not np.mod(labels, 1).any()
+  return Qrels(
+    name, queries, starts, documents, pair_keys, labels.astype(np.int32 if whole else float)
+  )
 
 
 def run(rows: Grouped, name: str) -> Run:

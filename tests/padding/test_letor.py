@@ -1,6 +1,8 @@
 """Reading LETOR and svmlight files."""
 
 import gzip
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxrank import letor, padding
+from jaxrank._core import files
 
 TEXT = """\
 # a header
@@ -159,12 +162,87 @@ def test_what_was_written_is_read(tmp_path_factory, rows):
     ("1 qid:1 4:2", r"feature index 4 is not in 1\.\.3; .*n_features"),
     ("1 qid:1 2:1 2:1", "a feature index comes twice"),
     ("1 2:1", "either every row has a qid, or none has"),
+    ("1_0 qid:1 1:2", "expected numbers, got '1_0'"),
+    ("1 qid:1_0 1:2", "expected numbers, got 'qid:1_0'"),
+    ("1 qid:1 1:2_0 # a_b", "expected numbers, got '1:2_0'"),
+    ("1 qid:1 1:2 2:-1e39", r"features must fit 32 bits, got -1e\+39; scale them"),
+    ("1e39 qid:1 1:2", r"labels must fit 32 bits, got 1e\+39"),
   ],
 )
 def test_a_bad_line_is_named(write, line, message):
   path = write("train", f"# one\n1 qid:1 3:2\n\n{line}\n0 qid:1\n")
   with pytest.raises(ValueError, match=rf"train, line 4: .*{message}"):
     letor.read(path, n_features=3)
+
+
+@pytest.mark.parametrize("zero_based", [False, True])
+def test_an_index_that_is_far_too_large(write, zero_based):
+  """The array would take 14 TiB."""
+  rows = "0 qid:1 1:1 2:1\n" * 1000
+  path = write("train", f"{rows}1 qid:1 1:1 2000000000:1\n{rows}")
+  message = r"train, line 1001: feature index 2000000000 would make features of 149\d\d GiB"
+  with pytest.raises(ValueError, match=message):
+    letor.read(path, zero_based=zero_based)
+
+
+def test_features_may_be_sparse(write):
+  path = write("train", "0 qid:1 1:1\n" * 100 + "1 qid:1 100000:1\n")
+  assert letor.read(path).features.shape == (101, 100_000)
+
+
+def test_values_that_are_not_finite_are_kept(write):
+  path = write("train", "0 qid:1 1:inf 2:-Infinity 3:nan 4:3.4028235e38 5:1e-50\n")
+  expected = np.array([[np.inf, -np.inf, np.nan, 3.4028235e38, 0]], np.float32)
+  np.testing.assert_array_equal(letor.read(path).features, expected)
+
+
+def test_a_byte_order_mark(tmp_path):
+  for text in (TEXT.encode("latin-1"), b"1 qid:1 1:2\n", b""):
+    (tmp_path / "plain").write_bytes(text)
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + text)
+    plain, marked = letor.read(tmp_path / "plain"), letor.read(tmp_path / "marked")
+    np.testing.assert_array_equal(plain.features, marked.features)
+    assert plain.labels.tolist() == marked.labels.tolist()
+
+
+@pytest.mark.parametrize("suffix", files.SUFFIXES)
+def test_packed_files(tmp_path, suffix):
+  path = tmp_path / f"train{suffix}"
+  with files.created(path) as file:
+    file.write(TEXT.encode("latin-1"))
+  assert path.read_bytes()[:2] != TEXT.encode()[:2]
+  np.testing.assert_array_equal(letor.read(path).features, np.array(FEATURES, np.float32))
+
+
+def test_packed_files_that_grow_without_end(tmp_path, monkeypatch):
+  """Lines are read in blocks, and neither a line nor the text may become too long."""
+  monkeypatch.setattr(files, "_LARGE", 1 << 22)
+  monkeypatch.setattr(files, "LONGEST", 1 << 21)
+  for suffix, text, message in (
+    (
+      ".gz",
+      b"# nothing" * 8 + b"\n",
+      r"line \d+: \d+ bytes of gzip data became more than \d{7} bytes",
+    ),
+    (".xz", b"0 qid:1 # " + b" " * 60 + b"\n", r"line \d+: \d+ bytes of xz data became more"),
+    (".bz2", bytes(40), r"line 1: a line is longer than 2 MiB"),
+  ):
+    path = tmp_path / f"train{suffix}"
+    with files.created(path) as file:
+      for _ in range(8):
+        file.write(text * (1 << 14))
+    with pytest.raises(ValueError, match=rf"^letor.read: .*train{suffix}, {message}"):
+      letor.read(path)
+
+
+def test_a_pipe(tmp_path):
+  code = "import sys; from jaxrank import letor; print(letor.read(sys.argv[1]).labels.sum())"
+  text = "".join(f"{i % 3} qid:{i // 9} 1:0.5\n" for i in range(9000))
+  for path in ("-", "/dev/stdin"):
+    done = subprocess.run(
+      [sys.executable, "-c", code, path], input=text, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "9000.0\n"
 
 
 def test_an_index_that_no_array_can_hold(write):
@@ -211,10 +289,10 @@ def test_broken_gzip_data_is_named(write):
   path = write("train.gz", TEXT * 100)
   whole = path.read_bytes()
   path.write_bytes(whole[:-20])
-  with pytest.raises(ValueError, match=r"train\.gz: broken gzip data after line \d+"):
+  with pytest.raises(ValueError, match=r"train\.gz, line \d+: broken gzip data: .* again\.$"):
     letor.read(path)
   path.write_bytes(whole[:30] + b"\xff" * 20 + whole[50:])
-  with pytest.raises(ValueError, match=r"train\.gz: broken gzip data after line \d+"):
+  with pytest.raises(ValueError, match=r"train\.gz, line \d+: broken gzip data: .* again\.$"):
     letor.read(path)
 
 

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrank as jr
+from jaxrank._core import files
 from jaxrank.trec import _text
+from jaxrank.trec._layouts import RUN as RUN_LAYOUT
 from tests.helpers.suites import thorough
 from tests.trec import oracle
 
@@ -95,10 +97,10 @@ def test_rows_of_a_query_need_not_follow_each_other(write):
 def test_files_of_several_blocks(write, monkeypatch):
   _, run = oracle.draw(0, queries=40)
   text = "".join(f"{q} Q0 {d} 1 {x!r} t\n" for q, y in run.items() for d, x in y.items())
-  monkeypatch.setattr(_text, "_BLOCK", 1000)
   path = write("run", text)
   monkeypatch.setattr(_text.blocks, "__defaults__", (1000,))
-  assert sum(1 for _ in _text.blocks(path)) > 20
+  with files.opened(path) as stream:
+    assert sum(1 for _ in _text.blocks(stream, RUN_LAYOUT)) > 20
   assert trec.read_run(path).to_dict() == {q: y for q, y in run.items() if y}
   bad = write("bad", text + "q Q0 d 1 high t\n")
   with pytest.raises(
@@ -212,7 +214,10 @@ BAD_RUNS = {
     "q Q0 d 1 0.5\n",
     r"line 1: a line of a run file has 6 columns .*, got 5: 'q Q0 d 1 0.5'",
   ),
-  "a column too many": ("q Q0 d 1 0.5 t\nq Q0 e 2 0.4 t u\n", "line 2: .* has 6 columns .*, got 7"),
+  "a column too few after comments": (
+    "# head\nq Q0 d 1 0.5 t\n\n# more\nq Q0 e 2 0.4\n",
+    "line 5: .* has 6 columns .*, got 5",
+  ),
   "a tab too few": (
     "q\tQ0\td\t1\t0.5\tt\n\nq\tQ0\te\t20.4\tt\n",
     "line 3: .* has 6 columns .*, got 5",
@@ -232,17 +237,65 @@ BAD_RUNS = {
   ),
   "not UTF-8": (b"q Q0 d 1 0.5 t\nq Q0 \xe9 2 0.4 t\n", "line 2: the text is not UTF-8"),
   "binary": (b"\x7fELF\x00\x01", "is a binary file: pass a text file"),
-  "empty": ("", "holds no rows: it should have lines of query, Q0, document, rank, score, tag"),
-  "blank": ("\n \n\t\n", "holds no rows"),
-  "a qrels file": ("q 0 d 1\n", "line 1: a line of a run file has 6 columns .*, got 4"),
+  "a qrels file": (
+    "q 0 d 1\n",
+    "line 1: a line of a run file has 6 columns .*, got 4.*; the file seems to be qrels; ",
+  ),
+  "qrels of three columns": ("q d 2\n", "got 3: 'q d 2'.*begins with rank 1"),
+  "qrels of three columns, rank 1": ("q d 1\nq e 1\n", "line 2: query 'q' has rank 1 twice"),
+  "CSV without names": ("q,d,1\nq,e,0.5\n", "line 1: .* got 1.*seems to be CSV, whose first line"),
+  "CSV with a rank": ("query_id,doc_id,rank\nq,d,1\n", "line 1: .* seems to be CSV"),
+  "CSV, too few": (
+    "query_id,doc_id,score\nq,d,1\n\nq,e\n",
+    r"line 4: .* 3 columns separated by commas \(query, document, score\), got 2: 'q e'",
+  ),
+  "CSV, no number": (
+    "qid,docno,score\nq,d,high\n",
+    "line 2: the score must be a number, got 'high'",
+  ),
+  "CSV, twice": (
+    "x,qid,docno,score\n,q,d,1\n,q,e,1\n,q,d,2\n",
+    "line 4: query 'q' has document 'd' twice, first in line 2",
+  ),
+  "a rank that is a fraction": (
+    "q d 1\nq e 1.5\n",
+    "line 2: the rank must be a whole number, got '1.5'",
+  ),
+  "MS MARCO, a column too few": ("q d 1 0.5\nq e 2\n", "line 2: .* has 4 columns .*, got 3"),
+  "JSON lines, broken": (
+    '{"qid": "q", "docno": "d", "score": 1}\n\n{"qid": "q", }\n',
+    "line 3: broken JSON",
+  ),
+  "JSON lines, no score": (
+    '{"qid": "q", "docno": "d", "score": 1}\n{"qid": "q", "docno": "e"}\n',
+    "line 2: there must be a column of the score, 'score', got 'qid', 'docno'",
+  ),
+  "JSON lines, twice": (
+    '{"qid": "q", "docno": "d", "score": 1}\n\n{"qid": "q", "docno": "d", "score": 2}\n',
+    "line 3: query 'q' has document 'd' twice, first in line 1",
+  ),
+  "JSON lines, null": (
+    '{"qid": "q", "docno": null, "score": 1}\n',
+    "column 'docno' has 1 missing values",
+  ),
+  "JSON lines, a list": (
+    '{"qid": "q", "docno": "d", "score": 1}\n["q", "e", 1]\n',
+    "line 2: a line must be an object",
+  ),
+  "JSON lines, text": ('{"qid": "q", "docno": "d", "score": "x"}\n', "'score' must hold scores"),
+  "UTF-16": ("q Q0 d 1 1 t\n".encode("utf-16"), "seems to be text in UTF-16: convert it"),
+  "zip": (b"PK\x03\x04\0\0", "seems to be a zip archive: unpack it; jaxrank reads TREC's"),
+  "HTML": ("<!DOCTYPE html>\n<html>\n", "line 1: .* seems to be HTML or XML"),
+  "Git LFS": ("version https://git-lfs.github.com/spec/v1\n", "seems to be a pointer of Git LFS"),
+  "parquet": (b"PAR1\0\0\0\0PAR1", "broken parquet data"),
 }
 BAD_QRELS = {
   "a column too few": ("q 0 d\n", "line 1: a line of a qrels file has 4 columns .*, got 3"),
   "a fraction": (
     "q 0 d 1\nq 0 e 0.5\n",
-    "line 2: the label must be a whole number of 32 bits, got '0.5'",
+    "line 2: the label must be a whole number, got '0.5'; round it, or write TSV, CSV or JSON",
   ),
-  "too large": ("q 0 d 3e9\n", "line 1: the label must be a whole number of 32 bits, got '3e9'"),
+  "too large": ("q 0 d 3e9\n", "line 1: the label must be less than .* in size, got '3e9'"),
   "no number": ("q 0 d good\n", "line 1: the label must be a number, got 'good'"),
   "twice": (
     "q 0 d 1\nq 0 d 1\n",
@@ -254,6 +307,17 @@ BAD_QRELS = {
   ),
   "an empty column": ("query-id\tcorpus-id\tscore\nq\t\t1\n", "line 2: a column is empty"),
   "an empty query": ("query-id\tcorpus-id\tscore\n\td\t1\n", "line 2: a column is empty"),
+  "a run": ("q Q0 d 1 0.5 t\n", "line 1: .* 4 columns .*, got 6: .*; the file seems to be a run"),
+  "empty": ("", "holds no rows: it should have lines of query, iteration, document, label"),
+  "blank": ("\n \n\t\n", "holds no rows"),
+  "comments": ("# nothing\n#\n", "holds no rows"),
+  "three columns, no number": ("q d 1\nq e good\n", "line 2: the label must be a number"),
+  "three columns, then four": ("q d 1\nq 0 e 1\n", "line 2: .* has 3 columns .*, got 4"),
+  "too large, CSV": (
+    "qid,docno,rel\nq,d,3e9\n",
+    "line 2: the label must be less than 2\\*\\*31 in size, got '3e9'",
+  ),
+  "too large, JSON": ('{"q": {"d": 3e9}}', "document 'd': the label must be less than 2"),
   "twice, BEIR": (
     "query-id\tcorpus-id\tscore\nq\td\t1\nq\td\t0\n",
     "line 3: query 'q' has document 'd' twice, first in line 2",
@@ -261,10 +325,6 @@ BAD_QRELS = {
   "a header only": ("query-id\tcorpus-id\tscore\n", "holds no rows"),
   "broken JSON": ('{"q":\n {"d": 1,}}', "line 2: broken JSON"),
   "JSON, twice": ('{"q": {"d": 1, "d": 2}}', "'d' comes twice in one object of JSON"),
-  "JSON, fraction": (
-    '{"q": {"d": 0.5}}',
-    "query 'q', document 'd': the label must be a whole number",
-  ),
   "JSON, NaN": ('{"q": {"d": NaN}}', "query 'q', document 'd': the label must be finite, got nan"),
   "JSON, list": (
     '{"q": ["d"]}',
@@ -310,7 +370,6 @@ def test_no_such_file(tmp_path):
 @pytest.mark.parametrize(
   ("source", "error", "message"),
   [
-    ({}, ValueError, "holds no rows"),
     ({1: {"d": 1.0}}, TypeError, "ids must be strings, got the query 1"),
     ({"q": {1: 1.0}}, TypeError, "ids must be strings, got 1"),
     ({"q": {"d": None}}, TypeError, "a score must be a number, got None"),
@@ -325,7 +384,7 @@ def test_no_such_file(tmp_path):
     ([("q", "d", 1.0), ("q", "d", 2.0)], ValueError, "query 'q' has document 'd' twice; drop one"),
     ([("q", "d")], TypeError, r"a row must be \(query, document, score\), got \('q', 'd'\)"),
     (["q Q0 d 1 1 t"], TypeError, "a row must be"),
-    ([], ValueError, "holds no rows"),
+    ({"q": [("d", 1.0)]}, TypeError, r"must be \{query: \{document: score\}\}"),
     (7, TypeError, "is read from a path, a dictionary of dictionaries, a pandas or polars frame"),
     (b"q", TypeError, "is read from a path"),
   ],
@@ -338,7 +397,7 @@ def test_sources_in_memory_that_are_refused(source, error, message):
 @pytest.mark.parametrize(
   ("columns", "error", "message"),
   [
-    ({"query_id": ["q"], "score": [1.0]}, ValueError, "a frame must have a column of the document"),
+    ({"query_id": ["q"], "score": [1.0]}, ValueError, "there must be a column of the document"),
     ({"query_id": ["q"], "doc_id": ["d"], "score": ["x"]}, TypeError, "'score' must hold"),
     ({"query_id": [1.0], "doc_id": ["d"], "score": [1.0]}, TypeError, "'query_id' must hold ids"),
     ({"query_id": ["q"], "doc_id": [None], "score": [1.0]}, ValueError, "'doc_id' has 1 missing"),

@@ -1,0 +1,160 @@
+"""Files that are opened once, read from pipes as from disk, and unpacked by what is in them."""
+
+import bz2
+import contextlib
+import gzip
+import importlib
+import io
+import lzma
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+# How files are packed: by their first bytes when they are read, by their suffix when written.
+_MAGIC = {
+  "gzip": re.compile(rb"\x1f\x8b"),
+  "bz2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
+  "xz": re.compile(rb"\xfd7zXZ\x00"),
+  "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+  "lz4": re.compile(rb"\x04\x22\x4d\x18"),
+}
+SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".lz4": "lz4"}
+
+_BROKEN = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
+
+# The number of bytes by which the format of a file is known: the first line of most files.
+_HEAD = 1 << 16
+
+# The length of the longest line, in bytes.
+LONGEST = 1 << 26
+
+# Text that is longer and takes so many times less room packed is none: tables reach about 50.
+_LARGE, _RATIO = 1 << 28, 200
+
+
+class Stream(io.RawIOBase):
+  """The bytes of a file, unpacked.
+
+  Attributes:
+    head: The first bytes, which are still to be read.
+    count: The number of bytes that were read so far.
+  """
+
+  def __init__(self, file: Any, kind: str = "", packed: "Stream | None" = None):
+    self._file, self._kind, self._packed = file, kind, packed
+    self._ahead, self.count = b"", 0
+    self.head = self._ahead = self.read(_HEAD) or b""
+
+  def readable(self) -> bool:
+    """True."""
+    return True
+
+  def readinto(self, buffer: Any) -> int:
+    """Reads bytes into a buffer; 0 at the end.
+
+    Raises:
+      ValueError: if packed data are broken, or their text grows beyond all measure.
+    """
+    view = memoryview(buffer)
+    ahead = len(self._ahead[: len(view)])
+    view[:ahead], self._ahead = self._ahead[:ahead], self._ahead[ahead:]
+    if not self._packed:
+      count = self._file.readinto(view[ahead:])
+      self.count += count
+      return ahead + int(count)
+    try:
+      count = self._file.readinto(view[ahead:])
+    except _BROKEN as error:
+      raise ValueError(
+        f"broken {self._kind} data: {error}; copy or download the file again"
+      ) from error
+    self.count += count
+    if self.count > max(_LARGE, _RATIO * self._packed.count):
+      raise ValueError(
+        f"{self._packed.count} bytes of {self._kind} data became more than {self.count} bytes, as "
+        "no table does; unpack the file to read it all the same"
+      )
+    return ahead + int(count)
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[Stream]:
+  """Opens a file, or the standard input for `-`, which is read from its begin to its end.
+
+  Raises:
+    FileNotFoundError: if there is no such file.
+    ValueError: if packed data are broken.
+    ModuleNotFoundError: if what unpacks the file is not installed.
+  """
+  with contextlib.ExitStack() as stack:
+    standard = str(path) == "-"
+    file = sys.stdin.buffer if standard else stack.enter_context(open(path, "rb"))
+    stream = Stream(file)
+    kind = next((kind for kind, magic in _MAGIC.items() if magic.match(stream.head)), None)
+    yield stream if kind is None else Stream(_unpacking(kind, stream), kind, stream)
+
+
+def lines(stream: Stream) -> Iterator[bytes]:
+  """The lines of a stream.
+
+  Raises:
+    ValueError: if a line is longer than any line of text.
+  """
+  reader = io.BufferedReader(stream, 1 << 16)
+  while line := reader.readline(LONGEST):
+    check_length(line)
+    yield line
+
+
+def check_length(line: bytes) -> None:
+  """Raises `ValueError` if a line, or what is known of it, is longer than any line of text."""
+  if len(line) >= LONGEST:
+    raise ValueError(f"a line is longer than {LONGEST >> 20} MiB; pass a file of text")
+
+
+@contextlib.contextmanager
+def created(path: str | os.PathLike[str]) -> Iterator[Any]:
+  """Opens a file for writing; what is written is packed as the suffix says."""
+  with open(path, "wb") as plain, contextlib.ExitStack() as stack:
+    kind = SUFFIXES.get(PurePath(path).suffix.lower())
+    yield plain if kind is None else stack.enter_context(_packing(kind, plain))
+
+
+def without_suffix(path: str | os.PathLike[str]) -> PurePath:
+  """The path without the suffix of what packs the file."""
+  pure = PurePath(path)
+  return pure.with_suffix("") if pure.suffix.lower() in SUFFIXES else pure
+
+
+def _unpacking(kind: str, file: Any) -> Any:
+  if kind == "gzip":
+    return gzip.GzipFile(fileobj=file)
+  if kind == "bz2":
+    return bz2.BZ2File(file)
+  if kind == "xz":
+    return lzma.LZMAFile(file)
+  return _arrow(kind).CompressedInputStream(file, kind)
+
+
+def _packing(kind: str, file: BinaryIO) -> Any:
+  if kind == "gzip":
+    # Without a name and a time, equal tables make equal files.
+    return gzip.GzipFile("", "wb", 6, file, 0)
+  if kind == "bz2":
+    return bz2.BZ2File(file, "wb")
+  if kind == "xz":
+    return lzma.LZMAFile(file, "wb")
+  return _arrow(kind).CompressedOutputStream(file, kind)
+
+
+def _arrow(kind: str) -> Any:
+  try:
+    return importlib.import_module("pyarrow")
+  except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+      f"{kind} data need pyarrow: python -m pip install 'jaxrank[trec]' brings it.", name="pyarrow"
+    ) from None

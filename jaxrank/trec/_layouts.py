@@ -1,0 +1,205 @@
+"""What the columns of a file are, by its first line, and what a file seems to be if it has none."""
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# The names of columns under a header or in a frame: those of ir_measures, ranx, PyTerrier and BEIR.
+_QUERY = ("query_id", "q_id", "qid", "query-id")
+_DOCUMENT = ("doc_id", "docno", "docid", "corpus-id")
+_VALUES = {"label": ("relevance", "label", "rel", "score"), "score": ("score",)}
+
+# Labels and ranks are smaller in size.
+LARGEST = 2**31
+
+READ = (
+  "jaxrank reads TREC's columns, those of MS MARCO, CSV and TSV under a header, JSON, JSON lines "
+  "and parquet, plain or packed by gzip, bz2, xz, zstd or lz4"
+)
+
+# Files that hold no table that is read, by their first bytes.
+_OTHER = (
+  (rb"PK\x03\x04", "a zip archive: unpack it"),
+  (rb"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it"),
+  (rb"(?s).{257}ustar", "a tar archive: unpack it"),
+  (rb"\x1f\x9d", "packed by compress: unpack it with gzip -d"),
+  (rb"%PDF", "a PDF"),
+  (rb"ARROW1|\xff\xff\xff\xff", "a file of Arrow: write it as parquet"),
+  (rb"\x80[\x02-\x05]", "a pickle of Python: load it, and pass what is in it"),
+  (rb"\x93NUMPY", "an array of NumPy: load it, and pass rows"),
+  (rb"\x89HDF", "HDF5: load it, and pass a frame"),
+  (rb"SQLite format 3", "a database of SQLite: pass rows"),
+  (rb"\xff\xfe|\xfe\xff", "text in UTF-16: convert it to UTF-8, for example with iconv"),
+  (rb"\s*<[!?a-zA-Z]", "HTML or XML, as a download that failed leaves it"),
+  (rb"version https://git-lfs", "a pointer of Git LFS: fetch the file with git lfs pull"),
+)
+
+
+class Layout(NamedTuple):
+  """The columns of a kind of file.
+
+  Attributes:
+    what: The kind of file, for messages.
+    columns: The names of the columns.
+    value: The name of the column of numbers.
+    whole: Whether the numbers must be whole.
+    separator: The only separator; None for any blanks.
+    quoted: Whether a column may be quoted.
+  """
+
+  what: str
+  columns: tuple[str, ...]
+  value: str
+  whole: bool = False
+  separator: str | None = None
+  quoted: bool = False
+
+
+class Rows(NamedTuple):
+  """The rows of a file or of another source, in its order.
+
+  Attributes:
+    queries: The names of the queries, in the order in which they appear.
+    codes: `[rows]`, the number of the query of each row.
+    documents: `[rows]`, an Arrow array of strings.
+    values: `[rows]`, float64, labels or scores.
+    tag: The tag of the first row, if rows have tags.
+    lines: The numbers of the lines of the rows, in parts; none if the source has no lines.
+  """
+
+  queries: list[str]
+  codes: np.ndarray
+  documents: Any
+  values: np.ndarray
+  tag: str | None = None
+  lines: Sequence[Sequence[int]] = ()
+
+  def line(self, row: int) -> int | None:
+    """The number of the line of a row; None if the source has no lines."""
+    for part in self.lines:
+      if row < len(part):
+        return part[row]
+      row -= len(part)
+    return None
+
+
+QRELS = Layout("qrels", ("query", "iteration", "document", "label"), "label", whole=True)
+RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score")
+# Without an iteration, as BEIR and many sets of data have them.
+_THREE = QRELS._replace(columns=("query", "document", "label"), whole=False)
+_BEIR = _THREE._replace(separator="\t")
+# Those of MS MARCO.
+_RANKS = Layout("run", ("query", "document", "rank"), "rank", whole=True)
+_RANKED = RUN._replace(columns=("query", "document", "rank", "score"))
+
+
+def named(names: Iterable[str], layout: Layout) -> tuple[str, str, str]:
+  """The names of the columns of queries, documents and values among those of a table.
+
+  Raises:
+    ValueError: if there is no name for one of them.
+  """
+  given, found = [*names], []
+  for what, known in (
+    ("query", _QUERY),
+    ("document", _DOCUMENT),
+    (layout.value, _VALUES[layout.value]),
+  ):
+    name = next((name for name in known if name in given), None)
+    if name is None:
+      raise ValueError(
+        f"there must be a column of the {what}, {' or '.join(map(repr, known))}, got "
+        f"{', '.join(map(repr, given))}; rename one."
+      )
+    found.append(name)
+  query, document, value = found
+  return query, document, value
+
+
+def is_named(names: Iterable[str], layout: Layout) -> bool:
+  """Whether the columns have names that are known."""
+  try:
+    named(names, layout)
+  except ValueError:
+    return False
+  return True
+
+
+def of_first_line(line: bytes, layout: Layout) -> tuple[Layout, bool]:
+  """The layout of a file of text, and whether its first line is a header.
+
+  Raises:
+    ValueError: if the first line is that of no layout; the message says what it seems to be.
+  """
+  for separator, quoted in ((",", True), ("\t", False)):
+    wide = layout._replace(separator=separator, quoted=quoted)
+    fields = [field.decode(errors="replace") for field in split(line, wide)]
+    if is_named(fields, layout):
+      return wide._replace(columns=_placed(fields, layout), whole=False), True
+  tokens = line.split()
+  if layout.value == "label":
+    fields_of_tabs = line.strip().split(b"\t")
+    if len(fields_of_tabs) == 3 and not is_number(fields_of_tabs[2]):
+      return _BEIR, True
+    if len(tokens) == 3 and is_number(tokens[2]):
+      return _THREE, False
+    # Ids with blanks.
+    return (_BEIR if len(fields_of_tabs) == 3 and len(tokens) > 4 else QRELS), False
+  if len(tokens) in (3, 4) and tokens[2] in (b"0", b"1"):
+    return (_RANKS if len(tokens) == 3 else _RANKED), False
+  return RUN, False
+
+
+def _placed(fields: list[str], layout: Layout) -> tuple[str, ...]:
+  """The columns of a header, in which those that are needed have our names."""
+  ours = dict(zip(named(fields, layout), ("query", "document", layout.value), strict=True))
+  # A second column of a name, or one that happens to have a name of ours, is not needed.
+  return tuple(
+    ours[field] if field in ours and fields.index(field) == i else f"{field} ({i + 1})"
+    for i, field in enumerate(fields)
+  )
+
+
+def split(line: bytes, layout: Layout) -> list[bytes]:
+  """The columns of a line; none if it is blank or a comment."""
+  if not line.strip() or (layout.separator is None and line.lstrip().startswith(b"#")):
+    return []
+  if layout.separator is None:
+    return line.split()
+  line = line.rstrip(b"\r\n")
+  if not layout.quoted:
+    return line.split(layout.separator.encode())
+  text = line.decode(errors="surrogateescape")
+  return [x.encode(errors="surrogateescape") for x in next(csv.reader([text]))]
+
+
+def seems(head: bytes, layout: Layout) -> str:
+  """What a file seems to be, by its first line or bytes, and what is read."""
+  for magic, what in _OTHER:
+    if re.match(magic, head):
+      return f"the file seems to be {what}; {READ}"
+  tokens = [] if b"\0" in head else head.split()
+  if layout.value == "score" and len(tokens) == 4 and is_number(tokens[3]):
+    return f"the file seems to be qrels; {READ}"
+  if layout.value == "score" and len(tokens) == 3 and is_number(tokens[2]):
+    return (
+      "a file of query, document and rank begins with rank 1; one of scores needs a first line "
+      "query_id, doc_id, score, between tabs or commas"
+    )
+  if layout.value == "label" and len(tokens) >= 6 and is_number(tokens[4]):
+    return f"the file seems to be a run; {READ}"
+  if len(b" ".join(tokens).split(b",")) > 2:
+    names = ", ".join((_QUERY[0], _DOCUMENT[0], _VALUES[layout.value][0]))
+    return f"the file seems to be CSV, whose first line must name the columns ({names}); {READ}"
+  return READ
+
+
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|nan|inf(inity)?)", re.I)
+
+
+def is_number(token: bytes) -> bool:
+  """Whether a column is a number."""
+  return _NUMBER.fullmatch(token) is not None
