@@ -517,6 +517,16 @@ def test_mistakes_of_noise():
         metric(*lists, ranking=kind(1.0))
 
 
+@rankings
+def test_wide_gaps_are_shortened_at_every_temperature(ranking):
+  scores = np.float32([3.0, 1.2, 0.1, -2.7])
+  kind, alike = getattr(jr, ranking), np.ones(4, bool)
+  temperatures = np.geomspace(1e-9, 1e-2, 999, dtype=np.float32)
+  z = jax.jit(jax.vmap(lambda t: kind(t)(jnp.asarray(scores), jnp.zeros(4), alike).z))(temperatures)
+  widest = {"Gumbel": 25, "Gaussian": 12}[ranking]
+  np.testing.assert_allclose(z, np.tile(-widest * np.arange(4.0), (999, 1)), rtol=1e-6)
+
+
 TOLERATED = {
   "ndcg": jr.ndcg,
   "err": functools.partial(jr.err, max_label=4),
@@ -545,8 +555,9 @@ def tolerated(n, ranking, tolerance, dtype):
     values = [of(metric)(scores) for metric in TOLERATED.values()]
     if n > 5:
       return values, ()
-    slopes = [jax.grad(lambda s, f=of(m): jnp.sum(f(s)))(scores) for m in TOLERATED.values()]
-    return values, [temperature * slope for slope in slopes]
+    ones = jnp.ones_like(scores[:, 0])
+    slopes = [jax.vjp(of(metric), scores)[1](ones) for metric in TOLERATED.values()]
+    return values, [temperature * slope for (slope,) in slopes]
 
   found = jax.jit(jax.vmap(at))(jnp.asarray([0.1, 1.0, 10.0], dtype))
   return jax.tree.map(lambda x: np.asarray(x, np.float64), found)
