@@ -23,7 +23,6 @@ from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
 from jaxrank._core.recorder import Needs
 from jaxrank._core.tallies import Tally
-from jaxrank._core.x64 import exact_width
 
 _Value = TypeVar("_Value")
 
@@ -132,21 +131,20 @@ def apply_calls(
     checks.number("temperature", getattr(ranking, "temperature", 1.0))
   subtopics = _subtopics(calls)
   unmasked = where is None
-  with exact_width(scores) as narrow:
-    scores, labels, where = checks.lists(scores, labels, where, subtopics)
-    unmasked = unmasked and scores.shape[-1] > 0
-    extras = [_of_each_query(call, scores, labels) for call in calls]
-    scores, labels, where, extras = never_empty(scores.ndim - 1, (scores, labels, where, extras))
-    if subtopics:
-      labels = never_empty(scores.ndim, labels)
-    arrays, parameters = splitting.split(_shared(calls))
-    known = tuple((call.description, call.depth) for call in calls)
-    items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
-    poisons = all(call.poisons for call in calls)
-    program = _Program(known, parameters, with_found, items_per_block, poisons)
-    given = None if unmasked else where
-    found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, given)
-    return narrow(found)
+  scores, labels, where = checks.lists(scores, labels, where, subtopics)
+  unmasked = unmasked and scores.shape[-1] > 0
+  extras = [_of_each_query(call, scores, labels) for call in calls]
+  scores, labels, where, extras = never_empty(scores.ndim - 1, (scores, labels, where, extras))
+  if subtopics:
+    labels = never_empty(scores.ndim, labels)
+  arrays, parameters = splitting.split(_shared(calls))
+  known = tuple((call.description, call.depth) for call in calls)
+  items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
+  poisons = all(call.poisons for call in calls)
+  program = _Program(known, parameters, with_found, items_per_block, poisons)
+  given = None if unmasked else where
+  found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, given)
+  return found
 
 
 def _subtopics(calls: Sequence[Call]) -> bool:

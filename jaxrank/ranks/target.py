@@ -4,20 +4,17 @@ Ranks are optimistic, realistic and pessimistic about ties. `jaxrank.sharded` us
 `counted` for candidates that are spread over devices.
 """
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks
 from jaxrank._core.types import pytree
-from jaxrank._core.x64 import enable_x64
 
 
 @pytree("optimistic", "pessimistic", "candidates")
@@ -87,9 +84,7 @@ def from_scores(
     TypeError: if `where` is not boolean, or `targets` are not integers.
     ValueError: if shapes do not match.
   """
-  wide = isinstance(scores, np.ndarray) and scores.dtype.itemsize == 8
-  with enable_x64() if wide else contextlib.nullcontext():
-    ranks: TargetRanks = _from_scores(*checked_tasks("ranks.from_scores", scores, targets, where))
+  ranks: TargetRanks = _from_scores(*checked_tasks("ranks.from_scores", scores, targets, where))
   return ranks
 
 

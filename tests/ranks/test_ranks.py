@@ -47,10 +47,12 @@ def test_ranks_count_the_candidates_ahead(dtype):
   )
 
 
-def test_close_scores_of_64_bits_are_told_apart():
+def test_close_scores_of_64_bits_are_told_apart_where_jax_has_them():
   scores = np.array([1.0, 1.0 + 1e-12])
-  assert jr.ranks.from_scores(scores, 0).pessimistic == 2
-  assert jr.ranks.from_scores(scores, 1).pessimistic == 1
+  assert jr.ranks.from_scores(scores, 1).pessimistic == 2
+  with jax.enable_x64(True):
+    assert jr.ranks.from_scores(scores, 0).pessimistic == 2
+    assert jr.ranks.from_scores(scores, 1).pessimistic == 1
 
 
 @pytest.mark.parametrize("target", [-1, 3, 100])
