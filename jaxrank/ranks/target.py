@@ -64,8 +64,8 @@ def from_scores(
 ) -> TargetRanks:
   """Ranks the target of each query among its candidates.
 
-  A candidate with a NaN score is left out, as one with `where` False is. A target that is left out,
-  or whose index is out of range, has rank 0.
+  The rank is 0, which stands for no rank and makes metrics NaN, if a candidate has a NaN score, if
+  the target is left out, or if its index is out of range.
 
   >>> ranks = from_scores(jnp.array([0.5, 0.9, 0.5, 0.5, 0.1]), 0)
   >>> print(ranks.optimistic, ranks.realistic, ranks.pessimistic, ranks.candidates)
@@ -136,17 +136,14 @@ def counted(
 def _rank(
   total: Callable[[Array], Array], scores: Array, target: Array, where: Array
 ) -> TargetRanks:
-  valid = where & (scores == scores)
   # A masked sum also reads the score of a target on another device, which indexing does not.
-  chosen = valid & (jnp.arange(scores.size, dtype=jnp.int32) == target)
+  chosen = where & (jnp.arange(scores.size, dtype=jnp.int32) == target)
   score = total(jnp.sum(jnp.where(chosen, scores, jnp.zeros_like(scores)), dtype=scores.dtype))
 
   def count(which: Array) -> Array:
     return total(jnp.sum(which, dtype=jnp.int32))
 
-  found = count(chosen) > 0
-  optimistic = jnp.where(found, 1 + count(valid & (scores > score)), 0)
-  pessimistic = jnp.where(found, count(valid & (scores >= score)), 0)
-  # With at least 1 candidate, a query whose scores are all NaN is not left out as padding is.
-  candidates = jnp.maximum(count(valid), (count(where) > 0).astype(jnp.int32))
-  return TargetRanks(optimistic, pessimistic, candidates)
+  ranked = (count(chosen) > 0) & (count(where & (scores != scores)) == 0)
+  optimistic = jnp.where(ranked, 1 + count(where & (scores > score)), 0)
+  pessimistic = jnp.where(ranked, count(where & (scores >= score)), 0)
+  return TargetRanks(optimistic, pessimistic, count(where))
