@@ -49,6 +49,11 @@ class Best(NamedTuple):
   ids: Array
   has_nan: Array
 
+  def told(self) -> tuple[Array, Array]:
+    """The scores and ids, which are NaN and -1 for a query with a NaN score."""
+    has_nan = self.has_nan[:, None]
+    return jnp.where(has_nan, jnp.nan, self.scores), jnp.where(has_nan, NONE, self.ids)
+
 
 def target_ranks(
   queries: Any,
@@ -148,7 +153,7 @@ def top_items(
     found: tuple[Array, Array] = _top(inputs, items, k, chunk, axis_name)
   else:
     best = _none_yet(inputs, items, k)
-    found = _known(_sweep.from_host(_keep, inputs, best, items, chunk, progress))
+    found = _sweep.from_host(_keep, inputs, best, items, chunk, progress).told()
   return found
 
 
@@ -278,11 +283,11 @@ def _top(
     best = _none_yet(inputs, items, k)
     best = _sweep.on_device(_keep, inputs, best, items, chunk)
     if axis is None:
-      return _known(best)
+      return best.told()
     ids = jnp.where(best.ids < 0, NONE, best.ids + _sweep.offset(items, axis))
     scores, ids = (_sweep.side_by_side(x, axis) for x in (best.scores, ids))
     has_nan = lax.psum(best.has_nan.astype(jnp.int32), axis) > 0
-    return _known(_best(Best(scores, ids, has_nan), k))
+    return _best(Best(scores, ids, has_nan), k).told()
 
   return _sweep.over_devices(top, inputs, items, axis_name)
 
@@ -292,13 +297,6 @@ def _none_yet(inputs: Inputs, items: Any, k: int) -> Best:
   shape = (score.shape[0], k)
   empty = jnp.full(shape, -jnp.inf, score.dtype), jnp.full(shape, NONE, jnp.int32)
   return Best(*empty, jnp.zeros(shape[0], bool))
-
-
-@jax.jit
-def _known(best: Best) -> tuple[Array, Array]:
-  """The scores and ids, which are NaN and -1 for a query with a NaN score."""
-  has_nan = best.has_nan[:, None]
-  return jnp.where(has_nan, jnp.nan, best.scores), jnp.where(has_nan, NONE, best.ids)
 
 
 def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
@@ -319,8 +317,8 @@ def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
     value = sorting.take(block, found)
     found = jnp.where(value > -jnp.inf, place.start + found, NONE)
     pairs = zip(best[:2], (value, found), strict=True)
-    kept = (jnp.concatenate(x, axis=1) for x in pairs)
-    return _best(Best(*kept, has_nan), best.ids.shape[1])
+    values, ids = (jnp.concatenate(x, axis=1) for x in pairs)
+    return _best(Best(values, ids, has_nan), best.ids.shape[1])
 
   rows_held = max(1, _HELD // chunk)
   return Best(*batching.in_blocks(keep, rows_held)(inputs.queries, inputs.removed, best))

@@ -22,8 +22,10 @@ from jaxrank._core.types import pytree
 class TargetRanks:
   """The ranks of targets, from 1 for the best score, and the numbers of their candidates.
 
-  A rank of 0 stands for a target without a score; its realistic rank is NaN, and so is every metric
-  that includes it. A target with 0 candidates is padding, which metrics leave out.
+  A target that ties has all ranks from the optimistic to the pessimistic one in some order of the
+  tied items, and metrics are averaged over the orders. A rank of 0 stands for a target without a
+  rank, as of a query with a NaN score; its realistic rank is NaN, and so is every metric that
+  includes it. A target with 0 candidates is padding, which metrics leave out.
 
   >>> ranks = TargetRanks(jnp.array([1, 2]), jnp.array([1, 5]), jnp.array([9, 9]))
   >>> print(ranks.realistic)
@@ -49,7 +51,11 @@ class TargetRanks:
 
   @property
   def realistic(self) -> Array:
-    """The mean rank over all orders of tied items, `[...]`; NaN for a rank of 0."""
+    """The mean rank over all orders of tied items, `[...]`; NaN for a rank of 0.
+
+    PyKEEN takes metrics of it by default. They are not averages over orders: `1 / 50.5` is not the
+    mean of `1 / r` over the ranks 1 to 100, which is .0519.
+    """
     best, worst = floating(self.optimistic), floating(self.pessimistic)
     return jnp.where(best > 0, 0.5 * (best + worst), jnp.nan)
 
