@@ -36,6 +36,9 @@ _MAX_LABEL = 100
 def exponential(labels: Array) -> Array:
   """`2 ** y - 1` (Burges et al., 2005); labels above 100 count as 100.
 
+  NDCG and the other ratios of gains divide it by a power of 2 where a query has larger labels, and
+  are those of the labels themselves.
+
   >>> print(exponential(jnp.array([0.0, 1.0, 3.0, -1.0])))
   [0. 1. 7. 0.]
   """
