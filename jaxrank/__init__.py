@@ -47,7 +47,7 @@ if typing.TYPE_CHECKING:
     trec,
   )
   from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
-  from jaxrank.aggregation import aggregate, has_relevant
+  from jaxrank.aggregation import aggregate, has_both_classes, has_relevant
   from jaxrank.catalogue import Catalogue, CatalogueState, intra_list_distance, novelty
   from jaxrank.interop.plain_names import resolve_metrics
   from jaxrank.measures import Measure, evaluate, parse
@@ -164,6 +164,7 @@ __all__ = [
   "fall_out",
   "gains",
   "gap",
+  "has_both_classes",
   "has_relevant",
   "hit_rate",
   "inferred_average_precision",
@@ -247,7 +248,7 @@ _MODULES = (
 )
 _NAMES = {
   "_core.ranked": ("Ranked", "Ranking", "UnansweredError"),
-  "aggregation": ("aggregate", "has_relevant"),
+  "aggregation": ("aggregate", "has_both_classes", "has_relevant"),
   "catalogue": ("Catalogue", "CatalogueState", "intra_list_distance", "novelty"),
   "interop.plain_names": ("resolve_metrics",),
   "measures": ("Measure", "evaluate", "parse"),
