@@ -119,7 +119,7 @@ def by_label(table: Mapping[float, float]) -> Gain:
   return _by_label(pairs) if pairs else linear
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)
 def _by_label(table: tuple[tuple[float, float], ...]) -> Gain:
   def graded(labels: Array) -> Array:
     value = linear(labels)

@@ -15,6 +15,9 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+# Ranks are 32-bit integers.
+_LARGEST = np.iinfo(np.int32).max
+
 
 @contextlib.contextmanager
 def named(function: str) -> Iterator[None]:
@@ -108,7 +111,7 @@ def array(name: str, x: Any) -> Array:
 
 
 def _converted(name: str, x: Any) -> Array:
-  _check_container(name, x)
+  check_container(name, x)
   try:
     return jnp.asarray(_on_host(x))
   except OverflowError as error:
@@ -147,7 +150,7 @@ def _on_host(x: Any) -> Any:
   return host
 
 
-def _check_container(name: str, x: Any) -> None:
+def check_container(name: str, x: Any) -> None:
   """Raises `TypeError` for what holds numbers and is no array; the message has the conversion."""
   kind = type(x).__name__
   if hasattr(x, "columns") and hasattr(x, "shape"):
@@ -201,6 +204,8 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
   if isinstance(k, int | np.integer):
     if k < 1:
       raise ValueError(f"{name} must be at least 1, got {k}; pass None for the whole list.")
+    if k > _LARGEST:
+      raise ValueError(f"{name} must be at most {_LARGEST}, got {k}; pass None for the whole list.")
     return int(k)
   k = array(name, k)
   if not jnp.issubdtype(k.dtype, jnp.integer) or k.ndim:
