@@ -47,7 +47,7 @@ if typing.TYPE_CHECKING:
     trec,
   )
   from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
-  from jaxrank.aggregation import aggregate, has_relevant
+  from jaxrank.aggregation import aggregate, has_both_classes, has_relevant
   from jaxrank.catalogue import Catalogue, CatalogueState, intra_list_distance, novelty
   from jaxrank.interop.plain_names import resolve_metrics
   from jaxrank.measures import Measure, evaluate, parse
@@ -164,6 +164,7 @@ __all__ = [
   "fall_out",
   "gains",
   "gap",
+  "has_both_classes",
   "has_relevant",
   "hit_rate",
   "inferred_average_precision",
@@ -247,7 +248,7 @@ _MODULES = (
 )
 _NAMES = {
   "_core.ranked": ("Ranked", "Ranking", "UnansweredError"),
-  "aggregation": ("aggregate", "has_relevant"),
+  "aggregation": ("aggregate", "has_both_classes", "has_relevant"),
   "catalogue": ("Catalogue", "CatalogueState", "intra_list_distance", "novelty"),
   "interop.plain_names": ("resolve_metrics",),
   "measures": ("Measure", "evaluate", "parse"),
@@ -261,9 +262,61 @@ _NAMES = {
 }
 
 
+# What other libraries call what has another name here, or is in a module; without `_at_k`.
+_ELSEWHERE = {
+  "accuracy": "hit_rate(..., k=1)",
+  "auroc": "auc",
+  "dcg_score": "dcg",
+  "f1": "f_measure",
+  "f1_score": "f_measure",
+  "gauc": "auc",
+  "gmap": "log_average_precision",
+  "hit": "hit_rate",
+  "hit_ratio": "hit_rate",
+  "hits": "hit_rate",
+  "hr": "hit_rate",
+  "map": "average_precision",
+  "mean_average_precision": "average_precision",
+  "mean_reciprocal_rank": "reciprocal_rank",
+  "mrr": "reciprocal_rank",
+  "ndcg_score": "ndcg",
+  "ap": "average_precision",
+  "p": "precision",
+  "rank_biased_precision": "rbp",
+  "rbo": "agreement.rbo",
+  "recip_rank": "reciprocal_rank",
+  "roc_auc": "auc",
+  "roc_auc_score": "auc",
+  "rprec": "r_precision",
+  "rr": "reciprocal_rank",
+  "success": "hit_rate",
+  "tau_ap": "agreement.tau_ap",
+  "top_k_accuracy": "hit_rate",
+  **{
+    name: f"losses.{name}"
+    for name in ("approx_ndcg", "approx_mrr", "lambda_rank", "list_mle", "softmax", "xe_ndcg")
+  },
+}
+
+
+def _advice(name: str) -> str:
+  """What to write instead of a name that is none of this module."""
+  import difflib
+
+  plain = name.lower()
+  cut = plain.endswith(("_at_k", "_at_ks"))
+  family = plain.removesuffix("s").removesuffix("_at_k") if cut else plain.removesuffix("_loss")
+  found = _ELSEWHERE.get(family) or (family if family in __all__ else None)
+  if found:
+    return f"write jaxrank.{found}{', with k=10' * cut}."
+  near = difflib.get_close_matches(plain, __all__, n=1)
+  return f"did you mean jaxrank.{near[0]}?" if near else "jaxrank.__all__ has all names."
+
+
 def __getattr__(name: str) -> typing.Any:
   if name not in __all__:
-    raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.")
+    advice = "" if name.startswith("_") else f" {_advice(name)}"
+    raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.{advice}")
   if name in _MODULES:
     return importlib.import_module(f"jaxrank.{name}")
   home = next((home for home, names in _NAMES.items() if name in names), "metrics")

@@ -1,13 +1,13 @@
-"""Reduction of values over queries: `aggregate`, and `has_relevant` to select queries."""
+"""Reduction of values over queries: `aggregate`, and functions that select queries for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks
+from jaxrank._core import checks, description
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.batching import replicated
 from jaxrank._core.ranked import relevant
@@ -15,6 +15,7 @@ from jaxrank._core.ranked import relevant
 __all__ = [
   "Reduction",
   "aggregate",
+  "has_both_classes",
   "has_relevant",
 ]
 
@@ -42,11 +43,41 @@ def has_relevant(
     ValueError: if shapes differ.
   """
   with checks.named("has_relevant"):
-    labels = checks.array("labels", labels)
-    if labels.ndim == 0:
-      raise ValueError("labels must have shape [..., candidates], got a scalar; pass a list.")
-    mask = checks.mask(where, labels)
-  return jnp.any(relevant(floating(labels), mask, rel), axis=-1)
+    labels, mask = _labels(labels, where)
+  return jnp.any(relevant(labels, mask, rel), axis=-1)
+
+
+def has_both_classes(
+  labels: ArrayLike, *, where: ArrayLike | None = None, rel: ArrayLike | None = None
+) -> Array:
+  """Whether each query has a relevant item and another one, without which AUC says nothing.
+
+  >>> print(has_both_classes(jnp.array([[0, 1], [1, 1], [0, -1]])))
+  [ True False False]
+
+  Args:
+    labels: `[..., n]`.
+    where: `[..., n]`, False on padding.
+    rel: Labels of at least `rel` are relevant; None is any positive label.
+
+  Returns:
+    `[...]`, bool: the queries that `Evaluator(jaxrank.auc, empty="skip")` keeps.
+
+  Raises:
+    TypeError: if `where` is not boolean.
+    ValueError: if shapes differ.
+  """
+  with checks.named("has_both_classes"):
+    labels, mask = _labels(labels, where)
+  b = relevant(labels, mask, rel)
+  return jnp.any(b, axis=-1) & jnp.any(mask & ~b, axis=-1)
+
+
+def _labels(labels: ArrayLike, where: ArrayLike | None) -> tuple[Array, Array]:
+  given = checks.array("labels", labels)
+  if given.ndim == 0:
+    raise ValueError("labels must have shape [..., candidates], got a scalar; pass a list.")
+  return floating(given), checks.mask(where, given)
 
 
 def aggregate(
@@ -59,7 +90,9 @@ def aggregate(
   """Reduces the values of many queries to one number, by default their mean.
 
   Metrics never reduce over queries. Queries can be left out or weighted here; a query of weight 0
-  is left out. A NaN that is not left out makes the result NaN.
+  is left out. A NaN that is not left out makes the result NaN. The values of some measures are no
+  terms of a mean, such as the counts of `num_rel` and the logarithms of `gm_map`: pass the measure
+  as `how`, or use `jaxrank.Evaluator`, which follows the description of each measure.
 
   >>> values = jnp.array([1.0, 0.5, 0.0])
   >>> found = jnp.array([True, True, False])
@@ -72,18 +105,27 @@ def aggregate(
     query_weights: `[...]`, for the mean, the sum and the exponential of the mean only.
     how: "mean"; "sum"; "exp_mean", the exponential of the mean, which is the geometric mean of what
       the values are logarithms of; "median" (halfway between the middle two of an even number);
-      "min"; "max"; or a function of all values, such as `jnp.std`, called with `where=` if there is
-      a mask. For the values of a metric, its description says how: `description.aggregation`.
+      "min"; "max"; a metric or a `jaxrank.Measure`, whose description says how; or a function of
+      all values, such as `jnp.std`, called with `where=` if there is a mask.
 
   Returns:
     A scalar, at least float32; 0.0 if nothing is left.
 
   Raises:
-    TypeError: if `where` is not boolean.
+    TypeError: if `where` is not boolean, or `values` is the dictionary of `evaluate`.
     ValueError: if shapes differ, `how` is unknown, or `query_weights` are given and `how` does not
       take them.
   """
+  about = description.of_metric(how)
+  if about is not None:
+    how = about.aggregation
   with checks.named("aggregate"):
+    if isinstance(values, Mapping):
+      raise TypeError(
+        f"values must be those of one measure, [queries], got a dict with {', '.join(values)}: "
+        "measures differ in how their values become one. Pass values[name] with the measure as "
+        "how=, or use jaxrank.Evaluator."
+      )
     if not callable(how):
       checks.choice("how", how, _REDUCTIONS)
     values = floating(checks.array("values", values))

@@ -172,7 +172,9 @@ def macro_mean(
   """
   with checks.named("class_labels.macro_mean"):
     values_of = _function(metric, parameters)
-    query, candidates = _pair(query_labels, candidate_labels)
+    with enable_x64():
+      query, candidates = _pair(query_labels, candidate_labels)
+      present, all_having = _positive(query), _positive(candidates)
     if joint_absence and not _are_rows(query):
       raise ValueError(
         "joint_absence needs rows of shape [queries, classes], got classes of shape "
@@ -190,8 +192,7 @@ def macro_mean(
     both = present == having if joint_absence else present & having
     return values_of(scores, both, where=where)
 
-  present = _positive(query)
-  values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, _positive(candidates))
+  values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, all_having)
   counted = (present | joint_absence) & jnp.broadcast_to(countable[..., None], present.shape)
   queries = tuple(range(counted.ndim - 1))
   count = jnp.sum(counted, axis=queries, dtype=values.dtype)

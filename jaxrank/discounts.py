@@ -67,7 +67,7 @@ def _fitted(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[_Discount
   docs/mathematics.md, "Discounts as sums of exponentials".
   """
 
-  @functools.cache
+  @functools.lru_cache(maxsize=256)
   def terms(n: int, digits: float = 5) -> Terms:
     size = min(n, math.ceil((digits - 1) * (1 + math.log10(n))))
     slowest, fastest = (0.8, 4.5) if digits >= 4 else (1.2, 2.7)

@@ -36,6 +36,9 @@ _MAX_LABEL = 100
 def exponential(labels: Array) -> Array:
   """`2 ** y - 1` (Burges et al., 2005); labels above 100 count as 100.
 
+  NDCG and the other ratios of gains divide it by a power of 2 where a query has larger labels, and
+  are those of the labels themselves.
+
   >>> print(exponential(jnp.array([0.0, 1.0, 3.0, -1.0])))
   [0. 1. 7. 0.]
   """
@@ -116,7 +119,7 @@ def by_label(table: Mapping[float, float]) -> Gain:
   return _by_label(pairs) if pairs else linear
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)
 def _by_label(table: tuple[tuple[float, float], ...]) -> Gain:
   def graded(labels: Array) -> Array:
     value = linear(labels)

@@ -33,7 +33,8 @@ def top(
 
   Returns:
     Scores and indices `[..., k]`, best first, ties by index. Indices count the candidates of all
-    devices, `n` for each device. Past the last retrieved candidate they are -inf and -1.
+    devices, `n` for each device. Past the last retrieved candidate they are -inf and -1. For a
+    query with a NaN score they are NaN and -1.
 
   Raises:
     ValueError: if `k` is not from 1 to the number of candidates, padding included, or there is no
@@ -51,13 +52,16 @@ def top(
       raise ValueError(f"k must be from 1 to {n * lax.axis_size(axis_name)} candidates, got {k}.")
 
   def query(scores: Array, where: Array) -> tuple[Array, Array]:
-    valid = where & (scores == scores)
+    isnan = where & (scores != scores)
+    poisoned = lax.psum(jnp.sum(isnan, dtype=jnp.int32), axis_name) > 0
+    valid = where & ~isnan
     scores = arithmetic.floating(scores)
     pick = sorting.top_over(axis_name, sorting.top_values(scores, sorting.keys(scores, valid)), k)
     index = jnp.where(
       valid & (scores > -jnp.inf), lax.axis_index(axis_name) * n + sorting.slots(scores), -1
     )
-    return pick(jnp.where(valid, scores, -jnp.inf)), pick(index)
+    best, at = pick(jnp.where(valid, scores, -jnp.inf)), pick(index)
+    return jnp.where(poisoned, jnp.nan, best), jnp.where(poisoned, -1, at)
 
   best: tuple[Array, Array] = batching.over_queries(query, scores.ndim - 1)(scores, where)
   return best
@@ -71,7 +75,7 @@ def target_ranks(
   Devices exchange counts and the score of the target only.
 
   Args:
-    scores: `[..., n]` on each device; NaN leaves a candidate out.
+    scores: `[..., n]` on each device.
     targets: `[...]`, the index of each target among the candidates of all devices, of which each
       has `n`; the same on every device.
     axis_name: The mesh axes that candidates are spread over.

@@ -13,7 +13,13 @@ __all__ = [
 ]
 
 
-def check_values(scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> None:
+def check_values(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  max_label: float | None = None,
+) -> None:
   """Raises an error if scores or labels have values that metrics cannot use.
 
   Metrics are NaN for a query with a NaN, because values cannot raise errors under `jit`. Call this
@@ -34,10 +40,12 @@ def check_values(scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike | Non
     scores: `[..., n]`.
     labels: `[..., n]`.
     where: `[..., n]`, bool, False on padding; None is all True.
+    max_label: The best grade of `err` and its kin, as which larger labels would count; None is any.
 
   Raises:
     ValueError: if shapes differ, `where` is not boolean, scores or labels are not real numbers, or
-      a valid item has a NaN score, or a label that is NaN or infinite: the message names the first.
+      a valid item has a NaN score, or a label that is NaN, infinite or larger than `max_label`: the
+      message names the first.
 
   Warns:
     UserWarning: if labels of some queries prefer no order of the items.
@@ -53,6 +61,10 @@ def check_values(scores: ArrayLike, labels: ArrayLike, *, where: ArrayLike | Non
       valid & ~np.isfinite(labels),
       "set where=False on padding, and give an unjudged item a negative label",
     )
+    if max_label is not None:
+      checks.best_grade("max_label", max_label)
+      advice = f"pass max_label={np.max(labels, where=valid, initial=0)}, or mend the label"
+      _check_cells("label", labels, valid & (labels > max_label), advice)
   _warn_of_silence(labels.astype(np.float64), valid)
 
 

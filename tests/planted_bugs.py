@@ -149,7 +149,7 @@ BUGS = (
       "losses/test_swaps.py"),
   Bug("losses/lambdas.py", "  x = z - other_z", "  x = other_z - z", LOSSES),
   Bug("losses/_loss.py", "value: Array = 1 - found.value", "value: Array = found.value", LOSSES),
-  Bug("ranks/target.py", "count(valid & (scores > score))", "count(valid & (scores < score))",
+  Bug("ranks/target.py", "count(where & (scores > score))", "count(where & (scores < score))",
       "ranks"),
   Bug("corpus/search.py", "counts = (x + y - z for", "counts = (x + y + z for", "corpus"),
   Bug("corpus/_standing.py", "tally.above - dropped[0]", "tally.above + dropped[0]", "corpus"),

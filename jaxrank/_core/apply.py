@@ -23,7 +23,6 @@ from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
 from jaxrank._core.recorder import Needs
 from jaxrank._core.tallies import Tally
-from jaxrank._core.x64 import exact_width
 
 _Value = TypeVar("_Value")
 
@@ -123,30 +122,39 @@ def apply_calls(
       cannot answer a question of a kernel.
     TypeError: if `ranking` is no ranking, or a dtype cannot be ranked.
   """
-  if not isinstance(ranking, Ranking):
-    raise TypeError(
-      f"ranking must be a jaxrank.Ranking such as Exact() or Laplace(1.0), got {ranking!r}."
-    )
+  check_ranking(ranking)
   # An array passes through `vmap` in a ranking, and has to be a number only here.
   with checks.named(type(ranking).__name__):
     checks.number("temperature", getattr(ranking, "temperature", 1.0))
   subtopics = _subtopics(calls)
   unmasked = where is None
-  with exact_width(scores) as narrow:
-    scores, labels, where = checks.lists(scores, labels, where, subtopics)
-    unmasked = unmasked and scores.shape[-1] > 0
-    extras = [_of_each_query(call, scores, labels) for call in calls]
-    scores, labels, where, extras = never_empty(scores.ndim - 1, (scores, labels, where, extras))
-    if subtopics:
-      labels = never_empty(scores.ndim, labels)
-    arrays, parameters = splitting.split(_shared(calls))
-    known = tuple((call.description, call.depth) for call in calls)
-    items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
-    poisons = all(call.poisons for call in calls)
-    program = _Program(known, parameters, with_found, items_per_block, poisons)
-    given = None if unmasked else where
-    found: list[Evaluated] = _answer(program, arrays, extras, ranking, scores, labels, given)
-    return narrow(found)
+  scores, labels, where = checks.lists(scores, labels, where, subtopics)
+  unmasked = unmasked and scores.shape[-1] > 0
+  extras = [_of_each_query(call, scores, labels) for call in calls]
+  scores, labels, where, extras = never_empty(scores.ndim - 1, (scores, labels, where, extras))
+  if subtopics:
+    labels = never_empty(scores.ndim, labels)
+  arrays, parameters = splitting.split(_shared(calls))
+  known = tuple((call.description, call.depth) for call in calls)
+  items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
+  poisons = all(call.poisons for call in calls)
+  program = _Program(known, parameters, with_found, items_per_block, poisons)
+  given = None if unmasked else where
+  answer = _passing(program) if _is_passing(program) else functools.partial(_answer, program)
+  found: list[Evaluated] = answer(arrays, extras, ranking, scores, labels, given)
+  return found
+
+
+def check_ranking(ranking: Any) -> None:
+  """Raises `TypeError` unless `ranking` is one; the message says what to write for a class."""
+  if isinstance(ranking, type) and issubclass(ranking, Ranking):
+    name = ranking.__name__
+    written = f"{name}({'' if name == 'Exact' else '1.0'})"
+    raise TypeError(f"ranking must be a ranking, got the class {name}: write ranking={written}.")
+  if not isinstance(ranking, Ranking):
+    raise TypeError(
+      f"ranking must be a jaxrank.Ranking such as Exact() or Laplace(1.0), got {ranking!r}."
+    )
 
 
 def _subtopics(calls: Sequence[Call]) -> bool:
@@ -212,8 +220,7 @@ class _Program(NamedTuple):
   poisons: bool
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _answer(
+def _answers(
   program: _Program,
   arrays: list[Any],
   extras: list[dict[str, Array]],
@@ -269,6 +276,31 @@ def _answer(
     queries = over_queries(query, scores.ndim - 1)
   values, found = queries(scores, labels, where, extras, keys)
   return list(map(Evaluated, values, found or [None] * len(values)))
+
+
+_answer = jax.jit(_answers, static_argnums=0)
+
+
+# The last programs with functions that are made where they are used, such as a lambda in a call,
+# which is another function at each call. JAX would keep thousands of programs, of some MB each.
+@functools.lru_cache(maxsize=64)
+def _passing(program: _Program) -> Callable[..., list[Evaluated]]:
+  """`_answer` of a program, in a function of its own, with which the compiled program goes."""
+
+  def answer(*args: Any) -> list[Evaluated]:
+    return _answers(program, *args)
+
+  return jax.jit(answer)
+
+
+def _is_passing(program: _Program) -> bool:
+  """Whether a function of the program was defined inside another one, and not by jaxrank."""
+  functions = (*(about.kernel for about, _ in program.calls), *program.parameters.leaves)
+  return any(
+    "<" in getattr(getattr(x, "func", x), "__qualname__", "")
+    and not getattr(x, "__module__", "").startswith("jaxrank.")
+    for x in functions
+  )
 
 
 def _needs(

@@ -15,6 +15,9 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+# Ranks are 32-bit integers.
+_LARGEST = np.iinfo(np.int32).max
+
 
 @contextlib.contextmanager
 def named(function: str) -> Iterator[None]:
@@ -95,16 +98,80 @@ def boolean(name: str, x: Any, like: Array, meaning: str) -> Array:
 
 
 def array(name: str, x: Any) -> Array:
-  """`x` as an array of real numbers, integers or booleans."""
-  try:
-    # An array is taken as it is: a copy of NaN under the mask is an error under `jax.debug_nans`.
-    numbers = x if isinstance(x, Array) else jnp.asarray(x)
-  except (TypeError, ValueError) as error:
-    got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
-    first = str(error).split("\n")[0]
-    raise TypeError(f"{name} must be a numeric array, got {got}: {first}") from None
+  """`x` as an array of real numbers, integers or booleans, in the dtypes of JAX.
+
+  Raises:
+    TypeError: if it is no array of numbers.
+    ValueError: if its rows differ in length, or integers do not fit in the dtypes of JAX.
+  """
+  # An array is taken as it is: a copy of NaN under the mask is an error under `jax.debug_nans`.
+  numbers = x if isinstance(x, Array) else _converted(name, x)
   real(name, numbers.dtype)
   return numbers
+
+
+def _converted(name: str, x: Any) -> Array:
+  check_container(name, x)
+  try:
+    return jnp.asarray(_on_host(x))
+  except OverflowError as error:
+    raise ValueError(
+      f"{name} must be integers of up to 32 bits, got {error}: enable 64 bits, with "
+      "jax.config.update('jax_enable_x64', True), or pass ranks, which order and tie as they do: "
+      f"np.unique({name}, return_inverse=True)[1]."
+    ) from None
+  except (TypeError, ValueError, RuntimeError) as error:
+    got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
+    first = str(error).split("\n")[0]
+    if "inhomogeneous" in first:
+      raise ValueError(
+        f"{name} must have rows of one length, got a {got} of rows that differ; pad them, and pass "
+        "where=, which is False on padding: jaxrank.pad takes flat rows with the ids of queries."
+      ) from None
+    raise TypeError(f"{name} must be a numeric array, got {got}: {first}") from None
+
+
+def _on_host(x: Any) -> Any:
+  """What NumPy can read, as its array; raises `OverflowError` where JAX would drop high bits."""
+  if isinstance(x, int | float) or hasattr(x, "__jax_array__"):
+    return x
+  try:
+    host = np.asarray(x)
+  except (TypeError, RuntimeError):
+    # A list of traced arrays.
+    return x
+  if host.dtype.kind in "OSU":
+    return x
+  kept = jax.dtypes.canonicalize_dtype(host.dtype) if host.dtype.kind in "iu" else host.dtype
+  if kept != host.dtype and host.size:
+    for value in (host.min(), host.max()):
+      if not np.iinfo(kept).min <= value <= np.iinfo(kept).max:
+        raise OverflowError(value)
+  return host
+
+
+def check_container(name: str, x: Any) -> None:
+  """Raises `TypeError` for what holds numbers and is no array; the message has the conversion."""
+  kind = type(x).__name__
+  if hasattr(x, "columns") and hasattr(x, "shape"):
+    raise TypeError(
+      f"{name} must be an array, got a {kind}: jaxrank.pad takes its columns, such as "
+      'frame["score"], and jaxrank.trec.evaluate takes frames of judgements and of a run.'
+    )
+  if hasattr(x, "tocsr"):
+    raise TypeError(
+      f"{name} must be an array, got a sparse {kind}: pass {name}.toarray(), and where= if cells "
+      "without an entry are no candidates."
+    )
+  if getattr(x, "requires_grad", False):
+    raise TypeError(
+      f"{name} must be an array, got a {kind} that requires a gradient: pass {name}.detach()."
+    )
+  if str(getattr(x, "dtype", "")) == "torch.bfloat16":
+    raise TypeError(
+      f"{name} must be an array, got a {kind} of bfloat16, which NumPy does not have: pass "
+      f"{name}.float()."
+    )
 
 
 def size(x: Any) -> int:
@@ -137,6 +204,8 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
   if isinstance(k, int | np.integer):
     if k < 1:
       raise ValueError(f"{name} must be at least 1, got {k}; pass None for the whole list.")
+    if k > _LARGEST:
+      raise ValueError(f"{name} must be at most {_LARGEST}, got {k}; pass None for the whole list.")
     return int(k)
   k = array(name, k)
   if not jnp.issubdtype(k.dtype, jnp.integer) or k.ndim:

@@ -40,13 +40,17 @@ class Words(NamedTuple):
   unit: float
 
 
-@functools.cache
+# Lengths of which the sums are kept; those of a list take 16 bytes an item, and little time.
+_KEPT = 16
+
+
+@functools.lru_cache(maxsize=_KEPT)
 def sums(function: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
   """The prefix sums of a discount down to the ranks 0, 1, ..., n."""
   return np.concatenate([[0], np.cumsum(function(np.arange(1.0, n + 1)))])
 
 
-@functools.cache
+@functools.lru_cache(maxsize=_KEPT)
 def words(function: Callable[[np.ndarray], np.ndarray], n: int) -> Words:
   """The prefix sums of a discount that is not negative."""
   total = sums(function, n)

@@ -13,7 +13,7 @@ from jax import Array, lax
 from jaxrank._core.quadrature import Integrand, Noise
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def rank_chances(noise: Noise, depth: int) -> Integrand:
   """`density_i P(r - 1 others are above)` for each item and rank, `[..., n, depth]`.
 

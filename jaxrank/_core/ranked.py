@@ -28,6 +28,11 @@ from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 _INCREASING = (gains.exponential, gains.linear, gains.binary)
 
 
+def _over_a_power(power: Array, labels: Array) -> Array:
+  """The exponential gain over `2 ** power`."""
+  return jnp.exp2(gains.linear(labels) - power) - jnp.exp2(-power)
+
+
 class UnansweredError(ValueError):
   """A ranking cannot answer a question that a metric asks."""
 
@@ -185,6 +190,14 @@ class Ranked(abc.ABC):
     return self.weighted(gain(self.labels), weights)
 
   @memoised
+  def relative_gain(self, gain: Gain) -> Gain:
+    """A multiple of the gain, with the same ratios, that is finite for the labels of the query."""
+    if gain is not gains.exponential:
+      return gain
+    excess = self.largest(gains.linear(self.labels)) - gains._MAX_LABEL
+    return functools.partial(_over_a_power, jnp.maximum(excess, 0))
+
+  @memoised
   def stop_probability(self, max_label: ArrayLike) -> Array:
     """`(2 ** y - 1) / 2 ** max_label`, the probability that an item satisfies the user."""
     return gains.stop_probability(self.labels, jnp.asarray(max_label).astype(self.dtype))
@@ -200,7 +213,7 @@ class Ranked(abc.ABC):
 
   @memoised
   def _best_gains(self, gain: Gain, weights: Array | None) -> Array:
-    if weights is None and gain in _INCREASING:
+    if weights is None and (gain in _INCREASING or getattr(gain, "func", None) is _over_a_power):
       labels = self._best_labels()
       return labels if gain is gains.linear else gain(labels)
     return self._largest_first(self.gain(gain, weights))

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -107,13 +106,8 @@ def null_of(
 
 
 def retrieved_by(scores: Any) -> Any:
-  """Which items have a rank.
-
-  It is determined in the dtype of the caller, because a finite float64 may be infinite in float32.
-  """
-  if isinstance(scores, Array):
-    return ~jnp.isneginf(scores)
-  return ~np.isneginf(np.asarray(scores))
+  """Which items have a rank."""
+  return ~jnp.isneginf(checks.array("scores", scores))
 
 
 def moments_of(of: Statistic, null: Null, count: int = 2) -> tuple[list[Array], ...]:

@@ -13,7 +13,8 @@ The arguments that the three searches share mean the same in all of them:
 * `similarity`: "dot", "cosine" (0 for a vector of zeros), "l2" (minus the squared distance, as
   `2 q.x - |x|^2 - |q|^2`), or a function of queries and of a chunk of items that returns scores
   `[q, c]`. It is compiled once for each function object: put parameters that change into the
-  queries, the items, or a `jax.tree_util.Partial`. An item whose score is NaN is no candidate.
+  queries, the items, or a `jax.tree_util.Partial`. A NaN among the scores of its candidates makes
+  the results of a query NaN.
 * `exclude`: `[q, e]`, ids of items that are no candidates, such as known positives, in any order,
   padded with -1; None excludes nothing.
 * `chunk`: the number of items that are scored at a time, at least 1, rounded up to a multiple of

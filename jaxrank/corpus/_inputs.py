@@ -99,6 +99,26 @@ def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: in
   return x.astype(jnp.int32) if isinstance(x, Array) else jnp.asarray(found.astype(np.int32))
 
 
+def check_apart(name: str, ids: Any, exclude: Any) -> None:
+  """Raises `ValueError` for a query of which an id is also excluded, unless one is traced."""
+  if exclude is None or any(
+    isinstance(x, jax.core.Tracer) or not getattr(x, "is_fully_addressable", True)
+    for x in (ids, exclude)
+  ):
+    return
+  listed, removed = (np.asarray(x, np.int64).reshape(len(ids), -1) for x in (ids, exclude))
+  most = max(listed.max(initial=0), removed.max(initial=0)) + 1
+  query = np.arange(len(listed))[:, None] * most
+  both = (listed != NONE) & np.isin(query + listed, (query + removed)[removed != NONE])
+  if both.any():
+    at = tuple(np.argwhere(both)[0])
+    raise ValueError(
+      f"{name} and excluded ids must differ, got item {listed[at]} in both for query {at[0]} "
+      f"({both.any(axis=1).sum()} such queries): a metric of an item that is no candidate has no "
+      f"value. Take it out of exclude, with -1 in its place, or out of {name}."
+    )
+
+
 def come_from_host(progress: Progress | None, *inputs: Any) -> bool:
   """Whether the items, the first of `inputs`, are sent from the host chunk by chunk."""
   if progress is not None:

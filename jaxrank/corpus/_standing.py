@@ -15,7 +15,7 @@ from jax import Array, lax
 from jaxrank._core import batching, checks, sorting
 from jaxrank._core.platforms import by_platform
 from jaxrank.corpus import _inputs, _sweep
-from jaxrank.corpus._inputs import Inputs, Progress
+from jaxrank.corpus._inputs import Inputs, Progress, size
 from jaxrank.corpus._sweep import Place
 from jaxrank.corpus.similarity import bounded, scores
 
@@ -27,8 +27,9 @@ _ADDED = 16
 _ROWS = 256
 
 
-# Scores `[q, p]`, and how many candidates are above each and -inf, and reach them, `[q, p + 1]`.
-Found = tuple[Array, Array, Array]
+# Scores `[q, p]`, and how many candidates are above each and -inf, and reach them, `[q, p + 1]`;
+# and whether a candidate has a NaN score, `[q]`.
+Found = tuple[Array, Array, Array, Array]
 _Counts = tuple[Array, Array]
 
 
@@ -64,7 +65,7 @@ def on_device(inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, chun
     return counted
 
   blocks = batching.in_blocks(rows, _rows(chunk, width))
-  found: Found = _finished(blocks(inputs.queries, removed, listed), axis)
+  found: Found = _finished(blocks(inputs.queries, removed, listed), removed, size(items), axis)
   return found
 
 
@@ -77,7 +78,7 @@ def from_host(
   inputs = inputs._replace(removed=_inputs.without_repeats(inputs.removed), target_items=own)
   start, width = _start(inputs), listed.shape[1]
   tally = _sweep.from_host(_count, inputs, start, items, chunk, progress, first=-1, least=width)
-  found: Found = _finished(tally, None)
+  found: Found = _finished(tally, inputs.removed, size(items), None)
   return found
 
 
@@ -227,15 +228,19 @@ def _one_by_one(threshold: Array, x: Array) -> _Counts:
   return jnp.sum(x > limit, axis=2, dtype=jnp.int32), jnp.sum(x >= limit, axis=2, dtype=jnp.int32)
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _finished(tally: Tally, axis: _sweep.Axis) -> Found:
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _finished(tally: Tally, removed: Array, items: int, axis: _sweep.Axis) -> Found:
   """The scores, and the counts of all devices without the items that are no candidates."""
   threshold = _thresholds(tally.score)
   dropped = _one_by_one(threshold, tally.dropped)
-  counts = tally.above - dropped[0], tally.reaching - dropped[1]
+  above, reaching = tally.above - dropped[0], tally.reaching - dropped[1]
+  candidates = items - jnp.sum(removed != _inputs.NONE, axis=1, dtype=jnp.int32)
+  # The candidates with a NaN score are those that do not reach -inf.
+  counts = above, reaching, candidates - reaching[:, -1]
   if axis is None:
-    return tally.score, *counts
+    return tally.score, above, reaching, counts[2] > 0
   # All devices have the same scores, which `shard_map` does not know.
   first = lax.axis_index(axis) == 0
   score = lax.psum(jnp.where(first, tally.score, jnp.zeros_like(tally.score)), axis)
-  return score, *lax.psum(counts, axis)
+  above, reaching, lost = lax.psum(counts, axis)
+  return score, above, reaching, lost > 0

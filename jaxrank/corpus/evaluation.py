@@ -65,23 +65,26 @@ def evaluate(
       first of their labels. A query without positives has the value 0.
     labels: `[q, p]`, the label of each positive; None is 1. A positive may have label 0, or a
       negative one.
-    exclude: `[q, e]`, ids that are no candidates. A query of which a positive is excluded has the
-      value NaN; remove positives from the excluded ids, or the excluded ids from the positives.
+    exclude: `[q, e]`, ids that are no candidates, and no positives: a positive among them raises
+      `ValueError`, and makes the value of its query NaN under `jit`.
 
   Returns:
     Arrays `[q]` by the names of the measures, in float32, or float64 for float64 scores. A query
-    with a positive whose score is NaN, or that is no item under `jit`, has the value NaN.
+    with a NaN among the scores of its candidates, or with a positive that is no item under `jit`,
+    has the value NaN.
 
   Raises:
     TypeError: if ids are not integers, or an argument has another wrong type.
-    ValueError: if shapes do not match, there are no items, an id is not that of an item, or a
-      measure has parameters of items or is one of diversity, or needs other ranks.
+    ValueError: if shapes do not match, there are no items, an id is not that of an item, a
+      positive is excluded, or a measure has parameters of items or is one of diversity, or needs
+      other ranks.
   """
   with checks.named("corpus.evaluate"):
     found = read_measures(measures)
     calls = [_checked(measure) for measure in found]
     inputs, items, known = search.prepare(queries, items, exclude, similarity, axis_name)
     positives = _inputs.as_ids("positives", positives, len(inputs.removed), known, ndim=2)
+    _inputs.check_apart("positives", positives, exclude)
     labels = _as_labels(labels, positives)
     chunk = checks.count("chunk", chunk)
     if axis_name is not None:
@@ -179,12 +182,19 @@ def _values(
   score: Array,
   above: Array,
   reaching: Array,
+  has_nan: Array,
 ) -> list[Array]:
   """The values of all calls, each `[q]`."""
   parameters: Sequence[dict[str, Any]] = splitting.joined(arrays, program.parameters)
 
   def query(
-    removed: Array, listed: Array, labels: Array, score: Array, above: Array, reaching: Array
+    removed: Array,
+    listed: Array,
+    labels: Array,
+    score: Array,
+    above: Array,
+    reaching: Array,
+    has_nan: Array,
   ) -> list[Array]:
     some = listed != NONE
     wrong = some & ((listed < 0) | (listed >= most) | jnp.isnan(score))
@@ -198,12 +208,12 @@ def _values(
     for about, given in zip(program.descriptions, parameters, strict=True):
       with naming(about.name):
         value = about.kernel(ranked, **given)
-      unknown = jnp.any(wrong) | ranked.forget()
+      unknown = has_nan | jnp.any(wrong) | ranked.forget()
       values.append(jnp.where(unknown, jnp.nan, value))
     return values
 
   values: list[Array] = batching.over_queries(query, 1)(
-    removed, listed, labels, score, above, reaching
+    removed, listed, labels, score, above, reaching, has_nan
   )
   return values
 

@@ -26,7 +26,8 @@ def unsampled_rank(ranks: ArrayLike, sampled: int, items: int) -> np.ndarray:
   [  1. 201.]
 
   Args:
-    ranks: `[...]`, ranks among the sample, from 1 to `sampled + 1`.
+    ranks: `[...]`, ranks among the sample, from 1 to `sampled + 1`; NaN, of a query without a rank,
+      stays NaN.
     sampled: The number `m` of items that were drawn, at least 1.
     items: The number `n` of all items, the target included.
 
@@ -43,10 +44,11 @@ def unsampled_rank(ranks: ArrayLike, sampled: int, items: int) -> np.ndarray:
   with checks.named("corpus.unsampled_rank"):
     _check(sampled, items)
     ranks = np.asarray(ranks, np.float64)
-    if ranks.size and not (ranks.min() >= 1 and ranks.max() <= sampled + 1):
+    known = ranks[~np.isnan(ranks)]
+    if known.size and not (known.min() >= 1 and known.max() <= sampled + 1):
       raise ValueError(
-        f"ranks must be from 1 to sampled + 1 = {sampled + 1}, got {ranks.min():g} to "
-        f"{ranks.max():g}."
+        f"ranks must be from 1 to sampled + 1 = {sampled + 1}, got {known.min():g} to "
+        f"{known.max():g}."
       )
   return 1 + (items - 1) * (ranks - 1) / sampled
 

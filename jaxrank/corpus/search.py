@@ -27,7 +27,7 @@ class Tally(NamedTuple):
     score: `[q]`, the score of the target.
     above: `[q]`, how many other candidates have a higher score.
     reaching: `[q]`, how many have the same score or a higher one.
-    present: `[q]`, how many there are.
+    present: `[q]`, how many have a score that is not NaN.
   """
 
   score: Array
@@ -42,10 +42,17 @@ class Best(NamedTuple):
   Attributes:
     scores: `[q, k]`, -inf where there is no item.
     ids: `[q, k]`, int32, -1 where there is no item.
+    has_nan: `[q]`, whether the score of a candidate was NaN.
   """
 
   scores: Array
   ids: Array
+  has_nan: Array
+
+  def told(self) -> tuple[Array, Array]:
+    """The scores and ids, which are NaN and -1 for a query with a NaN score."""
+    has_nan = self.has_nan[:, None]
+    return jnp.where(has_nan, jnp.nan, self.scores), jnp.where(has_nan, NONE, self.ids)
 
 
 def target_ranks(
@@ -74,20 +81,23 @@ def target_ranks(
 
   Args:
     targets: `[q]`, the id of each target; -1 for a query that is padding.
-    exclude: `[q, e]`, ids that are no candidates. An excluded target has no rank; remove it from
-      known positives with `jnp.where(known == targets[:, None], -1, known)`.
+    exclude: `[q, e]`, ids that are no candidates. A target among them raises `ValueError`, and has
+      no rank under `jit`; take it out of known positives with
+      `jnp.where(known == targets[:, None], -1, known)`.
 
   Returns:
-    `jaxrank.ranks.TargetRanks`, `[q]`, int32. The ranks are 0, which stands for no rank, if the
-    target is excluded, has a NaN score, or is no item under `jit`.
+    `jaxrank.ranks.TargetRanks`, `[q]`, int32. The ranks are 0, which stands for no rank and makes
+    metrics NaN, if a candidate has a NaN score, or the target is excluded or no item under `jit`.
 
   Raises:
     TypeError: if ids are not integers, or an argument has another wrong type.
-    ValueError: if shapes do not match, there are no items, or an id is not that of an item.
+    ValueError: if shapes do not match, there are no items, an id is not that of an item, or a
+      target is excluded.
   """
   with checks.named("corpus.target_ranks"):
     inputs, items, known = prepare(queries, items, exclude, similarity, axis_name)
     targets = _inputs.as_ids("targets", targets, len(inputs.removed), known, ndim=1)
+    _inputs.check_apart("targets", targets, exclude)
     chunk = checks.count("chunk", chunk)
     if axis_name is not None:
       checks.same_on_devices("targets", targets, axis_name)
@@ -95,11 +105,12 @@ def target_ranks(
   if not on_host:
     ranks: TargetRanks = _rank(inputs, items, targets, chunk, axis_name)
   else:
+    size = _inputs.size(items)
     rows = np.maximum(np.asarray(targets), 0)
     target_items = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
     counted, tally = _start(inputs, target_items, targets)
     tally = _sweep.from_host(_count, counted, tally, items, chunk, progress, first=-1)
-    ranks = _ranks(tally, targets, targets, inputs.removed, None)
+    ranks = _ranks(tally, targets, targets, inputs.removed, counted.removed, size, None)
   return ranks
 
 
@@ -128,7 +139,7 @@ def top_items(
 
   Returns:
     Scores and ids, `[q, k]` each, best first and tied items by id; -inf and -1 where no candidate
-    is left.
+    is left, and NaN and -1 for a query with a NaN among the scores of its candidates.
 
   Raises:
     TypeError: if ids are not integers, or an argument has another wrong type.
@@ -139,11 +150,11 @@ def top_items(
     k, chunk = checks.count("k", k), checks.count("chunk", chunk)
     on_host = _inputs.come_from_host(progress, items, inputs)
   if not on_host:
-    best: Best = _top(inputs, items, k, chunk, axis_name)
+    found: tuple[Array, Array] = _top(inputs, items, k, chunk, axis_name)
   else:
     best = _none_yet(inputs, items, k)
-    best = _sweep.from_host(_keep, inputs, best, items, chunk, progress)
-  return best.scores, best.ids
+    found = _sweep.from_host(_keep, inputs, best, items, chunk, progress).told()
+  return found
 
 
 def prepare(
@@ -177,7 +188,8 @@ def _rank(
     target_items = _sweep.gather(items, mine, axis)
     counted, tally = _start(inputs, target_items, mine)
     tally = _sweep.on_device(_count, counted, tally, items, chunk, first=-1)
-    ranks: TargetRanks = _ranks(tally, targets, mine, inputs.removed, axis)
+    size = _inputs.size(items)
+    ranks: TargetRanks = _ranks(tally, targets, mine, inputs.removed, counted.removed, size, axis)
     return ranks
 
   return _sweep.over_devices(rank, inputs, items, axis_name, targets)
@@ -233,32 +245,49 @@ def _against(score: Array, x: Array) -> tuple[Array, ...]:
   return tuple(lax.reduce(ones, zeros, add, (1,)))
 
 
-@functools.partial(jax.jit, static_argnums=4)
+@functools.partial(jax.jit, static_argnums=(5, 6))
 def _ranks(
-  tally: Tally, targets: Array, mine: Array, excluded: Array, axis: _sweep.Axis
+  tally: Tally,
+  targets: Array,
+  mine: Array,
+  excluded: Array,
+  removed: Array,
+  items: int,
+  axis: _sweep.Axis,
 ) -> TargetRanks:
-  """The ranks from the tally; `mine` are the local ids of targets that this device holds, or -1."""
+  """The ranks from the tally.
+
+  `mine` are the local ids of targets that this device holds, or -1, and `removed` the ids of
+  excluded items and targets, without repeats.
+  """
   left_out = jnp.any(excluded == mine[:, None], axis=1)
-  ranked = (mine >= 0) & ~left_out & (tally.score == tally.score)
-  counts = tally.above, tally.reaching, tally.present, ranked.astype(jnp.int32)
+  found = ((mine >= 0) & ~left_out).astype(jnp.int32)
+  others = items - jnp.sum(removed != NONE, axis=1, dtype=jnp.int32)
+  lost = (found > 0) & (tally.score != tally.score)
+  has_nan = others - tally.present + lost.astype(jnp.int32)
+  counts = tally.above, tally.reaching, others, found, has_nan
   if axis is not None:
     counts = lax.psum(counts, axis)
-  above, reaching, present, found = counts
-  above, reaching = (jnp.where(found > 0, 1 + x, 0) for x in (above, reaching))
-  return TargetRanks(above, reaching, jnp.where(targets == NONE, 0, present + found))
+  above, reaching, others, found, has_nan = counts
+  ranked = (found > 0) & (has_nan == 0)
+  above, reaching = (jnp.where(ranked, 1 + x, 0) for x in (above, reaching))
+  return TargetRanks(above, reaching, jnp.where(targets == NONE, 0, others + found))
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
-def _top(inputs: Inputs, items: Any, k: int, chunk: int, axis_name: str | None) -> Best:
-  def top(inputs: Inputs, items: Any, axis: _sweep.Axis) -> Best:
+def _top(
+  inputs: Inputs, items: Any, k: int, chunk: int, axis_name: str | None
+) -> tuple[Array, Array]:
+  def top(inputs: Inputs, items: Any, axis: _sweep.Axis) -> tuple[Array, Array]:
     inputs = inputs._replace(removed=_sweep.local(inputs.removed, items, axis))
     best = _none_yet(inputs, items, k)
     best = _sweep.on_device(_keep, inputs, best, items, chunk)
     if axis is None:
-      return best
+      return best.told()
     ids = jnp.where(best.ids < 0, NONE, best.ids + _sweep.offset(items, axis))
-    every = (_sweep.side_by_side(x, axis) for x in (best.scores, ids))
-    return _best(Best(*every), k)
+    scores, ids = (_sweep.side_by_side(x, axis) for x in (best.scores, ids))
+    has_nan = lax.psum(best.has_nan.astype(jnp.int32), axis) > 0
+    return _best(Best(scores, ids, has_nan), k).told()
 
   return _sweep.over_devices(top, inputs, items, axis_name)
 
@@ -266,7 +295,8 @@ def _top(inputs: Inputs, items: Any, k: int, chunk: int, axis_name: str | None) 
 def _none_yet(inputs: Inputs, items: Any, k: int) -> Best:
   score = jax.eval_shape(scores, inputs.similarity, inputs.queries, items)
   shape = (score.shape[0], k)
-  return Best(jnp.full(shape, -jnp.inf, score.dtype), jnp.full(shape, NONE, jnp.int32))
+  empty = jnp.full(shape, -jnp.inf, score.dtype), jnp.full(shape, NONE, jnp.int32)
+  return Best(*empty, jnp.zeros(shape[0], bool))
 
 
 def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
@@ -277,15 +307,18 @@ def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
     block = scores(inputs.similarity, queries, part)
     # Replaces -0.0 by 0.0, because top_k orders 0.0 before -0.0.
     block = jnp.where(block == 0, 0, block)
-    block = jnp.where(place.counts(block) & (block == block), block, -jnp.inf)
+    block = jnp.where(place.counts(block), block, -jnp.inf)
     inside = (removed >= place.fresh) & (removed < place.start + chunk)
     column = jnp.where(inside, removed - place.start, chunk)
     block = jax.vmap(lambda x, at: x.at[at].set(-jnp.inf, mode="drop"))(block, column)
+    has_nan = best.has_nan | jnp.any(block != block, axis=1)
+    block = jnp.where(block == block, block, -jnp.inf)
     found = sorting.top(block, min(best.ids.shape[1], chunk))
     value = sorting.take(block, found)
     found = jnp.where(value > -jnp.inf, place.start + found, NONE)
-    kept = (jnp.concatenate(x, axis=1) for x in zip(best, (value, found), strict=True))
-    return _best(Best(*kept), best.ids.shape[1])
+    pairs = zip(best[:2], (value, found), strict=True)
+    values, ids = (jnp.concatenate(x, axis=1) for x in pairs)
+    return _best(Best(values, ids, has_nan), best.ids.shape[1])
 
   rows_held = max(1, _HELD // chunk)
   return Best(*batching.in_blocks(keep, rows_held)(inputs.queries, inputs.removed, best))
@@ -294,4 +327,4 @@ def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
 def _best(of: Best, k: int) -> Best:
   """The `k` best items; of tied items, the first ones."""
   top = sorting.top(of.scores, k)
-  return Best(sorting.take(of.scores, top), sorting.take(of.ids, top))
+  return Best(sorting.take(of.scores, top), sorting.take(of.ids, top), of.has_nan)

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.interpreters import partial_eval
 
-from jaxrank._core import checks
+from jaxrank._core import checks, host_order
 from jaxrank.interop._rows import Rows
 from jaxrank.losses import curvature as curvatures
 from jaxrank.measures import Measure, evaluate, parse
@@ -119,7 +119,8 @@ def _contents(rows: Rows) -> tuple[bytes, bytes]:
 
 
 def _cells(scores: np.ndarray, bucket: _Bucket) -> np.ndarray:
-  return np.append(scores, np.float32(0))[bucket.row]
+  """The scores of a bucket, in their dtype."""
+  return np.append(scores, np.zeros(1, scores.dtype))[bucket.row]
 
 
 class Objective:
@@ -211,7 +212,7 @@ class Objective:
     self, rows: Rows, scores: Any, row_weights: np.ndarray | None
   ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient and curvature, `[rows]`, float32."""
-    scores = rows.scores(scores)
+    scores = rows.scores(scores).astype(np.float32)
     new, buckets = rows not in self._buckets, self._buckets(rows)
     # All programs are started before the first result is waited for.
     started = [self._derivatives(_cells(scores, b), b.labels, b.where) for b in buckets]
@@ -250,7 +251,7 @@ def _evaluation(measures: tuple[Measure, ...]) -> Callable[..., tuple[Array, ...
 
 
 class Metrics:
-  """Means of measures over the queries of a data set."""
+  """Means of measures over the queries of a data set, whose scores are ordered as they are."""
 
   def __init__(self, measures: Any):
     """Reads the measures."""
@@ -272,7 +273,8 @@ class Metrics:
     """The means in order of the measures, weighted if there are weights."""
     scores = rows.scores(scores)
     buckets = self._buckets(rows)
-    started = [self._evaluate(_cells(scores, b), b.labels, b.where) for b in buckets]
+    ordered = (host_order.single(_cells(scores, b)) for b in buckets)
+    started = [self._evaluate(s, b.labels, b.where) for s, b in zip(ordered, buckets, strict=True)]
     queries = np.concatenate([b.queries for b in buckets])
     values = [
       np.concatenate([np.asarray(x)[: b.queries.size] for b, x in zip(buckets, xs, strict=True)])

@@ -48,8 +48,8 @@ class Rows(NamedTuple):
       )
 
   def scores(self, scores: Any) -> np.ndarray:
-    """Checks the predictions of the booster."""
-    scores = np.asarray(scores, np.float32)
+    """Checks the predictions of the booster, and keeps their dtype."""
+    scores = np.asarray(scores)
     advice = ": check the initial scores, and whether training diverges"
     self.check("score", scores, ~np.isnan(scores), advice)
     return scores

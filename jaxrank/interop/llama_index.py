@@ -88,13 +88,13 @@ def to_arrays(expected_ids: Any, retrieved_ids: Any) -> Lists:
 
   Args:
     expected_ids: For each query, the list of the ids of its relevant documents.
-    retrieved_ids: For each query, the list of the retrieved ids, best first.
+    retrieved_ids: For each query, the list of the retrieved ids, best first; it may be empty.
 
   Returns:
     The arrays, as `Lists`.
 
   Raises:
-    ValueError: if a list is empty, or the numbers of lists differ.
+    ValueError: if a query has no expected ids, or the numbers of lists differ.
     TypeError: if an argument is not a list of lists of hashable ids.
   """
   expected_ids = _lists.items("expected_ids", expected_ids)
@@ -118,7 +118,8 @@ class _Query(NamedTuple):
 
 def _query(expected_ids: Any, retrieved_ids: Any, of: str = "") -> _Query:
   expected, retrieved = _ids("expected_ids", expected_ids), _ids("retrieved_ids", retrieved_ids)
-  if not expected or not retrieved:
+  # Among many queries, one for which nothing is retrieved has the value 0.
+  if not expected or (not retrieved and not of):
     raise ValueError(f"Retrieved ids and expected ids must be provided{of}")
   try:
     wanted, first = set(expected), dict[Any, int]()
@@ -187,8 +188,11 @@ class _ListMetric(BaseRetrievalMetric):
   def compute_many(self, expected_ids: Any, retrieved_ids: Any) -> np.ndarray:
     """The scores of many queries, `[queries]`; the arguments are those of `to_arrays`.
 
+    A query for which nothing is retrieved has the score 0, where `compute` raises as LlamaIndex
+    does: one such query must not stop the evaluation of all others.
+
     Raises:
-      ValueError: if a query has no expected or no retrieved ids, or the numbers of lists differ.
+      ValueError: if a query has no expected ids, or the numbers of lists differ.
       TypeError: if an argument is not a list of lists of hashable ids.
     """
     return self._values(to_arrays(expected_ids, retrieved_ids))

@@ -227,6 +227,7 @@ def _lambda_ndcg(
   weights: Array | None = None,
   **extra: Any,
 ) -> Array:
+  gain = query.relative_gain(gain)
   ideal = at_ranks(query.best(gain, weights, k=k), discount)
   share = safe_divide(query.gain(gain, weights), ideal)
   return _sum_of_swaps(query, swap(query, share, discount, k, **extra), temperature, rows, term)

@@ -1,6 +1,7 @@
 """`Measure`, a metric with parameters and a name, and what counts as a measure."""
 
 import contextlib
+import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -35,7 +36,7 @@ class Measure:
 
   Attributes:
     metric: The metric.
-    parameters: The parameters that were given, by name.
+    parameters: The parameters that were given, by name; it cannot be changed.
     name: The key of its values in the result of `evaluate`.
   """
 
@@ -56,7 +57,8 @@ class Measure:
       TypeError: if `metric` is no metric, or a parameter is unknown, missing or of the wrong type.
       ValueError: if a parameter is out of its range.
     """
-    self.metric, self.parameters = metric, dict(parameters)
+    # The parameters are part of the hash.
+    self.metric, self.parameters = metric, types.MappingProxyType(dict(parameters))
     with checks.named("Measure"):
       self._call = Call(self.description, self.description.bind(parameters))
     if name is not None and not isinstance(name, str):
@@ -109,7 +111,7 @@ class Measure:
     return hash(self._identity())
 
   def __reduce__(self) -> Any:
-    return _measure, (self.metric, self.name, self.parameters)
+    return _measure, (self.metric, self.name, dict(self.parameters))
 
 
 # A single measure, and what may be several: a string may hold the names of several measures.
@@ -149,6 +151,12 @@ def as_measures(measures: Any) -> Iterable[str | Measure]:
     TypeError: if an item is no measure.
   """
   alone = isinstance(measures, str | Measure) or description.of_metric(measures) is not None
+  if not alone and hasattr(measures, "shape"):
+    raise TypeError(
+      f"measures must be {_WHAT}, or several of these; got an array of shape "
+      f"{tuple(measures.shape)}. They come before scores and labels, as in "
+      "evaluate('nDCG@10', scores, labels)."
+    )
   if not alone and (isinstance(measures, bytes) or not isinstance(measures, Iterable)):
     raise TypeError(f"measures must be {_WHAT}, or several of these; got {measures!r}.")
   for measure in [measures] if alone else measures:
@@ -157,4 +165,8 @@ def as_measures(measures: Any) -> Iterable[str | Measure]:
     elif description.of_metric(measure) is not None:
       yield Measure(measure)
     else:
-      raise TypeError(f"a measure must be {_WHAT}; got {measure!r}.")
+      swapped = isinstance(measure, int | float | list)
+      raise TypeError(
+        f"a measure must be {_WHAT}; got {measure!r}."
+        + " Measures come before scores and labels." * swapped
+      )

@@ -18,7 +18,8 @@ and each metric documents only its own:
 * `discount`: a function from ranks to weights, of `jaxrank.discounts` or any other. Ranks start
   from 1, as floats, and are fractional under `jaxrank.Laplace` and `jaxrank.Logistic`.
 * `max_label`: the best grade that labels can have, at least 0, which may be traced; larger labels
-  count as this one. It is required, because values for different best grades are not comparable.
+  count as this one, and `jaxrank.check_values` refuses them on the host. It is required, because
+  values for different best grades are not comparable.
 * `weights`: `[..., n]`, factors of the contributions of items, such as inverse propensities; None
   is 1. The ideal value of a normalised metric is weighted too.
 * `min_label`: the label that has no gain in metrics with a gain from 0 to 1 at `max_label`.

@@ -100,6 +100,7 @@ def binary_normalized_gain(
 
 def _ndcg_curve(ranked: Ranked, gain: Gain, discount: Discount) -> tuple[Array, Array]:
   """NDCG at each rank, `[n]`, and the ideal gains."""
+  gain = ranked.relative_gain(gain)
   best, found = ranked.best(gain), added(ranked.cumulative(ranked.gain(gain)))
   shares = discount(_ranks(ranked))
   return safe_divide(jnp.cumsum(found * shares), jnp.cumsum(best * shares)), best

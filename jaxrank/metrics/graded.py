@@ -89,6 +89,7 @@ def dcg(
 def _ndcg(
   ranked: Ranked, *, k: Cutoff, gain: Gain, discount: Discount, weights: Array | None
 ) -> Array:
+  gain = ranked.relative_gain(gain)
   dcg = ranked.expect(ranked.gain(gain, weights), discount, k=k)
   return safe_divide(dcg, at_ranks(ranked.best(gain, weights, k=k), discount))
 
@@ -162,7 +163,9 @@ def err(
   r"""Expected reciprocal rank: `1 / r` of the item at which a user stops.
 
   `ERR@k = sum_{r_i <= k} p_i / r_i prod_{j ahead of i} (1 - p_j)`, with the probability
-  `p = (2^y - 1) / 2^max_label` of stopping at an item with label `y`.
+  `p = (2^y - 1) / 2^max_label` of stopping at an item with label `y`. A label above `max_label`
+  counts as `max_label`, since no value can raise an error under `jit`; `jaxrank.check_values` with
+  `max_label` refuses it on the host.
 
   >>> print(f"{err(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0]), max_label=3):.5f}")
   0.06250

@@ -20,8 +20,8 @@ from jaxrank.metrics.user_models import CWL_DEPTH, scaled_gains
 from jaxrank.rankings.exact import Exact
 
 # Equal numbers in names give the same object, so that the measures are equal.
-_geometric = functools.cache(discounts.geometric)
-_inverse_square = functools.cache(discounts.inverse_square)
+_geometric = functools.lru_cache(maxsize=1024)(discounts.geometric)
+_inverse_square = functools.lru_cache(maxsize=1024)(discounts.inverse_square)
 
 
 def _of_persistence(name: str, value: Any) -> Discount:

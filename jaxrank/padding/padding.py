@@ -1,7 +1,7 @@
 """`pad`, `pad_buckets` and `unpad` convert flat rows to padded arrays, and back."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -185,6 +185,14 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
   """The query ids, scores and labels as arrays, one entry per row."""
   if any(isinstance(column, jax.core.Tracer) for column in columns):
     raise TypeError("the shapes of padded queries depend on the data; call it outside of jit.")
+  for name, column in zip(("query_ids", "scores", "labels"), columns, strict=True):
+    checks.check_container(name, column)
+  if any(_is_nested(column) for column in columns):
+    raise ValueError(
+      "query_ids, scores and labels must be flat, one entry per row, got lists of lists. For lists "
+      "of each query, write pad(np.repeat(np.arange(len(scores)), list(map(len, scores))), "
+      "np.concatenate(scores), np.concatenate(labels))."
+    )
   try:
     arrays = [np.asarray(column) for column in columns]
   except ValueError as error:
@@ -199,6 +207,12 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
       f"got shapes {ids}, {scores} and {labels}."
     )
   return arrays
+
+
+def _is_nested(column: Any) -> bool:
+  """Whether a column is a list of lists or of arrays."""
+  first = column[:1] if isinstance(column, list | tuple) else ()
+  return any(isinstance(x, list | tuple) or np.ndim(x) > 0 for x in first)
 
 
 def _group(query_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,6 +5,12 @@
 call it with ranks `[..., n]` for the statistic over the `n` tasks of each list, and use its methods
 for its moments under chance. `evaluate` computes many of them by name.
 
+Where targets tie, a statistic of `TargetRanks` is its average over all orders of the tied items, as
+that of `jaxrank.evaluate` with `Exact()`: one of 100 equal scores has the reciprocal rank .0519 and
+a hit among the first 10 with probability .1. Inverses and the standard deviation are those of the
+averages, and medians those of the ranks of all orders together. PyKEEN takes the statistic of the
+mean rank, .0198 and 0: the kind `realistic` of names, or `metric(ranks.realistic)`.
+
 Under chance the rank of each target is uniform on 1 to its number of candidates, and independent of
 the other ranks.
 """

@@ -57,7 +57,12 @@ def draw(key: Array, candidates: Array) -> Array:
 
 
 def apply(
-  formula: Formula, k: int | Array | None, ranks: Array, candidates: Array, weights: Array
+  formula: Formula,
+  k: int | Array | None,
+  best: Array,
+  worst: Array,
+  candidates: Array,
+  weights: Array,
 ) -> Array:
   """Applies a formula over the last axis.
 
@@ -65,14 +70,15 @@ def apply(
   task is NaN.
   """
 
-  def of_list(ranks: Array, candidates: Array, weights: Array) -> Array:
+  def of_list(best: Array, worst: Array, candidates: Array, weights: Array) -> Array:
     kept = (weights != 0) & (candidates != 0)
-    valid = kept & (weights > 0) & (candidates >= 1) & (ranks >= 1)
+    valid = kept & (weights > 0) & (candidates >= 1) & (best >= 1) & (worst >= best)
     weights = jnp.where(valid, weights, 0)
-    cutoff = None if k is None else jnp.asarray(k).astype(ranks.dtype)
-    tasks = Tasks(jnp.where(valid, ranks, 1), jnp.where(valid, candidates, 1), weights, cutoff)
+    cutoff = None if k is None else jnp.asarray(k).astype(best.dtype)
+    best, worst, candidates = (jnp.where(valid, x, 1) for x in (best, worst, candidates))
+    tasks = Tasks(best, worst, candidates, weights, cutoff)
     value = jnp.where(jnp.any(valid), formula(tasks), 0)
     return jnp.where(jnp.any(kept & ~valid), jnp.nan, value)
 
-  values: Array = batching.over_queries(of_list, ranks.ndim - 1)(ranks, candidates, weights)
+  values: Array = batching.over_queries(of_list, best.ndim - 1)(best, worst, candidates, weights)
   return values

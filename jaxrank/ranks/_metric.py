@@ -128,8 +128,8 @@ class RankMetric:
     0. A rank that is less than 1 or NaN, or a negative weight, makes the value NaN.
 
     Args:
-      ranks: `[..., n]`, the rank of each target, at least 1; or `TargetRanks`, of which the
-        realistic ranks and the candidates are used.
+      ranks: `TargetRanks`, whose tied targets are averaged over all orders of the tied items; or
+        `[..., n]`, the rank of each target, at least 1, such as `TargetRanks.realistic`.
       query_weights: `[..., n]`, the weight of each task, at least 0; None weights all tasks
         equally.
       candidates: `[..., n]`, the number of candidates of each task, or one number for all tasks.
@@ -141,9 +141,10 @@ class RankMetric:
       ValueError: if shapes do not broadcast, or a metric that compares with chance has no
         candidates, or has weights that its closed form does not cover.
     """
+    best, worst = ranks, None
     if isinstance(ranks, TargetRanks):
       candidates = ranks.candidates if candidates is None else candidates
-      ranks = ranks.realistic
+      best, worst = ranks.optimistic, ranks.pessimistic
     if candidates is None and self.needs_candidates:
       raise ValueError(
         f"{self.name}: the metric compares ranks with chance and needs the numbers of candidates, "
@@ -155,11 +156,11 @@ class RankMetric:
         "None to weight all tasks equally."
       )
     # `broadcastable` accepts None, which only the other arguments may be.
-    ranks = checks.array(f"{self.name}: ranks", ranks)
-    given = broadcastable(
-      self.name, ranks=ranks, candidates=candidates, query_weights=query_weights
+    best = checks.array(f"{self.name}: ranks", best)
+    best, *given = broadcastable(
+      self.name, ranks=best, candidates=candidates, query_weights=query_weights
     )
-    value: Array = _value(self, *given)
+    value: Array = _value(self, best, best if worst is None else worst, *given)
     return value
 
   def expected(
@@ -273,8 +274,10 @@ class RankMetric:
 
 
 @jax.jit
-def _value(metric: RankMetric, ranks: Array, candidates: Array, weights: Array) -> Array:
-  return apply(metric.statistic.value, metric.k, *as_floats(ranks, candidates, weights))
+def _value(
+  metric: RankMetric, best: Array, worst: Array, candidates: Array, weights: Array
+) -> Array:
+  return apply(metric.statistic.value, metric.k, *as_floats(best, worst, candidates, weights))
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -283,7 +286,7 @@ def _closed_form(metric: RankMetric, moment: Moment, candidates: Array, weights:
   assert formula is not None
   # The formulas of moments do not read the ranks; the numbers of candidates are valid ranks.
   candidates, weights = as_floats(candidates, weights)
-  return apply(formula, metric.k, candidates, candidates, weights)
+  return apply(formula, metric.k, candidates, candidates, candidates, weights)
 
 
 @functools.partial(jax.jit, static_argnums=4)
@@ -294,7 +297,7 @@ def _sampled(
 
   def sample(key: Array) -> Array:
     ranks = draw(key, candidates).astype(candidates.dtype)
-    return apply(metric.statistic.value, metric.k, ranks, candidates, weights)
+    return apply(metric.statistic.value, metric.k, ranks, ranks, candidates, weights)
 
   rows = max(1, _DRAWN // max(1, candidates.size))
   values: Array = batching.in_blocks(jax.vmap(sample), rows)(jax.random.split(key, samples))

@@ -15,17 +15,32 @@ Moment = Literal["expected", "variance"]
 class Tasks(NamedTuple):
   """The ranking tasks of one list.
 
+  A target that ties with others has any of the whole ranks from the best to the worst, with equal
+  chance. One that does not has one rank, which need not be whole.
+
   Attributes:
-    ranks: `[n]`, as floats, 1 where a task is left out.
+    best: `[n]`, the best rank of each target, as floats; 1 where a task is left out.
+    worst: `[n]`, the worst rank.
     candidates: `[n]`, the numbers of candidates, as floats; 1 where one is left out or unknown.
     weights: `[n]`, 0 where a task is left out.
     k: The cut-off of the statistic, if it has one.
   """
 
-  ranks: Array
+  best: Array
+  worst: Array
   candidates: Array
   weights: Array
   k: Any
+
+  @property
+  def ranks(self) -> Array:
+    """The mean rank of each target, `[n]`."""
+    return 0.5 * (self.best + self.worst)
+
+  @property
+  def width(self) -> Array:
+    """How many ranks each target may have, `[n]`."""
+    return self.worst - self.best + 1
 
   @property
   def share(self) -> Array:

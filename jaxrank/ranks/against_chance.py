@@ -1,9 +1,9 @@
 """Statistics of ranks compared with chance: adjusted, z-scored, divided by their expectation.
 
 Each is an affine function of the statistic that it is derived from, with coefficients that depend
-only on the numbers of candidates and the weights. Chance is a random order without ties. It is
-compared with realistic ranks, because optimistic ranks of tied items are better than chance for any
-model.
+only on the numbers of candidates and the weights. Chance is a random order without ties, which a
+constant scorer equals on average. Optimistic ranks of tied items are better than chance for any
+model, and are not compared with it.
 """
 
 import functools

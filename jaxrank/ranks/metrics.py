@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxrank.ranks import medians
+from jaxrank.ranks import medians, over_ties
 from jaxrank.ranks._define import averaged, rank_metric
 from jaxrank.ranks._metric import RankMetric
 from jaxrank.ranks._statistic import Tasks
@@ -74,7 +74,7 @@ def inverse_harmonic_mean_rank(tasks: Tasks) -> Array:
   >>> print(f"{inverse_harmonic_mean_rank.expected(jnp.array([4, 4, 4])):.6f}")
   0.520833
   """
-  return 1 / tasks.ranks
+  return over_ties.reciprocal(tasks)
 
 
 @rank_metric(increasing=False, bounds=(1, _INF), synonyms=("hmr",))
@@ -84,7 +84,7 @@ def harmonic_mean_rank(tasks: Tasks) -> Array:
   >>> print(f"{harmonic_mean_rank(jnp.array([1, 2, 4])):.6f}")
   1.714286
   """
-  return 1 / tasks.mean(1 / tasks.ranks)
+  return 1 / tasks.mean(over_ties.reciprocal(tasks))
 
 
 def _powers(tasks: Tasks) -> Power:
@@ -105,7 +105,7 @@ def _gmr_variance(tasks: Tasks) -> Array:
   increasing=False,
   bounds=(1, _INF),
   synonyms=("gmr",),
-  surplus=lambda tasks: jnp.expm1(tasks.mean(jnp.log(tasks.ranks))),
+  surplus=lambda tasks: jnp.expm1(over_ties.log_geometric_mean(tasks)),
   expected=lambda tasks: jnp.exp(_log_expected_gmr(tasks)),
   expected_surplus=lambda tasks: jnp.expm1(_log_expected_gmr(tasks)),
   variance=_gmr_variance,
@@ -119,7 +119,7 @@ def geometric_mean_rank(tasks: Tasks) -> Array:
   >>> print(f"{geometric_mean_rank(jnp.array([1, 2, 4])):.6f}")
   2.000000
   """
-  return jnp.exp(tasks.mean(jnp.log(tasks.ranks)))
+  return jnp.exp(over_ties.log_geometric_mean(tasks))
 
 
 @rank_metric(increasing=True, bounds=(0, 1), synonyms=("igmr",))
@@ -129,7 +129,7 @@ def inverse_geometric_mean_rank(tasks: Tasks) -> Array:
   >>> print(f"{inverse_geometric_mean_rank(jnp.array([1, 2, 4])):.6f}")
   0.500000
   """
-  return jnp.exp(-tasks.mean(jnp.log(tasks.ranks)))
+  return jnp.exp(-over_ties.log_geometric_mean(tasks))
 
 
 @rank_metric(
@@ -150,7 +150,7 @@ def median_rank(tasks: Tasks) -> Array:
   >>> print(f"{median_rank.expected(jnp.array([3, 4])):.2f}")
   2.25
   """
-  return medians.weighted_median(tasks.ranks, tasks.share)
+  return over_ties.median(tasks)
 
 
 @rank_metric(increasing=True, bounds=(0, 1))
@@ -160,7 +160,7 @@ def inverse_median_rank(tasks: Tasks) -> Array:
   >>> print(f"{inverse_median_rank(jnp.array([1, 2, 4])):.6f}")
   0.500000
   """
-  return 1 / medians.weighted_median(tasks.ranks, tasks.share)
+  return 1 / over_ties.median(tasks)
 
 
 def _chance_of_hit(tasks: Tasks) -> Array:
@@ -183,18 +183,21 @@ def hits_at_k(tasks: Tasks) -> Array:
   >>> print(f"{hits_at_k.at(2)(jnp.array([1, 2, 4])):.6f}")
   0.666667
   """
-  hit: Array = tasks.ranks <= tasks.k
-  return hit.astype(tasks.ranks.dtype)
+  return jnp.clip(jnp.floor(tasks.k - tasks.best) + 1, 0, tasks.width) / tasks.width
 
 
 def _variance_of_ranks(tasks: Tasks) -> Array:
-  return tasks.mean((tasks.ranks - tasks.mean(tasks.ranks)) ** 2)
+  return _variance_of_uniform(tasks, tasks.ranks, tasks.width)
 
 
 def _expected_variance(tasks: Tasks) -> Array:
-  expected = (tasks.candidates + 1) / 2
-  own = (tasks.candidates - 1) * (tasks.candidates + 1) / 12
-  return tasks.mean((1 - tasks.share) * own + (expected - tasks.mean(expected)) ** 2)
+  return _variance_of_uniform(tasks, (tasks.candidates + 1) / 2, tasks.candidates)
+
+
+def _variance_of_uniform(tasks: Tasks, mean: Array, width: Array) -> Array:
+  """The expected variance of ranks that are uniform on as many whole numbers around a mean."""
+  own = (width - 1) * (width + 1) / 12
+  return tasks.mean((1 - tasks.share) * own + (mean - tasks.mean(mean)) ** 2)
 
 
 @rank_metric(
@@ -235,8 +238,7 @@ def median_absolute_deviation(tasks: Tasks) -> Array:
   >>> print(f"{median_absolute_deviation(jnp.array([1, 2, 4])):.6f}")
   1.482602
   """
-  distance = jnp.abs(tasks.ranks - medians.weighted_median(tasks.ranks, tasks.share))
-  return medians.weighted_median(distance, tasks.share) / _QUARTILE
+  return over_ties.median_distance(tasks) / _QUARTILE
 
 
 def _number(tasks: Tasks) -> Array:

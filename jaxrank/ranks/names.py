@@ -18,17 +18,16 @@ from jaxrank.ranks._metric import RankMetric
 from jaxrank.ranks.target import TargetRanks, floating
 
 Side = Literal["head", "tail", "both"]
-Kind = Literal["optimistic", "realistic", "pessimistic"]
+Kind = Literal["average", "optimistic", "realistic", "pessimistic"]
 
 SIDES: tuple[Side, ...] = ("head", "tail", "both")
-KINDS: tuple[Kind, ...] = ("optimistic", "realistic", "pessimistic")
+KINDS: tuple[Kind, ...] = ("average", "optimistic", "realistic", "pessimistic")
 _SIDES: dict[str, Side] = {side: side for side in SIDES}
 _KINDS: dict[str, Kind] = {
   **{kind: kind for kind in KINDS},
   "best": "optimistic",
   "worst": "pessimistic",
-  "avg": "realistic",
-  "average": "realistic",
+  "avg": "average",
 }
 
 # Every metric of `jaxrank.ranks` by its name.
@@ -41,11 +40,12 @@ METRICS: dict[str, RankMetric] = {
 
 
 class Name(NamedTuple):
-  """The parts of a name such as `both.realistic.hits_at_10`.
+  """The parts of a name such as `both.average.hits_at_10`.
 
   Attributes:
     side: `"head"`, `"tail"` or `"both"`.
-    kind: `"optimistic"`, `"realistic"` or `"pessimistic"`.
+    kind: `"average"`, the mean over the orders of tied items; or the statistic of one rank for each
+      target, `"optimistic"`, `"realistic"` (the mean rank) or `"pessimistic"`.
     metric: The statistic.
   """
 
@@ -108,31 +108,32 @@ def resolve(name: str) -> RankMetric:
 
 
 def parse(name: str) -> Name:
-  """Parses a name of the form `side.kind.metric`; the defaults are both sides and realistic ranks.
+  """Parses a name of the form `side.kind.metric`; the defaults are both sides and the average.
 
-  >>> print(parse("hits@5"), parse("head.mrr"))
-  both.realistic.hits_at_5 head.realistic.inverse_harmonic_mean_rank
+  >>> print(parse("hits@5"), parse("head.realistic.mrr"))
+  both.average.hits_at_5 head.realistic.inverse_harmonic_mean_rank
 
   Args:
-    name: The name. The kinds have the synonyms `best`, `worst`, `avg` and `average`.
+    name: The name. `best`, `worst` and `avg` are synonyms of `optimistic`, `pessimistic` and
+      `average`. PyKEEN means `realistic` by `average`, and where a name has no kind.
 
   Returns:
     The parts of the name.
 
   Raises:
-    ValueError: if a part is unknown, or a metric that compares with chance is combined with ranks
-      that are not realistic.
+    ValueError: if a part is unknown, or a metric that compares with chance is combined with
+      optimistic or pessimistic ranks.
     TypeError: if the name is not a string.
   """
   _check_name("parse", name)
   rest = name.split(".")
   side = _SIDES[rest.pop(0)] if rest[0] in _SIDES else "both"
-  kind = _KINDS[rest.pop(0)] if rest and rest[0] in _KINDS else "realistic"
+  kind = _KINDS[rest.pop(0)] if rest and rest[0] in _KINDS else "average"
   metric = resolve(".".join(rest))
-  if metric.needs_candidates and kind != "realistic":
+  if metric.needs_candidates and kind in ("optimistic", "pessimistic"):
     raise ValueError(
-      f"ranks.parse: {metric.name} compares realistic ranks with chance, got {name!r}; drop "
-      f"{kind!r}."
+      f"ranks.parse: {metric.name} compares with chance, which {kind} ranks of tied items differ "
+      f"from, got {name!r}; drop {kind!r}."
     )
   return Name(side, kind, metric)
 
@@ -228,18 +229,22 @@ def by_side(
     return jnp.concatenate(kept, axis=-1)
 
   ranks = jax.tree.map(lambda *x: jnp.concatenate(x, axis=-1), *(r for r, _ in given.values()))
-  by_kind = jnp.stack([floating(getattr(ranks, kind)) for kind in kinds], axis=-2)
+  pairs = [_best_and_worst(ranks, kind) for kind in kinds]
+  best, worst = (jnp.stack(x, axis=-2) for x in zip(*pairs, strict=True))
   weights = jnp.stack([row(side) for side in sides], axis=-2)
   shape = (*ranks.candidates.shape[:-1], len(sides), len(kinds), ranks.candidates.shape[-1])
-  grid = [
-    jnp.broadcast_to(x, shape)
-    for x in (
-      by_kind[..., None, :, :],
-      weights[..., :, None, :],
-      ranks.candidates[..., None, None, :],
-    )
-  ]
-  return [metric(grid[0], grid[1], candidates=grid[2]) for metric in metrics]
+  of_kinds = (x[..., None, :, :] for x in (best, worst))
+  grid = [jnp.broadcast_to(x, shape) for x in (*of_kinds, ranks.candidates[..., None, None, :])]
+  weights = jnp.broadcast_to(weights[..., :, None, :], shape)
+  return [metric(TargetRanks(*grid), weights) for metric in metrics]
+
+
+def _best_and_worst(ranks: TargetRanks, kind: str) -> tuple[Array, Array]:
+  """The ranks of a kind, as those of targets that tie for all ranks between."""
+  if kind == "average":
+    return floating(ranks.optimistic), floating(ranks.pessimistic)
+  one = floating(getattr(ranks, kind))
+  return one, one
 
 
 def macro_weights(groups: ArrayLike, *, where: ArrayLike | None = None) -> Array:

@@ -9,12 +9,16 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from jaxrank._core.arithmetic import looked_up
 
 # Sums of up to this many terms are exact.
 _HEAD = 16
 _EULER = 0.5772156649015329
+
+# A parabola describes the powers of ranks whose mean is so many times their number.
+_NARROW = 20
 
 
 def harmonic(n: Array) -> Array:
@@ -57,12 +61,13 @@ class Power(NamedTuple):
   variance: Array
 
 
-def power(n: Array, p: Array) -> Power:
-  """The moments of `r^p` for one number of candidates `n` and one `0 <= p <= 1`.
+def power(n: Array, p: Array, first: ArrayLike = 1) -> Power:
+  """The moments of `r^p` for one `0 <= p <= 1` and a rank `r` that is uniform on `first` to `n`.
 
   With many tasks `p` is small and all powers are close to 1, so that their variance would be lost
   in rounding. The sums are therefore those of `v = (j / n)^p - 1` and of its square; from `j = 17`
-  on they are computed by the Euler-Maclaurin formula.
+  on they are computed by the Euler-Maclaurin formula. Its terms cancel where ranks differ by little
+  of their size, and the mean is then that of a parabola.
 
   >>> import jax
   >>> moments = jax.jit(power)(jnp.array(3.0), jnp.array(1.0))
@@ -70,9 +75,12 @@ def power(n: Array, p: Array) -> Power:
   2.000000 0.166667
   """
   j = jnp.arange(1, _HEAD + 1, dtype=n.dtype)
-  v = jnp.where(j <= n, jnp.expm1(p * jnp.log(j / n)), 0)
-  # The value of v at the last exact term, and the factors of the antiderivatives of v and v ** 2.
-  m, e = _HEAD, v[-1]
+  v = jnp.where((j >= first) & (j <= n), jnp.expm1(p * jnp.log(j / n)), 0)
+  count, middle = n - first + 1, 0.5 * (first + n)
+  # The value of v before the first term of the series, and the factors of the antiderivatives of v
+  # and v ** 2.
+  m = jnp.maximum(jnp.asarray(first, n.dtype) - 1, _HEAD)
+  e = jnp.expm1(p * jnp.log(m / n))
   once, twice = 1 / (p + 1), 1 / ((p + 1) * (2 * p + 1))
   slope = p * (1 + e) / m
   tail = -once * (n * p + m * (e - p)) - e / 2 + (p / n - slope) / 12
@@ -80,10 +88,13 @@ def power(n: Array, p: Array) -> Power:
   tail_squares = twice * squares - e**2 / 2 - e * slope / 6
 
   def mean(head: Array, tail: Array) -> Array:
-    return (jnp.sum(head) + jnp.where(n > m, tail, 0)) / n
+    return (jnp.sum(head) + jnp.where(n > m, tail, 0)) / count
 
-  first = mean(v, tail)
-  second = mean(v**2, tail_squares)
+  at_middle = jnp.expm1(p * jnp.log(middle / n))
+  bend = p * (p - 1) * (count - 1) * (count + 1) / (24 * middle**2)
+  narrow = count * _NARROW < middle
+  average = jnp.where(narrow, at_middle + (1 + at_middle) * bend, mean(v, tail))
+  square = mean(v**2, tail_squares)
   # It can be negative by rounding.
-  spread = jnp.maximum(second - first**2, 0)
-  return Power(p * jnp.log(n) + jnp.log1p(first), spread / (1 + first) ** 2)
+  spread = jnp.maximum(square - average**2, 0)
+  return Power(p * jnp.log(n) + jnp.log1p(average), spread / (1 + average) ** 2)

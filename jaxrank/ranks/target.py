@@ -4,20 +4,17 @@ Ranks are optimistic, realistic and pessimistic about ties. `jaxrank.sharded` us
 `counted` for candidates that are spread over devices.
 """
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks
 from jaxrank._core.types import pytree
-from jaxrank._core.x64 import enable_x64
 
 
 @pytree("optimistic", "pessimistic", "candidates")
@@ -25,8 +22,10 @@ from jaxrank._core.x64 import enable_x64
 class TargetRanks:
   """The ranks of targets, from 1 for the best score, and the numbers of their candidates.
 
-  A rank of 0 stands for a target without a score; its realistic rank is NaN, and so is every metric
-  that includes it. A target with 0 candidates is padding, which metrics leave out.
+  A target that ties has all ranks from the optimistic to the pessimistic one in some order of the
+  tied items, and metrics are averaged over the orders. A rank of 0 stands for a target without a
+  rank, as of a query with a NaN score; its realistic rank is NaN, and so is every metric that
+  includes it. A target with 0 candidates is padding, which metrics leave out.
 
   >>> ranks = TargetRanks(jnp.array([1, 2]), jnp.array([1, 5]), jnp.array([9, 9]))
   >>> print(ranks.realistic)
@@ -52,7 +51,11 @@ class TargetRanks:
 
   @property
   def realistic(self) -> Array:
-    """The mean rank over all orders of tied items, `[...]`; NaN for a rank of 0."""
+    """The mean rank over all orders of tied items, `[...]`; NaN for a rank of 0.
+
+    PyKEEN takes metrics of it by default. They are not averages over orders: `1 / 50.5` is not the
+    mean of `1 / r` over the ranks 1 to 100, which is .0519.
+    """
     best, worst = floating(self.optimistic), floating(self.pessimistic)
     return jnp.where(best > 0, 0.5 * (best + worst), jnp.nan)
 
@@ -67,8 +70,8 @@ def from_scores(
 ) -> TargetRanks:
   """Ranks the target of each query among its candidates.
 
-  A candidate with a NaN score is left out, as one with `where` False is. A target that is left out,
-  or whose index is out of range, has rank 0.
+  The rank is 0, which stands for no rank and makes metrics NaN, if a candidate has a NaN score, if
+  the target is left out, or if its index is out of range.
 
   >>> ranks = from_scores(jnp.array([0.5, 0.9, 0.5, 0.5, 0.1]), 0)
   >>> print(ranks.optimistic, ranks.realistic, ranks.pessimistic, ranks.candidates)
@@ -87,9 +90,7 @@ def from_scores(
     TypeError: if `where` is not boolean, or `targets` are not integers.
     ValueError: if shapes do not match.
   """
-  wide = isinstance(scores, np.ndarray) and scores.dtype.itemsize == 8
-  with enable_x64() if wide else contextlib.nullcontext():
-    ranks: TargetRanks = _from_scores(*checked_tasks("ranks.from_scores", scores, targets, where))
+  ranks: TargetRanks = _from_scores(*checked_tasks("ranks.from_scores", scores, targets, where))
   return ranks
 
 
@@ -141,17 +142,14 @@ def counted(
 def _rank(
   total: Callable[[Array], Array], scores: Array, target: Array, where: Array
 ) -> TargetRanks:
-  valid = where & (scores == scores)
   # A masked sum also reads the score of a target on another device, which indexing does not.
-  chosen = valid & (jnp.arange(scores.size, dtype=jnp.int32) == target)
+  chosen = where & (jnp.arange(scores.size, dtype=jnp.int32) == target)
   score = total(jnp.sum(jnp.where(chosen, scores, jnp.zeros_like(scores)), dtype=scores.dtype))
 
   def count(which: Array) -> Array:
     return total(jnp.sum(which, dtype=jnp.int32))
 
-  found = count(chosen) > 0
-  optimistic = jnp.where(found, 1 + count(valid & (scores > score)), 0)
-  pessimistic = jnp.where(found, count(valid & (scores >= score)), 0)
-  # With at least 1 candidate, a query whose scores are all NaN is not left out as padding is.
-  candidates = jnp.maximum(count(valid), (count(where) > 0).astype(jnp.int32))
-  return TargetRanks(optimistic, pessimistic, candidates)
+  ranked = (count(chosen) > 0) & (count(where & (scores != scores)) == 0)
+  optimistic = jnp.where(ranked, 1 + count(where & (scores > score)), 0)
+  pessimistic = jnp.where(ranked, count(where & (scores >= score)), 0)
+  return TargetRanks(optimistic, pessimistic, count(where))

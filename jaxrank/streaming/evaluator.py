@@ -9,6 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks
+from jaxrank._core.apply import check_ranking
 from jaxrank._core.batching import over_queries
 from jaxrank._core.ranked import Ranking
 from jaxrank.measures.evaluation import evaluate_calls
@@ -87,8 +88,7 @@ class Evaluator(Statistics):
       for name in ("groups", "reservoir"):
         if getattr(self, name) is not None:
           object.__setattr__(self, name, checks.count(name, getattr(self, name)))
-      if not isinstance(self.ranking, Ranking):
-        raise TypeError(f"ranking must be one such as Exact(), got {self.ranking!r}.")
+      check_ranking(self.ranking)
 
   def _identity(self) -> tuple[Any, ...]:
     settings = self.empty, self.invalid, self.groups, self.reservoir

@@ -193,10 +193,10 @@ def mistakes():
       lambda: catalogue.all_reduce(catalogue.init(), "lists"),
     ),
     (ValueError, "novelty: scores and popularity must have one shape", lambda: jr.novelty(x, x[0])),
-    (TypeError, "novelty: scores must be a numeric array", lambda: jr.novelty(ragged, x[0])),
+    (ValueError, "novelty: scores must have rows of one length", lambda: jr.novelty(ragged, x[0])),
     (
-      TypeError,
-      "intra_list_distance: scores must be a numeric array",
+      ValueError,
+      "intra_list_distance: scores must have rows of one length",
       lambda: jr.intra_list_distance(ragged, vectors),
     ),
     (

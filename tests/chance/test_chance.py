@@ -524,11 +524,14 @@ def test_wide_scores_give_wide_values():
   np.testing.assert_allclose(adjusted, (value - mean) / (1 - mean), rtol=1e-12)
 
 
-def test_low_scores_of_numpy_are_retrieved():
-  """No float32 is as low, but nothing makes a float64 of numpy one."""
-  labels = np.array([1.0, 0.0, 0.0])
-  low = jr.chance.adjusted(jr.reciprocal_rank, np.array([-1e300, -1e301, -1e302]), labels)
-  np.testing.assert_allclose(low, 1, rtol=1e-6)
+def test_low_scores_of_numpy_are_retrieved_where_jax_has_them():
+  """No float32 is as low: JAX warns, and makes them -inf."""
+  labels, low = np.array([1.0, 0.0, 0.0]), np.array([-1e300, -1e301, -1e302])
+  with jax.enable_x64(True):
+    np.testing.assert_allclose(jr.chance.adjusted(jr.reciprocal_rank, low, labels), 1, rtol=1e-6)
+  lost = jr.chance.adjusted(jr.reciprocal_rank, np.full(3, -np.inf), labels)
+  with pytest.warns(RuntimeWarning, match="overflow"):
+    assert jr.chance.adjusted(jr.reciprocal_rank, low, labels) == lost
 
 
 def test_samples_agree_with_all_orders(small):

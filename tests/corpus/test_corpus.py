@@ -22,7 +22,6 @@ QUERIES, ITEMS = integers(0, Q, D), integers(1, N, D)
 TARGETS = np.random.default_rng(2).integers(0, N, Q).astype(np.int32)
 EXCLUDED = np.random.default_rng(3).integers(-1, N, (Q, 9)).astype(np.int32)
 EXCLUDED[2, :3] = 7  # Thrice the same.
-EXCLUDED[3, 4] = TARGETS[3]  # The target itself.
 TARGETS[5] = -1  # A query that is padding.
 EXCLUDED[6] = -1  # Nothing is excluded.
 
@@ -43,10 +42,11 @@ def counted(scores, targets, excluded):
   """Optimistic and pessimistic ranks and candidates, one item after another."""
   found = []
   for row, target, out in zip(scores, targets, excluded, strict=True):
-    left = [j for j, s in enumerate(row) if j not in out and s == s]
+    left = [j for j in range(len(row)) if j not in out]
     above = sum(row[j] > row[target] for j in left)
     reaching = sum(row[j] >= row[target] for j in left)
-    triple = (1 + above, reaching, len(left)) if target in left else (0, 0, len(left))
+    ranked = target in left and not np.isnan(row[left]).any()
+    triple = (1 + above, reaching, len(left)) if ranked else (0, 0, len(left))
     found.append(triple if target >= 0 else (0, 0, 0))
   return np.array(found).T
 
@@ -179,17 +179,22 @@ def test_parameters_in_a_partial_do_not_compile_again():
   assert times[0] == times[1] > 0
 
 
-def test_nan_leaves_out_and_infinities_are_scores():
-  items = jnp.array([[jnp.nan], [1.0], [jnp.inf], [-jnp.inf], [2.0]])
+@pytest.mark.parametrize("host", [False, True])
+@pytest.mark.parametrize("chunk", [1, 128])
+def test_a_nan_spoils_a_query_and_infinities_are_scores(host, chunk):
+  """The first query excludes the item with the NaN."""
+  items = np.ones((300, 1), np.float32)
+  items[[0, 2, 3]] = np.array([[np.nan], [np.inf], [-np.inf]])
   queries = jnp.array([[1.0], [jnp.nan], [1.0], [1.0]])
-  targets = np.array([1, 1, 0, 3])
-  found = corpus.target_ranks(queries, items, targets, chunk=2)
-  scores = np.asarray(queries) @ np.asarray(items).T
-  np.testing.assert_array_equal(told(found), counted(scores, targets, np.full((4, 1), -1)))
-  assert np.isnan(found.realistic[1:3]).all()
-  values, ids = corpus.top_items(queries, items, 4, chunk=2)
-  np.testing.assert_array_equal(ids, best(scores, np.full((4, 1), -1), 4))
-  np.testing.assert_array_equal(values[0], [jnp.inf, 2, 1, -jnp.inf])
+  targets, excluded = np.array([1, 1, 0, 3]), np.array([[0, 0], [0, 2], [-1, -1], [2, 2]])
+  given = queries, items if host else jnp.asarray(items)
+  found = corpus.target_ranks(*given, targets, exclude=excluded, chunk=chunk)
+  scores = np.asarray(queries) @ items.T
+  np.testing.assert_array_equal(told(found), counted(scores, targets, excluded))
+  assert np.isnan(found.realistic).tolist() == [False, True, True, True]
+  values, ids = corpus.top_items(*given, 4, exclude=excluded, chunk=chunk)
+  assert ids.tolist() == [[2, 1, 4, 5], *[[-1] * 4] * 3]
+  np.testing.assert_array_equal(values, [[np.inf, 1, 1, 1], *[[np.nan] * 4] * 3])
 
 
 def test_zeros_of_both_signs_tie():
@@ -266,10 +271,10 @@ def test_memory_does_not_grow_with_the_items():
 
 
 def test_under_jit_ids_beyond_the_corpus_are_no_items():
-  ask = jax.jit(lambda t, e: corpus.target_ranks(QUERIES[:2], ITEMS, t, exclude=e))
-  found = ask(jnp.array([N, 3]), jnp.array([[-5], [N + 7]]))
-  assert found.candidates.tolist() == [N, N]
-  assert jnp.isnan(found.realistic).tolist() == [True, False]
+  ask = jax.jit(lambda t, e: corpus.target_ranks(QUERIES[:3], ITEMS, t, exclude=e))
+  found = ask(jnp.array([N, 3, 5]), jnp.array([[-5], [N + 7], [5]]))
+  assert found.candidates.tolist() == [N, N, N - 1]
+  assert jnp.isnan(found.realistic).tolist() == [True, False, True]
 
 
 def test_more_than_there_are():
@@ -298,6 +303,7 @@ def test_no_queries():
     ({"targets": TARGETS[:3]}, "one row for each query"),
     ({"exclude": np.array([[0]] * (Q - 1) + [[N + 4]])}, f"got {N + 4} for query {Q - 1}"),
     ({"exclude": TARGETS}, "one row for each query"),
+    ({"exclude": TARGETS[:, None]}, r"targets and excluded ids .* for query 0 \(11 such queries"),
     ({"similarity": "euclid"}, "similarity must be one of"),
     ({"similarity": lambda queries, items: queries}, "similarity must return"),
     ({"chunk": 0}, "chunk must be at least 1"),

@@ -204,16 +204,21 @@ def test_memory_does_not_grow_with_the_items():
 
 
 def test_spoiled_queries_are_nan():
-  """An excluded positive, one that is no item, one with a NaN score, and one with a NaN label."""
+  """An excluded positive, one that is no item, NaN scores of a positive and of another item."""
   items = jnp.array([[0.0], [1.0], [2.0], [jnp.nan]])
-  positives = jnp.array([[0, 1], [9, 1], [1, 3], [1, 2], [-1, -1], [2, -1]])
-  labels = jnp.array([[1.0, 1], [1, 1], [1, 1], [1, jnp.nan], [1, 1], [1, jnp.nan]])
-  excluded = jnp.array([[1], [-1], [-1], [-1], [-1], [3]])
+  positives = jnp.array([[0, 1], [9, 1], [1, 3], [1, 2], [-1, -1], [-1, -1], [2, -1]])
+  labels = jnp.array([[1.0, 1], [1, 1], [1, 1], [1, 1], [1, 1], [1, 1], [1, jnp.nan]])
+  excluded = jnp.array([[1], [3], [-1], [-1], [-1], [3], [3]])
   ask = jax.jit(lambda ids: corpus.evaluate(
-    "RR nDCG", jnp.ones((6, 1)), items, ids, labels=labels, exclude=excluded
+    "RR nDCG", jnp.ones((7, 1)), items, ids, labels=labels, exclude=excluded
   ))  # fmt: skip
   for value in ask(positives).values():
-    np.testing.assert_array_equal(value, [np.nan] * 4 + [0, 1])
+    np.testing.assert_array_equal(value, [np.nan] * 5 + [0, 1])
+  nan_label = jnp.where(positives == 1, jnp.nan, labels)
+  ask = corpus.evaluate(
+    "RR", jnp.ones((7, 1)), items[:3], jnp.full((7, 1), 1), labels=nan_label[:, 1:]
+  )
+  np.testing.assert_array_equal(jnp.isnan(ask["RR"]), jnp.isnan(nan_label[:, 1]))
 
 
 def test_what_ranks_of_positives_do_not_tell_is_nan_or_refused():

@@ -671,7 +671,7 @@ def test_mistakes_name_the_loss(name):
   loss = LOSSES[name]
   with pytest.raises(ValueError, match=rf"^{loss.public.__name__}: .*\(24, 7\).*\(24, 6\)"):
     loss(TAME.scores, TAME.labels[:, 1:], None)
-  with pytest.raises(TypeError, match=rf"^{loss.public.__name__}: scores must be a numeric array"):
+  with pytest.raises(ValueError, match=rf"^{loss.public.__name__}: scores must have rows of one"):
     loss([[1.0, 2.0], [3.0]], [1, 0], None)
 
 

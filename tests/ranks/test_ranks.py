@@ -4,6 +4,7 @@ import ast
 import copy
 import dataclasses
 import inspect
+import itertools
 import math
 import pickle
 import textwrap
@@ -20,9 +21,9 @@ from tests.helpers.rank_oracles import ADJUSTED, BASES, K, adjust, by_chance
 
 def slow_ranks(scores, target, where):
   """Optimistic and pessimistic rank and the number of candidates, counted one by one."""
-  kept = [s for s, w in zip(scores, where, strict=True) if w and not math.isnan(s)]
-  if not where[target] or math.isnan(scores[target]):
-    return 0, 0, max(len(kept), any(where))
+  kept = [s for s, w in zip(scores, where, strict=True) if w]
+  if not where[target] or any(map(math.isnan, kept)):
+    return 0, 0, len(kept)
   true = scores[target]
   return sum(s > true for s in kept) + 1, sum(s >= true for s in kept), len(kept)
 
@@ -32,7 +33,7 @@ def test_ranks_count_the_candidates_ahead(dtype):
   rng = np.random.default_rng(0)
   scores = rng.integers(-2, 3, (200, 7)).astype(np.float64)
   if dtype != np.int32:
-    scores[rng.random(scores.shape) < 0.2] = np.nan
+    scores[rng.random(scores.shape) < 0.05] = np.nan
     scores[rng.random(scores.shape) < 0.1] = np.inf
     scores[rng.random(scores.shape) < 0.1] = -np.inf
   targets, where = rng.integers(0, 7, 200), rng.random(scores.shape) < 0.8
@@ -47,10 +48,12 @@ def test_ranks_count_the_candidates_ahead(dtype):
   )
 
 
-def test_close_scores_of_64_bits_are_told_apart():
+def test_close_scores_of_64_bits_are_told_apart_where_jax_has_them():
   scores = np.array([1.0, 1.0 + 1e-12])
-  assert jr.ranks.from_scores(scores, 0).pessimistic == 2
-  assert jr.ranks.from_scores(scores, 1).pessimistic == 1
+  assert jr.ranks.from_scores(scores, 1).pessimistic == 2
+  with jax.enable_x64(True):
+    assert jr.ranks.from_scores(scores, 0).pessimistic == 2
+    assert jr.ranks.from_scores(scores, 1).pessimistic == 1
 
 
 @pytest.mark.parametrize("target", [-1, 3, 100])
@@ -292,7 +295,90 @@ def test_no_tasks_at_all_give_0():
   assert np.array_equal(jr.ranks.hits_at_k.expected(np.ones((2, 0))), [0, 0])
 
 
-def test_ranks_of_targets_are_realistic_and_know_their_candidates():
+def tied_lists(rng, size):
+  """Best and worst ranks, candidates and weights, some of which are 0."""
+  _, candidates, weights = lists(rng, size)
+  best = rng.integers(1, candidates + 1)
+  worst = np.where(rng.random(size) < 0.3, best, rng.integers(best, candidates + 1))
+  return best, worst, candidates, weights
+
+
+def averaged(name, best, worst, weights):
+  """The average over all orders: every combination of ranks is as likely as any other."""
+  inverses = {
+    "inverse_arithmetic_mean_rank": "arithmetic_mean_rank",
+    "inverse_geometric_mean_rank": "geometric_mean_rank",
+    "harmonic_mean_rank": "inverse_harmonic_mean_rank",
+    "inverse_median_rank": "median_rank",
+  }
+  if name in inverses:
+    return 1 / averaged(inverses[name], best, worst, weights)
+  if name == "standard_deviation":
+    return math.sqrt(averaged("variance", best, worst, weights))
+  each = [range(a, b + 1) for a, b in zip(best, worst, strict=True)]
+  if name in ("median_rank", "median_absolute_deviation"):
+    pooled = [(r, w / len(x)) for x, w in zip(each, weights, strict=True) for r in x]
+    return BASES[name](*zip(*pooled, strict=True))
+  values = [BASES[name](ranks, weights) for ranks in itertools.product(*each)]
+  return sum(values) / len(values)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_ties_are_averaged_over_their_orders(name):
+  best, worst, candidates, weights = tied_lists(np.random.default_rng(6), (60, 3))
+  base, how = ADJUSTED.get(name, (name, None))
+  with jax.enable_x64(True):
+    ranks = jr.ranks.TargetRanks(best, worst, candidates.astype(int))
+    found = METRICS[name](ranks, weights)
+  for i, row in enumerate(weights):
+    some = row > 0
+    expected = averaged(base, best[i, some], worst[i, some], row[some])
+    if how:
+      chance = by_chance(base, candidates[i, some].astype(int), row[some])
+      expected = adjust(expected, how, *chance)
+    assert found[i] == pytest.approx(expected, abs=1e-5), (i, name)
+
+
+def test_a_constant_scorer_is_as_good_as_chance():
+  candidates = jnp.array([[100, 7, 1, 10_000], [2, 3, 4, 1_000_000]])
+  ranks = jr.ranks.TargetRanks(jnp.ones_like(candidates), candidates, candidates)
+  for name in ("arithmetic_mean_rank", "geometric_mean_rank", "inverse_harmonic_mean_rank"):
+    expected = METRICS[name].expected(candidates)
+    np.testing.assert_allclose(METRICS[name](ranks), expected, rtol=2e-6)
+    np.testing.assert_allclose(jr.ranks.adjusted(METRICS[name])(ranks), 0, atol=1e-5)
+  expected = METRICS["hits_at_k"].expected(candidates)
+  np.testing.assert_allclose(METRICS["hits_at_k"](ranks), expected, rtol=1e-6)
+
+
+def test_one_of_a_hundred_equal_scores():
+  """The mean of `1 / r` over the ranks 1 to 100, and the reciprocal of their mean by name."""
+  ranks = jr.ranks.from_scores(jnp.zeros((1, 100)), jnp.array([7]))
+  names = "mrr hits@10 realistic.mrr realistic.hits@10 best.mrr worst.mrr average.mr"
+  found = jr.ranks.evaluate(names, ranks)
+  expected = [np.mean(1 / np.arange(1, 101)), 0.1, 1 / 50.5, 0, 1, 0.01, 50.5]
+  assert [*found.values()] == pytest.approx(expected, rel=1e-6)
+  labels = jnp.arange(100) == 7
+  ours = jr.evaluate("RR Success@10", jnp.zeros(100), labels)
+  assert found["mrr"] == pytest.approx(float(ours["RR"]))
+  assert found["hits@10"] == pytest.approx(float(ours["Success@10"]))
+
+
+def test_averages_over_long_and_distant_ties_are_accurate():
+  best = np.array([1, 1, 2, 15, 16, 17, 18, 900, 10**6, 10**6, 10**6, 2 * 10**6])
+  worst = np.array(
+    [2, 10**6, 17, 18, 17, 18, 400, 950, 10**6 + 1, 10**6 + 60_000, 2 * 10**6, 2 * 10**6]
+  )
+  one = lambda f: [np.mean(f(np.arange(a, b + 1.0))) for a, b in zip(best, worst, strict=True)]  # noqa: E731
+  ranks = jr.ranks.TargetRanks(*(x[:, None] for x in (best, worst, worst)))
+  found = METRICS["inverse_harmonic_mean_rank"](ranks)
+  np.testing.assert_allclose(found, one(lambda r: 1 / r), rtol=1e-6)
+  for weight in (1.0, 0.3, 1e-3):
+    pair = jax.tree.map(lambda x: jnp.concatenate([x, jnp.ones_like(x)], axis=1), ranks)
+    found = METRICS["geometric_mean_rank"](pair, jnp.array([weight, 1 - weight]))
+    np.testing.assert_allclose(found, one(lambda r, w=weight: r**w), rtol=2e-6)
+
+
+def test_ranks_of_targets_know_their_candidates():
   ranks = jr.ranks.TargetRanks([1, 2, 0], [3, 2, 0], [5, 4, 0])
   assert jr.ranks.arithmetic_mean_rank(ranks) == 2
   expected = jr.ranks.adjusted_arithmetic_mean_rank(jnp.array([2.0, 2.0]), candidates=[5, 4])
@@ -366,18 +452,18 @@ def test_intervals_of_ranks_resample_all_of_a_task_together():
 @pytest.mark.parametrize(
   ("name", "full"),
   [
-    ("mrr", "both.realistic.inverse_harmonic_mean_rank"),
+    ("mrr", "both.average.inverse_harmonic_mean_rank"),
     ("both.realistic.hits_at_10", "both.realistic.hits_at_10"),
-    ("Hits@5", "both.realistic.hits_at_5"),
-    ("h@1", "both.realistic.hits_at_1"),
-    ("hits@k", "both.realistic.hits_at_10"),
-    ("hits_at_k.3", "both.realistic.hits_at_3"),
-    ("z_hits_at_3", "both.realistic.z_hits_at_3"),
-    ("adjusted_hits_at_5", "both.realistic.adjusted_hits_at_5"),
-    ("ah@5", "both.realistic.adjusted_hits_at_5"),
+    ("Hits@5", "both.average.hits_at_5"),
+    ("h@1", "both.average.hits_at_1"),
+    ("hits@k", "both.average.hits_at_10"),
+    ("hits_at_k.3", "both.average.hits_at_3"),
+    ("z_hits_at_3", "both.average.z_hits_at_3"),
+    ("adjusted_hits_at_5", "both.average.adjusted_hits_at_5"),
+    ("ah@5", "both.average.adjusted_hits_at_5"),
     ("worst.mr", "both.pessimistic.arithmetic_mean_rank"),
     ("tail.best.rank_std", "tail.optimistic.standard_deviation"),
-    ("head.avg.AMRI", "head.realistic.adjusted_arithmetic_mean_rank_index"),
+    ("head.avg.AMRI", "head.average.adjusted_arithmetic_mean_rank_index"),
   ],
 )
 def test_names(name, full):
@@ -395,7 +481,7 @@ def test_every_synonym_is_a_name(metric):
 
 @pytest.mark.parametrize("name", ["", "mrrr", "Head.mrr", "mrr.5", "optimistic.amri", "hits@0"])
 def test_names_that_are_none(name):
-  with pytest.raises(ValueError, match="unknown rank statistic|realistic|at least 1"):
+  with pytest.raises(ValueError, match="unknown rank statistic|compares with chance|at least 1"):
     jr.ranks.parse(name)
 
 
@@ -418,7 +504,12 @@ def test_both_sides_are_all_of_their_tasks():
   own["both"] = np.concatenate(list(own.values()))
   for name, value in values.items():
     side, kind, metric = jr.ranks.parse(name)
-    alone = BASES[metric.statistic.name](np.asarray(getattr(sides[side], kind)), own[side])
+    ranks = sides[side]
+    if kind == "average":
+      given = np.asarray(ranks.optimistic), np.asarray(ranks.pessimistic)
+      alone = averaged(metric.statistic.name, *given, own[side])
+    else:
+      alone = BASES[metric.statistic.name](np.asarray(getattr(ranks, kind)), own[side])
     assert value == pytest.approx(alone, rel=1e-5)
   assert jr.ranks.evaluate("mr", head)["mr"] == pytest.approx(float(head.realistic.mean()))
   with pytest.raises(ValueError, match="pass tail="):

@@ -195,7 +195,9 @@ def test_wrong_arguments_are_named():
     plackett_luce.sample(jax.random.key(0), scores, temperature=0.0)
   with pytest.raises(TypeError, match="plackett_luce.sample: key must be a PRNG key"):
     plackett_luce.sample(0, scores)
-  with pytest.raises(TypeError, match=r"plackett_luce.sample: scores must be a numeric array"):
+  with pytest.raises(
+    ValueError, match=r"plackett_luce.sample: scores must have rows of one length"
+  ):
     plackett_luce.sample(jax.random.key(0), [[1.0, 2.0], [3.0]])
   with pytest.raises(TypeError, match="plackett_luce.rank_probabilities: k must be an int"):
     plackett_luce.rank_probabilities(scores, k=1.5)

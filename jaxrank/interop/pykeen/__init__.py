@@ -1,7 +1,9 @@
 """PyKEEN's rank-based metrics and evaluators, computed by jaxrank, for arrays instead of models.
 
-The classes take arrays, lists and torch tensors on the host, compute in float64 and return Python
-floats. `jaxrank.ranks` has the same metrics as functions that run under `jit`.
+The classes take arrays, lists and torch tensors on the host, compute in float64 whatever JAX is
+configured to, and return Python floats. As in PyKEEN, the statistic of tied targets is that of
+their mean rank by default, "realistic"; `jaxrank.ranks`, which has the same metrics as functions
+that run under `jit`, averages the statistic over the orders of tied items.
 """
 
 from jaxrank.interop.pykeen._metric import NoClosedFormError as NoClosedFormError

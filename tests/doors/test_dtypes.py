@@ -1,0 +1,81 @@
+"""64-bit numbers have one meaning: that of JAX in the library, double precision in adapters."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from jaxrank._core import host_order
+from jaxrank.interop import lightgbm, torchmetrics
+
+CLOSE = 1 + np.arange(4) * 2.0**-50
+LABELS = np.array([0, 0, 0, 1])
+TIED = 1 / (1 + np.arange(4)) @ np.full(4, 0.25)
+
+DOORS = {
+  "function": lambda s, y: jr.reciprocal_rank(s, y),
+  "measure": lambda s, y: jr.Measure(jr.reciprocal_rank)(s, y),
+  "evaluate": lambda s, y: jr.evaluate("RR", s, y)["RR"],
+  "evaluator": lambda s, y: mean(jr.Evaluator("RR"), s, y),
+  "jitted": jax.jit(jr.reciprocal_rank),
+}
+
+
+def mean(evaluator, scores, labels):
+  return evaluator.compute(evaluator.update(evaluator.init(), scores, labels))["RR"]
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", [np.asarray, list])
+def test_double_precision_is_that_of_jax(door, kind):
+  scores = kind(CLOSE)
+  assert DOORS[door](np.asarray(scores) if door == "jitted" else scores, LABELS) == pytest.approx(
+    TIED
+  )
+  with jax.enable_x64(True):
+    assert DOORS[door](np.asarray(scores), LABELS) == 1
+
+
+def test_values_have_the_dtype_of_jax():
+  assert jr.ndcg(CLOSE, LABELS).dtype == np.float32
+  with jax.enable_x64(True):
+    assert jr.ndcg(CLOSE, LABELS).dtype == np.float64
+
+
+@pytest.mark.parametrize("wide", [2**31, -(2**31) - 1, 2**40, 2**62])
+@pytest.mark.parametrize("door", sorted(DOORS.keys() - {"jitted"}))
+@pytest.mark.parametrize("kind", [lambda x: x, np.array, lambda x: [np.asarray(v) for v in x]])
+def test_integers_that_do_not_fit_say_what_to_do(door, wide, kind):
+  with pytest.raises(ValueError, match=r"scores must be integers of up to 32 bits.*np\.unique"):
+    DOORS[door](kind([wide, 1, 2, 3]), LABELS)
+  with pytest.raises(ValueError, match=r"labels must be integers of up to 32 bits.*x64"):
+    DOORS[door]([1, 2, 3, 4], kind([wide, 0, 0, 0]))
+  with jax.enable_x64(True):
+    assert DOORS[door](kind([wide, 1, 2, 3]), LABELS) == (1 if wide < 0 else 0.5)
+
+
+def test_integers_that_fit_are_ordered_exactly():
+  scores = np.array([2**31 - 1, 2**31 - 2, -(2**31), 0])
+  assert jr.reciprocal_rank(scores, np.array([0, 1, 0, 0])) == 0.5
+  assert jr.reciprocal_rank(scores.tolist(), [0, 0, 1, 0]) == 0.25
+
+
+def test_dense_ranks_order_and_tie_as_the_scores():
+  rng = np.random.default_rng(0)
+  scores = 1 + rng.integers(-4, 5, (30, 40)) * 2.0**-50
+  scores[rng.random(scores.shape) < 0.1] = -np.inf
+  scores[rng.random(scores.shape) < 0.05] = np.nan
+  found = host_order.single(scores)
+  assert found.dtype == np.float32
+  for before in (np.less, np.equal):
+    pairs = before(scores[:, :, None], scores[:, None])
+    assert np.array_equal(before(found[:, :, None], found[:, None]), pairs)
+  assert np.array_equal(np.isneginf(found), np.isneginf(scores))
+  assert np.array_equal(np.isnan(found), np.isnan(scores))
+
+
+@pytest.mark.parametrize("scores", [CLOSE, -1e300 * np.arange(4)[::-1], 1e-300 * np.arange(4)])
+def test_adapters_of_double_precision_order_it(scores):
+  (row,) = lightgbm.metrics("RR")(LABELS, scores, None, [4])
+  assert row == ("RR", 1.0, True)
+  assert torchmetrics.retrieval_reciprocal_rank(scores, LABELS) == 1
