@@ -64,6 +64,36 @@ def test_ties_are_averaged_on_request():
 
 
 @pytest.mark.parametrize("ties", ["document", "average"])
+def test_scores_are_ordered_in_double_precision(ties):
+  """As trec_eval 9.0.8 and 10 order them; rounded to float32 they tie, and RR is 0.5 or 0.75."""
+  qrels = {"q": {"a": 1}, "p": {"z": 1}}
+  run = {"q": {"a": 30.00000020, "b": 30.00000010}, "p": {"y": 3.5, "z": 3.5, "x": 0.1}}
+  for found in (run, {query: dict(reversed(row.items())) for query, row in run.items()}):
+    values = trec.evaluate("recip_rank", qrels, found, ties=ties)
+    assert values.values["recip_rank"].tolist() == [1.0 if ties == "document" else 0.75, 1.0]
+    arrays = trec.to_arrays(qrels, found, ties=ties)
+    assert arrays.documents[1].tolist()[int(arrays.scores[1].argmax())] == "a"
+    if ties == "average":
+      # A query whose scores float32 tells apart keeps them.
+      assert sorted(arrays.scores[0].tolist(), reverse=True) == [3.5, 3.5, np.float32(0.1)]
+      assert sorted(arrays.scores[1].tolist(), reverse=True)[:2] == [-1.0, -2.0]
+
+
+def test_dense_ranks_keep_the_order_and_the_ties_of_scores():
+  rng = np.random.default_rng(2)
+  run = {}
+  for i in range(60):
+    scores = rng.integers(0, 9, 30) * 1e-9 + rng.integers(0, 2) * 30 + rng.integers(0, 2, 30)
+    run[f"q{i}"] = {f"d{j}": x for j, x in enumerate(scores.tolist())}
+  arrays = trec.to_arrays({query: {"d0": 1} for query in run}, run, ties="average")
+  for row, query in enumerate(arrays.queries):
+    scores = np.array([run[query][x] for x in arrays.documents[row]])
+    ours = arrays.scores[row]
+    expected = np.sign(scores[:, None] - scores)
+    assert (np.sign(ours[:, None] - ours) == expected).all()
+
+
+@pytest.mark.parametrize("ties", ["document", "average"])
 def test_scores_beyond_float32_are_retrieved(ties):
   """Rounded to float32 they are infinite, and -inf means that a document is not retrieved."""
   run = {"q": {"a": -1e300, "b": 1e300, "c": -1e-300, "d": 0.0}}
@@ -189,6 +219,8 @@ MEASURES = (
 def test_values_are_those_of_trec_eval(seed):
   pytrec_eval = pytest.importorskip("pytrec_eval")
   qrels, run = oracle.draw(seed)
+  # pytrec_eval rounds scores to float32, which trec_eval does not since 9.0.8.
+  run = {query: {x: float(np.float32(y)) for x, y in row.items()} for query, row in run.items()}
   found = trec.evaluate(MEASURES, qrels, run)
   names = {name.replace("_cut_", "_cut.").replace("P_", "P.") for name in MEASURES.split()}
   names = {name.replace("recall_", "recall.").replace("success_", "success.") for name in names}
