@@ -88,7 +88,9 @@ def _letter(i: int) -> str:
 
 
 def _number(measure: Measure, value: float) -> str:
-  return f"{value:.0f}" if measure.description.aggregation == "sum" else f"{value:.4f}"
+  digits = 0 if measure.description.aggregation == "sum" else 4
+  # The sum makes 0.0 of -0.0.
+  return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def _caption(results: Results) -> str:

@@ -241,10 +241,12 @@ def rbp(
 def _bpref(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   b = ranked.relevant(rel)
   others = ranked.judged & ~b
-  found, limit = ranked.count(b), jnp.minimum(ranked.count(b), ranked.count(others))
+  found = ranked.count(b)
+  limit = jnp.maximum(jnp.minimum(found, ranked.count(others)), 1)
 
   def credit(rank: Array) -> Array:
-    return 1 - jnp.minimum(rank - 1, found) / jnp.maximum(limit, 1)
+    # A difference of whole numbers, which rounding never makes negative.
+    return (limit - jnp.minimum(rank - 1, found)) / limit
 
   return safe_divide(ranked.expect(b, credit, among=others), found)
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import rounded_up
 from jaxrank._core.types import Aggregation
+from jaxrank._core.x64 import enable_x64
 from jaxrank.measures import Measure
 from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
@@ -23,11 +24,15 @@ from jaxrank.trec.reading import read_qrels, read_run
 # A program more costs as much time as about so many cells of padding.
 _PROGRAM = 1 << 22
 
-# In float64, because float32 does not count more than 2 ** 24 documents.
+def _mean(values: np.ndarray) -> Any:
+  """The mean, added up query by query as trec_eval does, so that it is rounded as its is."""
+  return np.cumsum(values)[-1] / values.size
+
+
 _AGGREGATIONS: dict[Aggregation, Callable[[np.ndarray], Any]] = {
-  "mean": np.mean,
+  "mean": _mean,
   "sum": np.sum,
-  "exp_mean": lambda values: np.exp(np.mean(values)),
+  "exp_mean": lambda values: np.exp(_mean(values)),
 }
 
 # The number of batches that are on their way to the device while the next one is prepared.
@@ -41,7 +46,7 @@ class Evaluation:
   Attributes:
     run: The name of the run.
     queries: `[q]`, the names of the queries that were evaluated, in ascending order.
-    values: `[q]`, float32, by the names of the measures.
+    values: `[q]`, float64, by the names of the measures.
     only_in_qrels: The names of queries of the qrels that the run does not have: left out, or of
       value 0 under `queries="judged"`.
     only_in_run: The names of queries of the run that the qrels do not have; they are left out.
@@ -62,7 +67,7 @@ class Evaluation:
     whose values are logarithms, such as `gm_map`, as trec_eval has them.
     """
     return {
-      name: float(_AGGREGATIONS[self.aggregations[name]](values.astype(np.float64)))
+      name: float(_AGGREGATIONS[self.aggregations[name]](values))
       for name, values in self.values.items()
     }
 
@@ -77,7 +82,7 @@ def evaluate(
   cells: int = 1 << 20,
   progress: Callable[[int, int], object] | None = None,
 ) -> Evaluation:
-  """Evaluates a run, of any size, in batches of a few static shapes.
+  """Evaluates a run, of any size, in batches of a few static shapes, in double precision.
 
   With the defaults, measures by the names of trec_eval have its values.
 
@@ -122,7 +127,7 @@ def evaluate(
   with checks.named("trec.evaluate"):
     selection = select(qrels, run, queries)
   source = _padding.Queries(qrels, run, selection, ties)
-  values = np.zeros((len(found), len(selection.names)), np.float32)
+  values = np.zeros((len(found), len(selection.names)))
   program, waiting, done = compiled(found), collections.deque[Any](), 0
 
   def collect() -> None:
@@ -135,7 +140,10 @@ def evaluate(
 
   for chosen, rows, length in _batches(source.sizes, cells) if found else ():
     scores, labels, where = source.padded(chosen, length, rows)[:3]
-    waiting.append((chosen, program(scores, labels, where)))
+    # In double precision, as trec_eval computes: labels of 64 bits make values of 64 bits, and the
+    # order of the scores needs no more than 32.
+    with enable_x64():
+      waiting.append((chosen, program(scores, labels.astype(np.float64), where)))
     if len(waiting) == _AHEAD:
       collect()
   while waiting:

@@ -45,6 +45,20 @@ def test_values_are_those_of_the_definition():
   assert found.mean()["map"] == pytest.approx(np.mean(expected))
 
 
+def test_values_and_means_are_those_of_double_precision():
+  """In float32 the mean of P@10 is 0.13750000536, which is rounded up."""
+  hits = [1, 2, 1, 1, 1, 2, 1, 2]
+  qrels = {f"q{i}": {f"d{j}": 1 for j in range(x)} for i, x in enumerate(hits)}
+  run = {query: {"d0": 2.0, "d1": 1.0, "x": 0.5} for query in qrels}
+  found = trec.evaluate("P_10 map recip_rank", qrels, run)
+  assert found.values["P_10"].tolist() == [x / 10 for x in hits]
+  assert found.mean()["P_10"] == sum(x / 10 for x in hits) / 8
+  ties = {f"q{i}": {f"d{j}": j % 3 - 1 for j in range(3, 12 + i)} for i in range(30)}
+  reverse = {query: {x: float(-label) for x, label in row.items()} for query, row in ties.items()}
+  for how in ("document", "average"):
+    assert (trec.evaluate("bpref", ties, reverse, ties=how).values["bpref"] >= 0).all()
+
+
 def test_arrays_give_the_values_of_evaluate():
   qrels, run = oracle.draw(8)
   for ties in ("document", "average"):
