@@ -16,13 +16,13 @@ from jaxrank.measures import Measure
 from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
-from jaxrank.metrics import query_count
 from jaxrank.trec import _padding
 from jaxrank.trec._matching import Queries, Ties, select
 from jaxrank.trec.reading import read_qrels, read_run
 
 # A program more costs as much time as about so many cells of padding.
 _PROGRAM = 1 << 22
+
 
 def _mean(values: np.ndarray) -> Any:
   """The mean, added up query by query as trec_eval does, so that it is rounded as its is."""
@@ -101,8 +101,9 @@ def evaluate(
     ties: "document" for the order of trec_eval, or "average"; see `to_arrays`.
     queries: "both" evaluates the queries that are in the qrels and in the run, as trec_eval does;
       "judged" all of the qrels, with the value 0 for those that the run does not have (if values
-      are logarithms, with that of an average precision of 0), as trec_eval does with `-c`; "error"
-      raises an error if a query is in one of them only.
+      are logarithms, with that of an average precision of 0; counts, as of relevant documents, are
+      those of the qrels), as trec_eval does with `-c`; "error" raises an error if a query is in one
+      of them only.
     cells: The largest number of documents of a batch, padding included, at least 1; a batch has at
       least one query.
     progress: Function called as `progress(done, queries)` after each batch, with the number of
@@ -151,8 +152,9 @@ def evaluate(
   how = {measure.name: measure.description.aggregation for measure in found}
   by_name = {name: x for name, x in zip(how, values, strict=True)}
   for measure in found:
-    # The logarithm 0 would be that of a perfect ranking, and a query that is missing is a query.
-    if how[measure.name] != "exp_mean" and measure.metric is not query_count:
+    # The logarithm 0 would be that of a perfect ranking, and counts are right: a query that is
+    # missing is a query, with its relevant documents.
+    if how[measure.name] == "mean":
       by_name[measure.name][selection.in_run < 0] = 0
   left_out = selection.only_in_qrels, selection.only_in_run
   return Evaluation(run.name, selection.names, by_name, *left_out, how)

@@ -272,7 +272,10 @@ def test_every_line_of_trec_eval(files, run, complete):
   for name in names:
     column = [values[query][name] for query in values]
     total = pytrec_eval.compute_aggregated_measure(name, column)
-    if complete and not name.startswith("num_"):
+    if complete and name == "num_rel":
+      column += [sum(label > 0 for label in qrels[query].values()) for query in missing]
+      total = sum(column)
+    elif complete and not name.startswith("num_"):
       column += [math.log(1e-5) if name.startswith("gm_") else 0.0] * len(missing)
       total = pytrec_eval.compute_aggregated_measure(name, column)
     expected.append((name, "all", len(qrels) if complete and name == "num_q" else total))

@@ -139,7 +139,7 @@ def test_queries_of_the_qrels_without_a_ranking_count_as_0():
   assert (found.only_in_qrels, found.only_in_run) == (("q3",), ("q9",))
 
 
-def test_queries_without_a_ranking_count_as_0_for_all_measures():
+def test_queries_without_a_ranking_count_as_0_in_means():
   """Also for one that would have another value, as trec_eval does."""
   count = jr.Measure(jr.metric(lambda ranked: ranked.count(ranked.judged)), name="judged")
   found = trec.evaluate(count, QRELS, RUN, queries="judged")
@@ -152,9 +152,17 @@ def test_values_are_aggregated_as_the_description_says(how):
   found = trec.evaluate(jr.Measure(kernel, name="x"), QRELS, RUN)
   assert found.values["x"].tolist() == [-2.0, -1.0]
   np.testing.assert_allclose(found.mean()["x"], jr.aggregate(found.values["x"], how=how), rtol=1e-6)
-  # The value 0 would be the logarithm of 1.
+  # The value 0 would be the logarithm of 1, and a count is one of the qrels.
   kept = trec.evaluate(jr.Measure(kernel, name="x"), QRELS, RUN, queries="judged").values["x"]
-  assert kept.tolist() == [-2.0, -1.0, -1.0 if how == "exp_mean" else 0.0]
+  assert kept.tolist() == [-2.0, -1.0, 0.0 if how == "mean" else -1.0]
+
+
+def test_counts_of_all_judged_queries_are_those_of_trec_eval():
+  names = "num_q num_rel num_ret num_rel_ret num_nonrel_judged_ret NumRel(rel=2)"
+  found = trec.evaluate(names, QRELS, RUN, queries="judged").mean()
+  assert [*found.values()] == [3, 3, 4, 1, 1, 1]
+  found = trec.evaluate(names, QRELS, RUN).mean()
+  assert [*found.values()] == [2, 2, 4, 1, 1, 1]
 
 
 def test_queries_on_one_side_raise_on_request():
