@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
@@ -17,8 +18,9 @@ from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
 from jaxrank.trec import _padding
-from jaxrank.trec._matching import Queries, Ties, select
+from jaxrank.trec._matching import Queries, Selection, Ties, select
 from jaxrank.trec.reading import read_qrels, read_run
+from jaxrank.trec.tables import Qrels
 
 # A program more costs as much time as about so many cells of padding.
 _PROGRAM = 1 << 22
@@ -113,8 +115,9 @@ def evaluate(
     An `Evaluation`, which also names the queries that were left out.
 
   Raises:
-    ValueError: if a name of a measure is unknown, a measure is one of diversity, no query is in
-      both, or as `queries` says; and as `read_qrels` and `read_run`.
+    ValueError: if a name of a measure is unknown, a measure is one of diversity, a label is beyond
+      the best grade of a measure, no query is in both, or as `queries` says; and as `read_qrels`
+      and `read_run`.
     TypeError: if an argument has a wrong type.
   """
   with checks.named("trec.evaluate"):
@@ -127,6 +130,7 @@ def evaluate(
   qrels, run = read_qrels(qrels), read_run(run)
   with checks.named("trec.evaluate"):
     selection = select(qrels, run, queries)
+    _check_grades(found, qrels, selection)
   source = _padding.Queries(qrels, run, selection, ties)
   values = np.zeros((len(found), len(selection.names)))
   program, waiting, done = compiled(found), collections.deque[Any](), 0
@@ -166,6 +170,31 @@ def _check_measures(measures: tuple[Measure, ...]) -> None:
       raise ValueError(
         f"{measure} needs labels by subtopic, which qrels do not have; leave it out."
       )
+
+
+def _check_grades(measures: tuple[Measure, ...], qrels: Qrels, selection: Selection) -> None:
+  """Refuses labels beyond the best grade of a measure, of which it would make that grade."""
+  codes = qrels.codes
+  labels = np.where(np.isin(codes, selection.in_qrels), qrels.labels, 0)
+  for measure in measures:
+    best = measure.call().parameters.get("max_label")
+    if best is None or not (labels > best).any():
+      continue
+    row = int(np.argmax(labels > best))
+    query, document = qrels.queries[codes[row]], qrels.documents[row].as_py()
+    raise ValueError(
+      f"{measure} has a best grade of {best:g}, and query {query!r}, document {document!r} the "
+      f"label {labels[row]:g}; write {_with_best(measure, labels.max())}."
+    )
+
+
+def _with_best(measure: Measure, best: float) -> str:
+  """A name of a measure that has another best grade."""
+  name, given = re.subn(r"(max_rel|max_label)=[^,)]+", rf"\g<1>={best:g}", measure.name)
+  if given:
+    return name
+  k = measure.parameters.get("k")
+  return f"{measure.description.name}(max_label={best:g})" + (f"@{k}" if k is not None else "")
 
 
 def _batches(sizes: np.ndarray, cells: int) -> Iterator[tuple[np.ndarray, int, int]]:

@@ -165,6 +165,31 @@ def test_counts_of_all_judged_queries_are_those_of_trec_eval():
   assert [*found.values()] == [2, 2, 4, 1, 1, 1]
 
 
+@pytest.mark.parametrize(
+  ("written", "best", "right"),
+  [
+    ("ERR@10", 4, "err(max_label=7)@10"),
+    ("err(max_label=4.5)", 4.5, "err(max_label=7)"),
+    ("NERR9(max_rel=4,min_rel=1)@5", 4, "NERR9(min_rel=1,max_rel=7)@5"),
+    (jr.Measure(jr.err, max_label=4, k=3, name="mine"), 4, "err(max_label=7)@3"),
+  ],
+)
+def test_labels_beyond_the_best_grade_are_refused(written, best, right):
+  """They would count as the best grade: both orders of 4 and 5 would have one value."""
+  qrels = {"q0": {"z": 7}, "q1": {"a": 4, "b": 5}, "q2": {"c": 7}}
+  run = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 1.0}}
+  with pytest.raises(ValueError) as caught:
+    trec.evaluate(["nDCG", written], qrels, run)
+  told = str(caught.value)
+  assert f"has a best grade of {best}, and query 'q1', document 'b' the label 5; write" in told
+  assert right in told
+  trec.evaluate(told.partition("write ")[2].removesuffix("."), qrels, run)
+  # A label of a query that is not evaluated does not matter.
+  trec.evaluate("ERR", {"q0": {"z": 7}, "q1": {"a": 4}}, {"q1": {"a": 1.0}})
+  with pytest.raises(ValueError, match="q0"):
+    trec.evaluate("ERR", {"q0": {"z": 7}, "q1": {"a": 4}}, {"q1": {"a": 1.0}}, queries="judged")
+
+
 def test_queries_on_one_side_raise_on_request():
   with pytest.raises(
     ValueError, match=r"lacks 1 query \('q3'\) .* lack 1 query \('q9'\) .*'judged'"
