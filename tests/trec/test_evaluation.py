@@ -170,7 +170,7 @@ def test_counts_of_all_judged_queries_are_those_of_trec_eval():
   [
     ("ERR@10", 4, "err(max_label=7)@10"),
     ("err(max_label=4.5)", 4.5, "err(max_label=7)"),
-    ("NERR9(max_rel=4,min_rel=1)@5", 4, "NERR9(min_rel=1,max_rel=7)@5"),
+    ("NERR9(max_rel=4,min_rel=1)@5", 4, "NERR9(max_rel=7,min_rel=1)@5"),
     (jr.Measure(jr.err, max_label=4, k=3, name="mine"), 4, "err(max_label=7)@3"),
   ],
 )
