@@ -1,11 +1,12 @@
 """Which queries are evaluated, and the judgement of each retrieved document."""
 
+import dataclasses
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank.trec._strings import arrow, integers, keys, matches, numbers
+from jaxrank.trec._strings import arrow, integers, keys, matches, numbers, strings
 from jaxrank.trec.tables import Qrels, Run
 
 # Labels of documents without one: not in the qrels, and in the qrels with a negative label.
@@ -122,6 +123,36 @@ def judged_labels(labels: np.ndarray) -> np.ndarray:
   return np.where(labels < 0, np.int32(NEGATIVE), labels)
 
 
+def shortened(run: Run, *, drop_self: bool = False, depth: int | None = None) -> Run:
+  """A run without the documents that have the id of their query, or with the first `depth` only.
+
+  The first ones are those of trec_eval's order.
+  """
+  kept = np.ones(run.starts[-1], bool)
+  if drop_self:
+    codes = run.codes
+    same = arrow("pyarrow.compute").equal(run.documents, strings(run.queries).take(integers(codes)))
+    kept = ~np.asarray(same.to_numpy(zero_copy_only=False), bool)
+    run = _rows(run, kept)
+  if depth is not None:
+    kept = np.zeros(run.starts[-1], bool)
+    rank = np.arange(kept.size) - run.starts[run.codes]
+    kept[document_order(run)[rank < depth]] = True
+    run = _rows(run, kept)
+  return run
+
+
+def _rows(run: Run, kept: np.ndarray) -> Run:
+  """Some rows of a run, by a mask."""
+  return dataclasses.replace(
+    run,
+    starts=np.append(0, np.cumsum(kept))[run.starts],
+    documents=run.documents.take(integers(np.flatnonzero(kept))),
+    pair_keys=run.pair_keys[kept],
+    scores=run.scores[kept],
+  )
+
+
 def document_order(run: Run) -> np.ndarray:
   """The rows of each query in trec_eval's order: scores and then ids, both descending.
 
@@ -146,7 +177,7 @@ def single_precision(run: Run) -> np.ndarray:
   dense ranks. They are finite, because -inf would mean that a document is not retrieved.
   """
   # The sum makes 0.0 of -0.0.
-  single = np.clip(run.scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
+  single: np.ndarray = np.clip(run.scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
   order, tied = _score_order(run)
   new = _begins(run) | ~tied
   merged = ~_begins(run) & ~tied & np.append(False, single[order[1:]] == single[order[:-1]])

@@ -18,7 +18,7 @@ from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
 from jaxrank.trec import _padding
-from jaxrank.trec._matching import Queries, Selection, Ties, select
+from jaxrank.trec._matching import Queries, Selection, Ties, select, shortened
 from jaxrank.trec.reading import read_qrels, read_run
 from jaxrank.trec.tables import Qrels
 
@@ -81,6 +81,9 @@ def evaluate(
   *,
   ties: Ties = "document",
   queries: Queries = "both",
+  drop_self: bool = False,
+  judged_only: bool = False,
+  depth: int | None = None,
   cells: int = 1 << 20,
   progress: Callable[[int, int], object] | None = None,
 ) -> Evaluation:
@@ -106,6 +109,11 @@ def evaluate(
       are logarithms, with that of an average precision of 0; counts, as of relevant documents, are
       those of the qrels), as trec_eval does with `-c`; "error" raises an error if a query is in one
       of them only.
+    drop_self: Whether to leave out retrieved documents that have the id of their query, as BEIR
+      does where queries are documents themselves.
+    judged_only: Whether to leave out documents that are not judged, as trec_eval does with `-J`.
+    depth: How many documents of a query count, of the first in the order of trec_eval, as with its
+      `-M`; None is all.
     cells: The largest number of documents of a batch, padding included, at least 1; a batch has at
       least one query.
     progress: Function called as `progress(done, queries)` after each batch, with the number of
@@ -125,12 +133,16 @@ def evaluate(
     _check_measures(found)
     checks.choice("ties", ties, get_args(Ties))
     cells = checks.count("cells", cells)
+    checks.true_or_false("drop_self", drop_self)
+    checks.true_or_false("judged_only", judged_only)
+    depth = None if depth is None else checks.count("depth", depth)
     if progress is not None:
       checks.function("progress", progress, "a function of (done, queries), or None")
   qrels, run = read_qrels(qrels), read_run(run)
   with checks.named("trec.evaluate"):
     selection = select(qrels, run, queries)
     _check_grades(found, qrels, selection)
+  run = shortened(run, drop_self=drop_self, depth=depth)
   source = _padding.Queries(qrels, run, selection, ties)
   values = np.zeros((len(found), len(selection.names)))
   program, waiting, done = compiled(found), collections.deque[Any](), 0
@@ -145,6 +157,8 @@ def evaluate(
 
   for chosen, rows, length in _batches(source.sizes, cells) if found else ():
     scores, labels, where = source.padded(chosen, length, rows)[:3]
+    if judged_only:
+      where &= labels >= 0
     # In double precision, as trec_eval computes: labels of 64 bits make values of 64 bits, and the
     # order of the scores needs no more than 32.
     with enable_x64():

@@ -123,6 +123,31 @@ def test_labels_tell_what_is_not_in_the_qrels_from_negative_labels():
   assert arrays.where.sum() == 6
 
 
+def test_documents_may_be_left_out():
+  """The query itself, as in BEIR; those without a judgement; and those past a depth."""
+  qrels = {"a": {"b": 1, "c": 0}, "q": {"z": 1}}
+  run = {"q": {"y": 1.0, "z": 0.5}, "a": {"x": 1.0, "a": 9.0, "b": 0.5, "c": 2.0}, "e": {"e": 1.0}}
+  names = "recip_rank num_ret num_rel"
+
+  def values(**how):
+    found = trec.evaluate(names, qrels, run, **how)
+    assert found.queries == ("a", "q")
+    return [x.tolist() for x in found.values.values()]
+
+  assert values() == [[0.25, 0.5], [4, 2], [1, 1]]
+  assert values(drop_self=True) == [[1 / 3, 0.5], [3, 2], [1, 1]]
+  assert values(judged_only=True) == [[0.5, 1.0], [2, 1], [1, 1]]
+  assert values(depth=2) == [[0, 0.5], [2, 2], [1, 1]]
+  # The depth is that of the run, before documents that are not judged are left out.
+  assert values(depth=2, judged_only=True) == [[0, 1.0], [1, 1], [1, 1]]
+  assert values(depth=3, drop_self=True) == [[1 / 3, 0.5], [3, 2], [1, 1]]
+  assert values(drop_self=True, ties="average") == values(drop_self=True)
+  with pytest.raises(TypeError, match="drop_self must be True or False, got 1"):
+    values(drop_self=1)
+  with pytest.raises(ValueError, match="depth must be at least 1, got 0"):
+    values(depth=0)
+
+
 def test_queries_on_one_side_are_named():
   for found in (trec.to_arrays(QRELS, RUN), trec.evaluate("map", QRELS, RUN)):
     assert found.queries == ("q1", "q2")
