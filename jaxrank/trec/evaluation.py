@@ -37,6 +37,10 @@ _AGGREGATIONS: dict[Aggregation, Callable[[np.ndarray], Any]] = {
   "exp_mean": lambda values: np.exp(_mean(values)),
 }
 
+# Queries with so many cells in all take shapes of `_SHAPE` cells, and lengths of `_SHORT` times a
+# power of four, so that many small collections share a few programs.
+_SMALL, _SHAPE, _SHORT = 1 << 17, 1 << 15, 64
+
 # The number of batches that are on their way to the device while the next one is prepared.
 _AHEAD = 2
 
@@ -220,10 +224,16 @@ def _batches(sizes: np.ndarray, cells: int) -> Iterator[tuple[np.ndarray, int, i
   left = np.argsort(-sizes, kind="stable")
   while left.size:
     length = rounded_up(int(sizes[left[0]]))
-    count = int(np.count_nonzero(2 * sizes[left] > length))
-    count = left.size if length * left.size <= _PROGRAM else max(count, 1)
-    batches = -(-count * length // cells)
-    rows = -(-count // min(batches, count))
+    if length * left.size <= _SMALL:
+      length = _SHORT
+      while length < sizes[left[0]]:
+        length *= 4
+      count, rows = left.size, max(min(_SHAPE, cells) // length, 1)
+    else:
+      count = int(np.count_nonzero(2 * sizes[left] > length))
+      count = left.size if length * left.size <= _PROGRAM else max(count, 1)
+      batches = -(-count * length // cells)
+      rows = -(-count // min(batches, count))
     for start in range(0, count, rows):
       yield left[start : min(start + rows, count)], rows, length
     left = left[count:]

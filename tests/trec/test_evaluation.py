@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
+from jaxrank.measures.evaluation import compiled
 from jaxrank.trec import _strings
 from tests.helpers.suites import thorough
 from tests.trec import oracle
@@ -203,7 +204,7 @@ def test_labels_beyond_the_best_grade_are_refused(written, best, right):
   """They would count as the best grade: both orders of 4 and 5 would have one value."""
   qrels = {"q0": {"z": 7}, "q1": {"a": 4, "b": 5}, "q2": {"c": 7}}
   run = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 1.0}}
-  with pytest.raises(ValueError) as caught:
+  with pytest.raises(ValueError, match="has a best grade of") as caught:
     trec.evaluate(["nDCG", written], qrels, run)
   told = str(caught.value)
   assert f"has a best grade of {best}, and query 'q1', document 'b' the label 5; write" in told
@@ -254,6 +255,21 @@ def test_batches_do_not_change_values():
   assert seen == sorted(seen)
   assert seen[-1] == (total, total)
   assert len(seen) > 3
+
+
+def test_small_collections_share_programs():
+  """Whatever their sizes are: one shape for each power of four of the length."""
+  rng = np.random.default_rng(4)
+  measures = jr.parse("map P_3")
+  for i in range(12):
+    size = int(rng.integers(2, 200))
+    documents = [f"d{j}" for j in range(size)]
+    qrels = {f"q{j}": {"d0": 1, "d1": 2} for j in range(int(rng.integers(1, 90)))}
+    run = {q: dict(zip(documents, rng.normal(size=size).tolist(), strict=True)) for q in qrels}
+    found = trec.evaluate(measures, qrels, run)
+    expected = [oracle.average_precision(qrels[q], run[q]) for q in found.queries]
+    np.testing.assert_allclose(found.values["map"], expected, atol=1e-12, err_msg=str(i))
+  assert compiled(measures)._cache_size() == 2
 
 
 def test_hashes_that_collide_do_not_match(monkeypatch):
