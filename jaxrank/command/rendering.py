@@ -92,9 +92,8 @@ def _sign(i: int, runs: int) -> str:
 
 
 def _number(measure: Measure, value: float) -> str:
-  digits = 0 if measure.description.aggregation == "sum" else 4
-  # The sum makes 0.0 of -0.0.
-  return f"{round(value, digits) + 0.0:.{digits}f}"
+  # The option z makes 0 of -0; round of numpy would take other halves than C does.
+  return f"{value:z.0f}" if measure.description.aggregation == "sum" else f"{value:z.4f}"
 
 
 def _caption(results: Results) -> str:
