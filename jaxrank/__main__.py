@@ -1,8 +1,6 @@
 """`python -m jaxrank` is the command `jaxrank`."""
 
-import sys
-
 from jaxrank.command import program
 
 if __name__ == "__main__":
-  sys.exit(program())
+  program()

@@ -13,7 +13,10 @@ PIECES = {
   "[@10]": r"(?:@(?P<k>.+?))?",
   "_10": r"[._](?P<k>[0-9]+)",
   "@0.1": r"@(?P<x>[0-9]+(?:\.[0-9]+)?)",
-  "_0.10": r"[._](?P<x>[0-9]+\.[0-9]+)",
+  "_0.10": r"[._](?P<x>[0-9]+\.?[0-9]*|\.[0-9]+)",
+  "[_0.5]": r"(?:[._](?P<number>[0-9]+\.?[0-9]*|\.[0-9]+))?",
+  "[_1=3,2=9]": r"(?:[._](?P<pairs>\w+=[0-9.]+(?:,\w+=[0-9.]+)*))?",
+  "[_1,-1,0,0]": r"(?:[._](?P<numbers>-?[0-9.]+(?:,-?[0-9.]+)*))?",
   "[-l2]": r"(?:-l(?P<rel>[0-9]{1,2}))?",
   ".95": r"[.@](?P<p>[0-9]+)",
 }
@@ -76,9 +79,21 @@ def trec_eval(
   return Name("trec_eval", tuple(spellings.split()), f"NAME {form}".rstrip(), taken, fixed)
 
 
+def trec_eval10(
+  spellings: str, form: str = "", reads: Mapping[str, Argument] | None = None, **fixed: Any
+) -> Name:
+  """A name that version 10 of trec_eval added, or gave another meaning, such as `unj_10`."""
+  return trec_eval(spellings, form, reads, **fixed)._replace(dialect="trec_eval10")
+
+
 def ndeval(spellings: str, form: str = "@10", **fixed: Any) -> Name:
   """A name in ndeval, the program of TREC for diversity, such as `ERR-IA@20`."""
   return Name("ndeval", tuple(spellings.split()), f"NAME {form}".rstrip(), {}, fixed)
+
+
+def recommenders(spellings: str, form: str = "[@10]", **fixed: Any) -> Name:
+  """A name that libraries and papers on recommenders and link prediction use, such as `HR@10`."""
+  return Name("recommenders", tuple(spellings.split()), f"NAME {form}".rstrip(), {}, fixed)
 
 
 def ranx(

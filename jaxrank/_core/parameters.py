@@ -95,6 +95,10 @@ def _gain(name: str, value: Any) -> Any:
   return value
 
 
+def _optional_gain(name: str, value: Any) -> Any:
+  return None if value is None else _gain(name, value)
+
+
 def _gain_by_label(name: str, value: Any) -> Any:
   del name
   return gains.by_label(value)
@@ -127,6 +131,7 @@ GAIN = Kind(
   _gain,
   spelled={"linear": gains.linear, "exponential": gains.exponential, "binary": gains.binary},
 )
+OPTIONAL_GAIN = dataclasses.replace(GAIN, check=_optional_gain)
 GAIN_BY_LABEL = Kind(
   "labels with gains from 0, like {0: 0, 1: 1, 2: 5}", _gain_by_label, literals=(dict,)
 )

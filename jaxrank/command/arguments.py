@@ -10,14 +10,15 @@ Evaluates runs against qrels: one table for all runs, the numbers of trec_eval.
 
 QRELS and RUN are files of TREC, also compressed with gzip, files of BEIR, or JSON. What names no
 file is a measure: a name of jaxrank (ndcg@10), of ir_measures (nDCG@10) or of trec_eval
-(ndcg_cut_10, also its families and nicknames: P, official, all_trec). Without a measure, nDCG@10,
-AP, RR, P@10 and R@100 are computed, and with --trec the official ones.
+(ndcg_cut_10, also its families and nicknames: P, P.5,10, official, all_trec). Without a measure,
+nDCG@10, AP, RR, P@10 and R@100 are computed, and with --trec the official ones.
 """
 EPILOGUE = """\
 examples:
   jaxrank qrels.txt bm25.run dense.run nDCG@10 AP
   jaxrank qrels.txt bm25.run dense.run nDCG@10 --compare --plot runs.svg
   jaxrank --trec -q qrels.txt bm25.run map ndcg_cut_10
+  jaxrank --trec -c -l2 -m P.5,10 -m gm_map qrels.txt bm25.run
 
 The status is 0 if all went well, 1 if a file could not be evaluated, and 2 if the arguments make no
 sense.
@@ -54,6 +55,37 @@ def parser() -> argparse.ArgumentParser:
     help="the same as --queries judged, as in trec_eval",
   )
   made.add_argument(
+    "--drop-self",
+    action="store_true",
+    help="leave out documents that have the id of their query, as BEIR does",
+  )
+  made.add_argument(
+    "-l",
+    dest="rel",
+    metavar="LABEL",
+    type=_number,
+    help="the smallest label that counts as relevant, for measures that do not name one",
+  )
+  made.add_argument(
+    "-J",
+    dest="judged_only",
+    action="store_true",
+    help="leave out documents that are not judged",
+  )
+  made.add_argument(
+    "-M", dest="depth", metavar="N", type=_count, help="only the first N documents of a query count"
+  )
+  made.add_argument(
+    "-N",
+    dest="collection",
+    metavar="N",
+    type=_count,
+    help="the number of documents of the collection, for the last coefficient of utility",
+  )
+  made.add_argument(
+    "-n", dest="totals", action="store_false", help="with --trec -q: no lines for all queries"
+  )
+  made.add_argument(
     "--ties",
     choices=("document", "average"),
     default="document",
@@ -63,7 +95,8 @@ def parser() -> argparse.ArgumentParser:
 
   form = made.add_argument_group("form of the output").add_mutually_exclusive_group()
   for name, text in (
-    ("trec", "the lines of trec_eval, for one run"),
+    ("trec", "the lines of trec_eval 9, for one run"),
+    ("trec10", "the lines of trec_eval 10, for one run"),
     ("json", "one JSON object"),
     ("tsv", "lines of run, query, measure and value, separated by tabs"),
     ("latex", "a table for LaTeX with the package booktabs"),
@@ -93,7 +126,7 @@ def parser() -> argparse.ArgumentParser:
   test.add_argument(
     "--level", type=_level, default=0.05, help="the level of significance (default: 0.05)"
   )
-  test.add_argument("--seed", type=int, default=0, help="the seed of the tests (default: 0)")
+  test.add_argument("--seed", type=_whole, default=0, help="the seed of the tests (default: 0)")
 
   made.add_argument("--no-cache", action="store_true", help="keep no compiled programs")
   made.add_argument("--version", action="version", version=f"jaxrank {jaxrank.__version__}")
@@ -109,16 +142,40 @@ def read(words: Sequence[str] | None) -> argparse.Namespace:
     made.error("--test and --correction need --compare")
   if args.test == "tukey" and args.correction not in (None, "none"):
     made.error("--test tukey needs no --correction; its p-values hold for all pairs together")
-  if args.compare and args.form == "trec":
+  if args.compare and args.form in ("trec", "trec10"):
     made.error("the form of trec_eval has no place for --compare; leave --trec or --compare out")
+  args.dialect = "trec_eval10" if args.form == "trec10" else "trec_eval"
+  args.form = args.form.removesuffix("10")
+  if not args.totals and args.form != "trec":
+    made.error("-n leaves out lines of --trec, and nothing of the other forms; leave it out")
   args.test = args.test or "randomization"
   args.correction = args.correction or ("none" if args.test == "tukey" else "holm")
   args.queries = args.queries or ("both" if args.form == "trec" else "judged")
   return args
 
 
+def _number(text: str) -> float:
+  try:
+    return float(text)
+  except ValueError:
+    raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def _count(text: str) -> int:
+  if not text.isdecimal() or int(text) < 1:
+    raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text!r}")
+  return int(text)
+
+
+def _whole(text: str) -> int:
+  try:
+    return int(text)
+  except ValueError:
+    raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}") from None
+
+
 def _level(text: str) -> float:
-  level = float(text)
+  level = _number(text)
   if not 0 < level < 1:
     raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text}")
   return level

@@ -46,6 +46,11 @@ def compare(results: Results, args: argparse.Namespace) -> Compared:
         f"--compare needs the same queries for all runs, and {run.name} has others than "
         f"{runs[0].name}; with --queries judged, a query that a run lacks counts as 0."
       )
+  if len(runs[0].queries) < 2:
+    raise ValueError(
+      "--compare needs two queries or more, because a test looks at how differences vary over "
+      "queries; got one."
+    )
   values = np.stack([run.values for run in runs], axis=1)
   p_values = _p_values(values, args)
   good = results.goodness

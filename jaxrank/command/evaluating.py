@@ -1,6 +1,8 @@
 """Reads the files of the command and evaluates the runs."""
 
 import argparse
+import difflib
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,8 +17,8 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TaskID
 
 from jaxrank import trec
-from jaxrank.measures.families import trec_families
-from jaxrank.measures.grammar import read_measures
+from jaxrank.measures.families import trec_families, trec_lines
+from jaxrank.measures.grammar import Dialect, read_measures
 from jaxrank.measures.measure import Measure
 
 DEFAULTS = "nDCG@10 AP RR P@10 R@100"
@@ -27,6 +29,7 @@ class Evaluated(NamedTuple):
 
   Attributes:
     name: The name of the run, which no other run has.
+    tag: The name in its file.
     queries: The queries that were evaluated.
     missing: Those of them that the run does not have, and that count as 0.
     values: `[measures, queries]`.
@@ -34,6 +37,7 @@ class Evaluated(NamedTuple):
   """
 
   name: str
+  tag: str
   queries: tuple[str, ...]
   missing: frozenset[str]
   values: np.ndarray
@@ -47,10 +51,12 @@ class Results(NamedTuple):
     qrels: The name of the qrels.
     measures: The measures.
     runs: The runs, in the order of the arguments.
+    with_tag: Whether the lines of trec_eval begin with the tag of the run.
   """
 
   qrels: str
   measures: tuple[Measure, ...]
+  with_tag: bool
   runs: tuple[Evaluated, ...]
 
   @property
@@ -77,7 +83,18 @@ class Results(NamedTuple):
 
 def keep_programs() -> None:
   """Keeps compiled programs in the cache folder of the user, for the next process."""
-  folder = platformdirs.user_cache_path("jaxrank", ensure_exists=True)
+  folder = platformdirs.user_cache_path("jaxrank")
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+      raise PermissionError("it cannot be written")
+  except OSError as error:
+    print(
+      f"jaxrank: warning: compiled programs are not kept in {folder}: "
+      f"{error.strerror or error}; --no-cache keeps none.",
+      file=sys.stderr,
+    )
+    return
   jax.config.update("jax_compilation_cache_dir", str(folder))
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
   jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -86,7 +103,7 @@ def keep_programs() -> None:
 def evaluate(args: argparse.Namespace) -> Results:
   """Evaluates the runs of the arguments."""
   files, names = _files_and_measures(args)
-  measures = read_measures(" ".join(_measures(names, args.form)))
+  measures, with_tag = _measures(names, args)
   with _progress() as progress:
     task = progress.add_task("reading", total=1 + len(files))
     qrels = trec.read_qrels(args.qrels)
@@ -99,26 +116,35 @@ def evaluate(args: argparse.Namespace) -> Results:
     for run, name in zip(runs, _different([run.name for run in runs], files), strict=True):
       advanced = _advance(progress, progress.add_task(name, total=None))
       found = trec.evaluate(
-        measures, qrels, run, ties=args.ties, queries=args.queries, progress=advanced
+        measures,
+        qrels,
+        run,
+        ties=args.ties,
+        queries=args.queries,
+        drop_self=args.drop_self,
+        judged_only=args.judged_only,
+        depth=args.depth,
+        progress=advanced,
       )
       values = np.stack([found.values[measure.name] for measure in measures])
       means = found.mean()
       totals = np.array([means[measure.name] for measure in measures])
       missing = frozenset(found.only_in_qrels).intersection(found.queries)
-      evaluated.append(Evaluated(name, found.queries, missing, values, totals))
+      evaluated.append(Evaluated(name, run.name, found.queries, missing, values, totals))
       _tell(name, found, args.queries)
-  return Results(qrels.name, measures, tuple(evaluated))
+  return Results(qrels.name, measures, with_tag, tuple(evaluated))
 
 
 def _files_and_measures(args: argparse.Namespace) -> tuple[list[str], list[str]]:
   """The arguments that name files, and those that name measures."""
-  files = [word for word in args.inputs if Path(word).is_file()]
+  files = [word for word in args.inputs if word == "-" or _is_file(word)]
   names = [word for word in args.inputs if word not in files] + args.measure
   missing = [word for word in names if "/" in word or Path(word).suffix in (".gz", ".txt", ".run")]
   if missing:
-    raise FileNotFoundError(f"there is no file {missing[0]!r}.")
+    raise FileNotFoundError(f"there is no file {missing[0]!r}{_instead(missing[0])}.")
   if not files:
-    raise ValueError(f"no argument after the qrels names a file of a run: {' '.join(names)}.")
+    near = next(filter(None, map(_instead, names)), "")
+    raise ValueError(f"no argument after the qrels names a file of a run: {' '.join(names)}{near}.")
   if args.form == "trec" and len(files) > 1:
     raise ValueError(
       f"--trec prints the lines of one run, got {len(files)} runs; call the command for each, or "
@@ -127,19 +153,77 @@ def _files_and_measures(args: argparse.Namespace) -> tuple[list[str], list[str]]
   return files, names
 
 
-def _measures(names: list[str], form: str) -> tuple[str, ...]:
-  """The names of single measures; the lines of trec_eval are in its order, and the others last."""
-  if form != "trec":
-    return trec_families(names or DEFAULTS)
-  order = {name: i for i, name in enumerate(trec_families("all_trec"))}
-  asked = trec_families(names or "official")
-  return tuple(sorted(asked, key=lambda name: order.get(name, len(order))))
+def _is_file(word: str) -> bool:
+  """Whether a word names a file, or a pipe as `<(...)` of a shell does."""
+  path = Path(word)
+  return path.exists() and not path.is_dir()
+
+
+def _instead(word: str) -> str:
+  """What a file that does not exist may have been meant to be."""
+  path = Path(word)
+  if path.is_dir():
+    return " (it is a folder: name the files in it)"
+  there = [x.name for x in path.parent.iterdir()] if path.parent.is_dir() else []
+  near = difflib.get_close_matches(path.name, there, 1, 0.75)
+  return f" (is it {path.parent / near[0]}?)" if near else ""
+
+
+def _measures(names: list[str], args: argparse.Namespace) -> tuple[tuple[Measure, ...], bool]:
+  """The measures, and whether the tag of the run is one of the lines of trec_eval."""
+  # A word may hold several names, unless their parameters have blanks.
+  words = [x for name in names for x in ([name] if "(" in name else name.split())]
+  if args.form != "trec":
+    found = [x for name in trec_families(words or DEFAULTS.split()) for x in _read(name)]
+    return tuple(dict.fromkeys(_changed(measure, args) for measure in found)), False
+  lines = trec_lines(words or ["official"], args.dialect)
+  found = [
+    Measure(x.metric, name=line.printed if line.printed != line.name else x.name, **x.parameters)
+    for line in lines
+    if line.name != "runid"
+    for x in _read(line.name, args.dialect)
+  ]
+  if not found:
+    raise ValueError("runid is the tag of the run and no measure; name one, such as map.")
+  return tuple(_changed(measure, args) for measure in found), lines[0].name == "runid"
+
+
+def _read(name: str, dialect: Dialect | None = None) -> tuple[Measure, ...]:
+  """The measures of an argument, by the names of the dialect first and of all libraries then."""
+  try:
+    return read_measures(name, dialect)
+  except ValueError as error:
+    if "is no name" not in str(error):
+      raise
+    if dialect is not None:
+      return _read(name)
+    told = str(error).partition("is no name of a measure")[2]
+    raise ValueError(
+      f"{name!r} is no file{_instead(name)} and no name of a measure{told}"
+    ) from None
+
+
+def _changed(measure: Measure, args: argparse.Namespace) -> Measure:
+  """A measure with the level of relevance and the size of the collection of the arguments."""
+  parameters = dict(measure.parameters)
+  takes = measure.description.signature.parameters
+  if args.rel is not None and "rel" in takes and parameters.get("rel") in (None, 1):
+    parameters["rel"] = args.rel
+  if args.collection is not None and "collection" in takes:
+    parameters["collection"] = args.collection
+  return Measure(measure.metric, name=measure.name, **parameters)
 
 
 def _different(names: list[str], files: list[str]) -> list[str]:
-  """The names of the runs, or their files where runs have the same name."""
+  """The names of the runs, or their files where runs have the same name, which may be numbered."""
   count = Counter(names)
-  return [name if count[name] == 1 else file for name, file in zip(names, files, strict=True)]
+  shown = [name if count[name] == 1 else file for name, file in zip(names, files, strict=True)]
+  seen: Counter[str] = Counter()
+  for i, name in enumerate(shown):
+    seen[name] += 1
+    if seen[name] > 1:
+      shown[i] = f"{name} ({seen[name]})"
+  return shown
 
 
 @contextmanager
@@ -147,7 +231,9 @@ def _progress() -> Iterator[Progress]:
   """Progress on the standard error of a terminal, and nothing elsewhere."""
   console = Console(stderr=True)
   columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-  with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+  # Not by the console, which takes a pipe for a terminal if FORCE_COLOR is set.
+  hidden = not sys.stderr.isatty()
+  with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
     yield bar
 
 

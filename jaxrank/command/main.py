@@ -3,9 +3,12 @@
 import argparse
 import gc
 import importlib.util
+import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from jaxrank.command import arguments
 
@@ -13,10 +16,37 @@ from jaxrank.command import arguments
 _NEEDED = ("platformdirs", "pyarrow", "rich")
 
 
-def program() -> int:
-  """The command as a process of its own, which ends before garbage is worth collecting."""
+# What functions of Python advise, in options of the command.
+_ADVICE = (
+  (r"^(?:trec\.\w+|parse|evaluate): ", ""),
+  (
+    r"pass queries='both' to evaluate those in both, or 'judged' for",
+    "use --queries both to evaluate those in both, or --queries judged for",
+  ),
+  (
+    r"Pass where=labels >= 0 to leave out unjudged items",
+    "The option -J leaves out unjudged items",
+  ),
+)
+
+
+def program() -> NoReturn:
+  """The command as a process of its own, which ends at once.
+
+  Garbage is not worth collecting, and threads of libraries that an error left behind would end an
+  orderly exit with another status.
+  """
   gc.disable()
-  return main()
+  try:
+    status = main()
+  except SystemExit as end:
+    status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+  try:
+    sys.stdout.flush()
+    sys.stderr.flush()
+  except OSError:
+    status = status or 1
+  os._exit(status)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -36,8 +66,22 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: object) -> int:
-  print(f"jaxrank: error: {error}", file=sys.stderr)
+  text = str(error)
+  for pattern, advice in _ADVICE:
+    text = re.sub(pattern, advice, text)
+  print(f"jaxrank: error: {text}", file=sys.stderr)
   return 1
+
+
+def _print(text: str) -> None:
+  """Prints a text, in plain characters where the standard output has no others."""
+  encoding = sys.stdout.encoding or "utf-8"
+  try:
+    text.encode(encoding)
+  except UnicodeEncodeError:
+    plain = text.replace("\N{BOX DRAWINGS LIGHT HORIZONTAL}", "-")
+    text = plain.encode(encoding, "backslashreplace").decode(encoding)
+  print(text, end="")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -52,8 +96,7 @@ def _run(args: argparse.Namespace) -> int:
     evaluating.keep_programs()
   results = evaluating.evaluate(args)
   compared = comparing.compare(results, args) if args.compare else None
-  text = rendering.FORMS[args.form](results, compared, args)
+  _print(rendering.FORMS[args.form](results, compared, args))
   if args.plot:
     picture.draw(results, Path(args.plot))
-  print(text, end="")
   return 0

@@ -17,7 +17,7 @@ from jaxrank.command.evaluating import Evaluated, Results
 from jaxrank.measures.measure import Measure
 from jaxrank.metrics import query_count
 
-# The letters that name runs in the marks of significance; later runs have none.
+# The letters that name runs in the marks of significance; more runs have numbers.
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 # Wide enough that no table is cut; a terminal breaks the lines of a wider one.
@@ -34,13 +34,14 @@ def _table(results: Results, compared: Compare, args: argparse.Namespace) -> str
     console.print(_of_queries(results))
   table = _new("Run", *(measure.name for measure in results.measures))
   for i, run in enumerate(results.runs):
-    name = run.name if compared is None else f"{_letter(i)} {run.name}"
+    name = run.name if compared is None else f"{_sign(i, len(results.runs))} {run.name}"
     cells = [_cell(results, compared, i, j) for j in range(len(results.measures))]
     table.add_row(Text(name), *cells)
   console.print(table)
   if compared is not None:
+    sign = "letter" if len(results.runs) <= len(_LETTERS) else "number"
     console.print(
-      f"A letter says that the value is better than that of the run with this letter: "
+      f"A {sign} says that the value is better than that of the run with this {sign}: "
       f"{compared.test}, level {args.level:g}.",
       highlight=False,
     )
@@ -79,16 +80,20 @@ def _cell(results: Results, compared: Compare, i: int, j: int) -> Text:
 
 
 def _marks(compared: Compared, i: int, j: int) -> str:
-  """The letters of the runs than which run `i` is significantly better by measure `j`."""
-  return "".join(_letter(int(other)) for other in np.flatnonzero(compared.better[j, i]))
+  """The signs of the runs than which run `i` is significantly better by measure `j`."""
+  worse = compared.better[j, i]
+  between = "" if worse.size <= len(_LETTERS) else ","
+  return between.join(_sign(int(other), worse.size) for other in np.flatnonzero(worse))
 
 
-def _letter(i: int) -> str:
-  return _LETTERS[i] if i < len(_LETTERS) else "+"
+def _sign(i: int, runs: int) -> str:
+  """What stands for a run: a letter, or a number if there are more runs than letters."""
+  return _LETTERS[i] if runs <= len(_LETTERS) else str(i + 1)
 
 
 def _number(measure: Measure, value: float) -> str:
-  return f"{value:.0f}" if measure.description.aggregation == "sum" else f"{value:.4f}"
+  # The option z makes 0 of -0; round of numpy would take other halves than C does.
+  return f"{value:z.0f}" if measure.description.aggregation == "sum" else f"{value:z.4f}"
 
 
 def _caption(results: Results) -> str:
@@ -108,12 +113,14 @@ def _trec(results: Results, _: Compare, args: argparse.Namespace) -> str:
         for measure, value in zip(results.measures, values, strict=True)
         if query not in run.missing and _is_of_a_query(measure)
       ]
-  rows += [
-    (measure, "all", total) for measure, total in zip(results.measures, run.totals, strict=True)
-  ]
-  return "".join(
-    f"{measure.name:<22}\t{query}\t{_number(measure, value)}\n" for measure, query, value in rows
-  )
+  lines = [(measure.name, query, _number(measure, value)) for measure, query, value in rows]
+  if args.totals:
+    lines += [("runid", "all", run.tag)] * results.with_tag
+    lines += [
+      (measure.name, "all", _number(measure, total))
+      for measure, total in zip(results.measures, run.totals, strict=True)
+    ]
+  return "".join(f"{name:<22}\t{query}\t{value}\n" for name, query, value in lines)
 
 
 def _is_of_a_query(measure: Measure) -> bool:
@@ -178,8 +185,8 @@ def _latex(results: Results, compared: Compare, args: argparse.Namespace) -> str
       text = rf"\textbf{{{cell.plain}}}" if cell.style else cell.plain
       marks = "" if compared is None else _marks(compared, i, j)
       cells.append(f"{text}$^{{{marks}}}$" if marks else text)
-    letter = "" if compared is None else f"$^{{{_letter(i)}}}$ "
-    lines.append(" & ".join([letter + _escaped(run.name), *cells]) + r" \\")
+    sign = "" if compared is None else f"$^{{{_sign(i, len(results.runs))}}}$ "
+    lines.append(" & ".join([sign + _escaped(run.name), *cells]) + r" \\")
   lines += [r"\bottomrule", r"\end{tabular}"]
   if compared is not None:
     lines.append(f"% A superscript: better than that run; {compared.test}, level {args.level:g}.")

@@ -1,6 +1,8 @@
 """The families and nicknames of trec_eval: `P` is `P_5`, `P_10` and so on."""
 
+import re
 from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
@@ -10,6 +12,7 @@ _ENDINGS: Mapping[str, tuple[str, ...]] = {
     ("P", "recall", "ndcg_cut", "map_cut", "relative_P"), tuple(f"_{k}" for k in _CUTOFFS)
   ),
   "success": ("_1", "_5", "_10"),
+  "unj": ("_5", "_10", "_20"),
   "iprec_at_recall": tuple(f"_{i / 10:.2f}" for i in range(11)),
   "Rprec_mult": tuple(f"_{i / 5:.2f}" for i in range(1, 11)),
 }
@@ -22,14 +25,23 @@ _OTHERS = ("recall", "infAP", "gm_bpref", "Rprec_mult", "utility", "11pt_avg", "
 _GRADED = ("ndcg", "ndcg_rel", "Rndcg", "ndcg_cut")
 _CUT = ("map_cut", "relative_P", "success")
 _OFFICIAL = (*_COUNTS, *_RANKED)
+_ALL = (*_OFFICIAL, *_OTHERS, *_GRADED, *_CUT, *_SETS, "num_nonrel_judged_ret")
+_ALL_10 = (*_ALL, "rbp", "rbp_resid", "unj")
+_LINES = ("runid", *_ALL_10)
+# Families whose numbers are shares, which trec_eval prints with two decimals.
+_SHARES = ("iprec_at_recall", "Rprec_mult")
+# Measures with parameters, which trec_eval prints behind the name as they were written.
+_WITH_PARAMETERS = ("utility", "ndcg", "ndcg_rel", "Rndcg", "G", "set_F", "rbp")
 _NICKNAMES: Mapping[str, tuple[str, ...]] = {
   "official": _OFFICIAL,
   "set": (*_COUNTS, "utility", *_SETS),
-  "all_trec": (*_OFFICIAL, *_OTHERS, *_GRADED, *_CUT, *_SETS, "num_nonrel_judged_ret"),
+  "all_trec": _ALL,
 }
 
 
-def trec_families(names: str | Iterable[str]) -> tuple[str, ...]:
+def trec_families(
+  names: str | Iterable[str], dialect: Literal["trec_eval", "trec_eval10"] = "trec_eval"
+) -> tuple[str, ...]:
   """The names of single measures for families and nicknames of trec_eval.
 
   A family is a name without its numbers, such as `P` or `ndcg_cut`, and stands for the numbers that
@@ -41,10 +53,83 @@ def trec_families(names: str | Iterable[str]) -> tuple[str, ...]:
 
   Args:
     names: Names, or a string of names separated by spaces.
+    dialect: "trec_eval" for version 9, or "trec_eval10", whose `all_trec` has more measures.
 
   Returns:
-    Names for `jaxrank.parse(..., dialect="trec_eval")`, without repetitions.
+    Names for `jaxrank.parse` with the same dialect, without repetitions.
   """
   asked = names.split() if isinstance(names, str) else names
-  members = [member for name in asked for member in _NICKNAMES.get(name, (name,))]
+  known = _NICKNAMES if dialect == "trec_eval" else {**_NICKNAMES, "all_trec": _ALL_10}
+  members = [member for name in asked for member in known.get(name, (name,))]
   return tuple(dict.fromkeys(x + end for x in members for end in _ENDINGS.get(x, ("",))))
+
+
+class Line(NamedTuple):
+  """A measure of the command line of trec_eval.
+
+  Attributes:
+    printed: The name that trec_eval prints.
+    name: A name for `jaxrank.parse`.
+  """
+
+  printed: str
+  name: str
+
+
+def trec_lines(
+  names: Iterable[str], dialect: Literal["trec_eval", "trec_eval10"] = "trec_eval"
+) -> tuple[Line, ...]:
+  """The measures for names as trec_eval's option `-m` takes them, in the order of its lines.
+
+  A family may have parameters, such as `P.5,10`, which take the place of its default numbers, also
+  those of a nickname. They are sorted. Other names stay as they are, and come last.
+
+  >>> print(*(line.printed for line in trec_lines(["map_cut.20,5", "map", "set_F.0.5", "RR@10"])))
+  map map_cut_5 map_cut_20 set_F_0.5 RR@10
+  """
+  known = {**_NICKNAMES, "all_trec": _ALL if dialect == "trec_eval" else _ALL_10}
+  marked: dict[str, str] = {}
+  found: list[Line] = []
+  for name in names:
+    base, _, parameters = name.partition(".")
+    if base in known or base in _LINES:
+      for member in ("runid", *known[base]) if base in known else (base,):
+        marked[member] = parameters or marked.get(member, "")
+    else:
+      found.append(Line(name, name))
+  found += [line for base, parameters in marked.items() for line in _lines(base, parameters)]
+  return tuple(sorted(dict.fromkeys(found), key=lambda line: _place(line.printed)))
+
+
+def _lines(base: str, parameters: str) -> list[Line]:
+  """The lines of a family, or of a measure, with parameters or without."""
+  if base == "11pt_avg" and parameters:
+    raise ValueError(f"'{base}.{parameters}': its eleven levels are fixed; write {base}.")
+  if base not in _ENDINGS:
+    # trec_eval ignores the parameters of other measures, as of gm_map.
+    kept = parameters if base in _WITH_PARAMETERS else ""
+    return [Line(f"{base}_{kept}", f"{base}.{kept}") if kept else Line(base, base)]
+  if not parameters:
+    return [Line(base + end, base + end) for end in _ENDINGS[base]]
+  found = {}
+  for text in parameters.split(","):
+    try:
+      value = float(text)
+    except ValueError:
+      example = "0.5,1" if base in _SHARES else "5,10"
+      raise ValueError(
+        f"'{base}.{parameters}': {text!r} is no number; write {base}.{example}."
+      ) from None
+    share = base in _SHARES
+    printed = f"{base}_{value:.2f}" if share else f"{base}_{int(value)}"
+    found[printed] = Line(printed, f"{base}_{text}" if share else printed)
+  return [*found.values()]
+
+
+def _place(name: str) -> tuple[int, float]:
+  """Where trec_eval prints a line: at the place of its family, by its number."""
+  base, _, number = name.rpartition("_")
+  if base in _LINES and re.fullmatch(r"[0-9]+\.?[0-9]*", number):
+    return _LINES.index(base), float(number)
+  family = max((x for x in _LINES if f"{name}_".startswith(f"{x}_")), key=len, default=None)
+  return (len(_LINES) if family is None else _LINES.index(family)), 0.0

@@ -1,4 +1,4 @@
-"""Reads names of measures: those of jaxrank, ir_measures, trec_eval, ndeval and ranx.
+"""Reads names of measures: those of jaxrank and of the libraries of search and recommenders.
 
 The description of each metric lists its names in the other libraries, which are called dialects
 here. A name has the meaning that it has in its dialect; a name of jaxrank is a function with its
@@ -21,16 +21,25 @@ from jaxrank._core.dialects import PIECES, Argument, Name
 from jaxrank._core.parameters import Kind
 from jaxrank.measures.measure import Measure, Measures, Metric, as_measures
 
-Dialect = Literal["jaxrank", "ir_measures", "trec_eval", "ndeval", "ranx"]
+Dialect = Literal[
+  "jaxrank", "ir_measures", "trec_eval", "ndeval", "trec_eval10", "recommenders", "ranx"
+]
 
-# Without a dialect, names are looked up in these first, and in ranx last.
+# Without a dialect, names are looked up in these first, and in the others one after the other.
 _FIRST: tuple[Dialect, ...] = ("jaxrank", "ir_measures", "trec_eval", "ndeval")
-_DIALECTS: tuple[Dialect, ...] = (*_FIRST, "ranx")
+_OTHERS: tuple[Dialect, ...] = ("trec_eval10", "recommenders", "ranx")
+_DIALECTS: tuple[Dialect, ...] = (*_FIRST, *_OTHERS)
+# Version 10 of trec_eval has the other names of version 9.
+_LIKE: Mapping[Dialect, tuple[Dialect, ...]] = {"trec_eval10": ("trec_eval",)}
 _EXAMPLES = (
   "Names look like ndcg, recall@10 or err(max_label=4) (jaxrank), nDCG@10 or AP(rel=2)@100 "
-  "(ir_measures), map or ndcg_cut.5,10 (trec_eval), ERR-IA@20 (ndeval), mrr@10, map@100-l2 or "
-  "rbp.95 (ranx)."
+  "(ir_measures), map or ndcg_cut.5,10 (trec_eval), ERR-IA@20 (ndeval), HR@10 (recommenders), "
+  "mrr@10, map@100-l2 or rbp.95 (ranx)."
 )
+
+
+# Names of trec_eval whose numbers belong to one measure.
+_WHOLE = ("utility",)
 
 
 class _Entry(NamedTuple):
@@ -45,10 +54,12 @@ def parse(measures: Measures, dialect: Dialect | None = None) -> tuple[Measure, 
   """Parses names of measures; metrics and instances of `Measure` are accepted too.
 
   A name of jaxrank, such as `ndcg`, `recall@10` or `err(max_label=4)`, is that function with its
-  defaults. Names of ir_measures, trec_eval, ndeval and ranx have their meaning there: for `AP`,
+  defaults. Names of ir_measures, trec_eval (version 9, and as the dialect `trec_eval10` version
+  10), ndeval, recommenders (`HR@10`, `hits@10`) and ranx have their meaning there: for `AP`,
   labels of at least 1 are relevant, and `ERR@20` has a best grade of 4. A name that jaxrank and
   ranx share with different meanings, such as `precision`, is that of jaxrank, unless the dialect is
-  given. A name that differs from a known one in case only is accepted if it is not ambiguous.
+  given. A name that differs from a known one in case only is accepted if it is not ambiguous. The
+  name of a measure, which is the key of its values, is what was written.
 
   >>> print(*parse("nDCG@10 AP(rel=2) P@5 recip_rank ERR-IA@20"))
   nDCG@10 AP(rel=2) P@5 recip_rank ERR-IA@20
@@ -130,10 +141,11 @@ def _unnamed(measure: Measure) -> str:
 def _split(text: str) -> list[str]:
   """The names in a string; `P.5,10` is `P.5` and `P.10`."""
   names: list[str] = []
-  # Not inside parentheses, and not at the comma of `P.5,10`.
-  for name in filter(None, re.split(r"(?:\s|,(?![0-9]))+(?![^(]*\))", text)):
+  # Not inside parentheses, and not at the comma of `P.5,10` or `utility.1,-1,0,0`.
+  for name in filter(None, re.split(r"(?:\s|,(?![-.0-9]))+(?![^(]*\))", text)):
     listed = re.fullmatch(r"(.+?[@._])([0-9.]+(?:,[0-9.]+)+)", name)
-    names += [listed[1] + k for k in listed[2].split(",")] if listed else [name]
+    whole = re.split("[._]", name)[0] in _WHOLE
+    names += [listed[1] + k for k in listed[2].split(",")] if listed and not whole else [name]
   if not names:
     raise ValueError(f"{text!r} names no measure. {_EXAMPLES}")
   return names
@@ -183,16 +195,21 @@ def _pattern(form: str) -> str:
 @functools.lru_cache(maxsize=1024)
 def _read(name: str, dialect: Dialect | None) -> Measure:
   """The measure of one name."""
-  groups: list[tuple[Dialect, ...]] = [(dialect,)] if dialect else [_FIRST, ("ranx",)]
+  groups: list[tuple[Dialect, ...]] = [_FIRST, *((other,) for other in _OTHERS)]
+  if dialect:
+    groups = [(dialect,), _LIKE.get(dialect, ())]
   exact = [match for dialects in groups for match in _matches(name, dialects, fold=False)]
   if exact:
-    return _measure(name, min(exact, key=_misfit))
-  folded = (list(_matches(name, dialects, fold=True)) for dialects in groups)
-  found = next(filter(None, folded), None)
-  if found is None:
+    best = min(exact, key=_misfit)
+    if dialect or best.entry.name.dialect != "recommenders":
+      return _measure(name, best)
+  folded = [list(_matches(name, dialects, fold=True)) for dialects in groups]
+  found = next(filter(None, folded), [])
+  if not dialect:
+    # But for its case `accuracy@1`, which is a hit rate there, is a name of ir_measures.
+    found += _matches(name, ("recommenders",), fold=True)
+  if not found:
     raise ValueError(f"{name!r} is no name of a measure: {_suggestion(name)} {_EXAMPLES}")
-  # Names of ir_measures come first, since they are printed in one spelling.
-  found.sort(key=lambda match: match.entry.name.dialect != "ir_measures")
   measures: dict[Any, _Match] = {}
   for match in found:
     measures.setdefault(_meaning(name, match), match)
@@ -233,15 +250,17 @@ def _spelling(match: _Match) -> str:
   ]
   k, written = match.pieces.get("k"), match.pieces["name"] or ""
   spelled = next(x for x in name.spellings if x.casefold() == written.casefold())
+  dialect = name.dialect
+  if dialect == "recommenders":
+    spelled, dialect = description.name, "jaxrank"
   given = match.pieces.get("arguments") or ", ".join(f"{key}=4" for key in missing)
-  return f"{spelled}{f'({given})' if given else ''}{f'@{k}' if k else ''} ({name.dialect})"
+  return f"{spelled}{f'({given})' if given else ''}{f'@{k}' if k else ''} ({dialect})"
 
 
 def _measure(name: str, match: _Match) -> Measure:
   """The measure of a name that fits an entry."""
   entry, pieces = match
   changed: dict[str, Any] = {}
-  written: list[str] = []
   parameters = entry.description.signature.parameters
   for argument, value in _arguments(name, match).items():
     parameter, kind = entry.name.arguments[argument]
@@ -252,30 +271,18 @@ def _measure(name: str, match: _Match) -> Measure:
     read = _value(name, argument, kind, value)
     if read != entry.name.fixed.get(parameter, parameters[parameter].default):
       changed[parameter] = read
-      written += [f"{argument}={_shown(value)}"] * (argument != "x")
-  k, at = pieces.get("k"), pieces.get("k") or pieces.get("x")
+  k = pieces.get("k")
   if k:
     if not re.fullmatch("[1-9][0-9]{0,8}", k):
       raise ValueError(f"{name!r}: a cutoff is a whole number from 1 to 999999999, got {k!r}.")
     if "k" in changed:
       raise ValueError(f"{name!r}: give the cutoff once, got k={changed['k']} and @{k}.")
     changed["k"] = int(k)
-  if entry.name.dialect == "ir_measures":
-    arguments = f"({','.join(written)})" if written else ""
-    name = entry.name.spellings[0] + arguments + (f"@{at}" if at else "")
   try:
     return Measure(entry.metric, name=name, **(dict(entry.name.fixed) | changed))
   except TypeError as error:
     reason = str(error).removeprefix("Measure: ")
     raise ValueError(f"{name!r}: {reason} {_complete_spellings(name, match)}") from None
-
-
-def _shown(value: Any) -> str:
-  """A literal in its canonical form; gains are in the order of their labels."""
-  if isinstance(value, dict):
-    pairs = (f"{_shown(y)}:{_shown(g)}" for y, g in sorted(value.items()) if y != g)
-    return f"{{{','.join(pairs)}}}"
-  return repr(int(value) if type(value) is float and value % 1 == 0 else value)
 
 
 def _complete_spellings(name: str, match: _Match) -> str:
@@ -309,6 +316,12 @@ def _arguments(name: str, match: _Match) -> dict[str, Any]:
     given["p"] = float(f"0.{pieces['p']}")
   if pieces.get("x"):
     given["x"] = decimal.Decimal(pieces["x"] or 0)
+  if pieces.get("number"):
+    given["number"] = float(pieces["number"] or 0)
+  if pieces.get("pairs"):
+    given |= _pairs(name, pieces["pairs"] or "")
+  if pieces.get("numbers"):
+    given |= _numbers(name, pieces["numbers"] or "", takes)
   if pieces.get("rel"):
     # Graded measures of ranx set the gains of lower labels, which are integers there, to 0.
     level = int(pieces["rel"] or 0)
@@ -321,6 +334,30 @@ def _arguments(name: str, match: _Match) -> dict[str, Any]:
       + " Pass where=labels >= 0 to leave out unjudged items." * (unknown[0] == "judged_only")
     )
   return {key: given[key] for key in takes if key in given}
+
+
+def _pairs(name: str, text: str) -> dict[str, Any]:
+  """The arguments in `1=3,2=9.5` or `p=0.95`: gains by label, and others by their names."""
+  try:
+    values = {key: float(x) for key, x in (pair.split("=") for pair in text.split(","))}
+  except ValueError:
+    raise ValueError(f"{name!r}: parameters are written like 1=3,2=9.5, got {text}.") from None
+  gains = {int(key): x for key, x in values.items() if key.isdecimal()}
+  others = {key: x for key, x in values.items() if not key.isdecimal()}
+  return others | ({"gains": gains} if gains else {})
+
+
+def _numbers(name: str, text: str, takes: Iterable[str]) -> dict[str, Any]:
+  """The arguments in `1,-1,0,0`: one number for each that the name takes, in their order."""
+  values, names = text.split(","), [*takes]
+  if len(values) != len(names):
+    raise ValueError(
+      f"{name!r}: {len(names)} numbers are needed, {', '.join(names)}, got {len(values)}."
+    )
+  try:
+    return dict(zip(names, map(float, values), strict=True))
+  except ValueError:
+    raise ValueError(f"{name!r}: parameters are written like 1,-1,0,0, got {text}.") from None
 
 
 def _literals(name: str, text: str) -> dict[str, Any]:
@@ -337,7 +374,7 @@ def _literals(name: str, text: str) -> dict[str, Any]:
 
 def _suggestion(name: str) -> str:
   """What to write instead of an unknown name."""
-  head = re.split(r"[@(.]|_(?=[0-9])|-l(?=[0-9])", name)[0].casefold()
+  head = re.split(r"[@(.]|_at_(?=[0-9])|_(?=[0-9])|-l(?=[0-9])", name)[0].casefold()
   forms: dict[str, list[str]] = {}
   for dialect in _DIALECTS:
     for entry in _entries()[dialect]:

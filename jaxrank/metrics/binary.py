@@ -6,14 +6,21 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import discounts
+from jaxrank import discounts, gains
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import describe
-from jaxrank._core.dialects import ir_measures, ranx, trec_eval
-from jaxrank._core.parameters import SHARE, THRESHOLD, one_of
+from jaxrank._core.dialects import (
+  Argument,
+  ir_measures,
+  ranx,
+  recommenders,
+  trec_eval,
+  trec_eval10,
+)
+from jaxrank._core.parameters import GAIN_BY_LABEL, OPTIONAL_GAIN, SHARE, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff
+from jaxrank._core.types import Cutoff, Gain
 from jaxrank.rankings.exact import Exact
 
 
@@ -27,6 +34,7 @@ def _hit_rate(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
   names=(
     ir_measures("Success", "@10", "rel", rel=1),
     trec_eval("success", "_10", rel=1),
+    recommenders("hits hit HR Hits Hit accuracy"),
     ranx("hit_rate", arguments="rel", rel=1),
   ),
 )
@@ -176,11 +184,15 @@ def _rbp(
   k: Cutoff,
   rel: ArrayLike | None,
   persistence: ArrayLike,
+  gain: Gain | None,
+  normalizer: str,
   weights: Array | None,
 ) -> Array:
   q = jnp.asarray(persistence).astype(ranked.dtype)
-  b = ranked.relevant(rel)
-  w = b if weights is None else ranked.weighted(b, weights)
+  g = ranked.relevant(rel) if gain is None else ranked.gain(gain)
+  if normalizer == "largest":
+    g = g / jnp.maximum(ranked.largest(g.astype(ranked.dtype)), 1)
+  w = g if weights is None else ranked.weighted(g, weights)
   return (1 - q) * ranked.expect(w, discounts.geometric(q), k=k)
 
 
@@ -188,9 +200,25 @@ def _rbp(
   _rbp,
   rel=THRESHOLD,
   persistence=SHARE,
+  gain=OPTIONAL_GAIN,
+  normalizer=one_of("none", "largest"),
   names=(
     ir_measures("RBP", "[@10]", "p=persistence rel"),
-    ranx("rbp", ".95 [-l2]", "p=persistence rel", rel=1),
+    trec_eval10(
+      "rbp",
+      "[_1=3,2=9]",
+      reads={"p": Argument("persistence"), "gains": Argument("gain", GAIN_BY_LABEL)},
+      persistence=0.9,
+      gain=gains.linear,
+      normalizer="largest",
+    ),
+    ranx(
+      "rbp",
+      ".95 [-l2]",
+      "p=persistence",
+      reads={"gains": Argument("gain", GAIN_BY_LABEL)},
+      gain=gains.linear,
+    ),
   ),
 )
 def rbp(
@@ -201,6 +229,8 @@ def rbp(
   k: Cutoff = None,
   rel: ArrayLike | None = None,
   persistence: ArrayLike = 0.8,
+  gain: Gain | None = None,
+  normalizer: Literal["none", "largest"] = "none",
   weights: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
@@ -217,9 +247,13 @@ def rbp(
 
   Args:
     persistence: The probability of going on to the next item, in [0, 1].
+    gain: A function of labels that takes the place of `b_i`, whatever `rel`; None is `b_i`. Gains
+      should be in [0, 1].
+    normalizer: `"none"`; or `"largest"` to divide the gains by the largest one of the query, if it
+      is more than 1.
 
   Returns:
-    `[...]`, in [0, 1] without weights.
+    `[...]`, in [0, 1] without weights and with gains in [0, 1].
 
   References:
     Moffat and Zobel, `Rank-biased precision for measurement of retrieval effectiveness
@@ -234,6 +268,8 @@ def rbp(
     k=k,
     rel=rel,
     persistence=persistence,
+    gain=gain,
+    normalizer=normalizer,
     weights=weights,
   )
 
@@ -241,10 +277,12 @@ def rbp(
 def _bpref(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   b = ranked.relevant(rel)
   others = ranked.judged & ~b
-  found, limit = ranked.count(b), jnp.minimum(ranked.count(b), ranked.count(others))
+  found = ranked.count(b)
+  limit = jnp.maximum(jnp.minimum(found, ranked.count(others)), 1)
 
   def credit(rank: Array) -> Array:
-    return 1 - jnp.minimum(rank - 1, found) / jnp.maximum(limit, 1)
+    # A difference of whole numbers, which rounding never makes negative.
+    return (limit - jnp.minimum(rank - 1, found)) / limit
 
   return safe_divide(ranked.expect(b, credit, among=others), found)
 
@@ -252,7 +290,11 @@ def _bpref(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
 @describe(
   _bpref,
   rel=THRESHOLD,
-  names=(ir_measures("Bpref BPref", "", "rel", rel=1), trec_eval("bpref", rel=1)),
+  names=(
+    ir_measures("Bpref BPref", "", "rel", rel=1),
+    trec_eval("bpref", rel=1),
+    ranx("bpref", "[-l2]", "rel", rel=1),
+  ),
 )
 def bpref(
   scores: ArrayLike,

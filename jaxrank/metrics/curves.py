@@ -15,7 +15,7 @@ from jaxrank._core import arithmetic, checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import MEANS_FIRST, describe
-from jaxrank._core.dialects import Argument, ir_measures, trec_eval
+from jaxrank._core.dialects import Argument, ir_measures, trec_eval, trec_eval10
 from jaxrank._core.parameters import DECIMAL, LEVEL, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.shares import Level, share_of
@@ -97,12 +97,14 @@ def precision_recall_curve(
   )
 
 
-def _interpolated_precision(ranked: Ranked, *, level: Level, rel: ArrayLike | None) -> Array:
+def _interpolated_precision(
+  ranked: Ranked, *, level: Level, rel: ArrayLike | None, rounding: str = "up"
+) -> Array:
   b = ranked.relevant(rel)
   hits, count = ranked.cumulative(b), ranked.count(b)
   precision = hits / jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
-  if isinstance(level, decimal.Decimal):
-    reached = hits + _SLACK >= share_of(level, count, ranked.n)
+  if rounding == "nearest" or isinstance(level, decimal.Decimal):
+    reached = hits + _SLACK >= share_of(level, count, ranked.n, nearest=rounding == "nearest")
   else:
     reached = safe_divide(hits, count) + _SLACK >= jnp.asarray(level).astype(ranked.dtype)
   return jnp.max(jnp.where(reached, precision, 0))
@@ -116,9 +118,11 @@ _AT = {"x": Argument("level", DECIMAL)}
   departs=MEANS_FIRST,
   level=LEVEL,
   rel=THRESHOLD,
+  rounding=one_of("up", "nearest"),
   names=(
     ir_measures("IPrec", "@0.1", "rel", reads=_AT, rel=1),
     trec_eval("iprec_at_recall", "_0.10", reads=_AT, rel=1),
+    trec_eval10("iprec_at_recall", "_0.10", reads=_AT, rel=1, rounding="nearest"),
   ),
 )
 def interpolated_precision(
@@ -128,6 +132,7 @@ def interpolated_precision(
   where: ArrayLike | None = None,
   level: Level = 0.0,
   rel: ArrayLike | None = None,
+  rounding: Literal["up", "nearest"] = "up",
   ranking: Ranking = Exact(),
 ) -> Array:
   """Interpolated precision: the best precision from a level of recall on.
@@ -145,7 +150,9 @@ def interpolated_precision(
 
   Args:
     level: The recall to reach, a scalar in [0, 1], which may be traced. A `decimal.Decimal` stands
-      for the number of relevant items that trec_eval wants, `floor(level R + 0.9)` of `R`.
+      for the number of relevant items that trec_eval 9 wants, `floor(level R + 0.9)` of `R`.
+    rounding: How many of the `R` relevant items make the level: `"up"`, at least `level R`; or the
+      whole number `"nearest"` to it, with halves rounded up, as in trec_eval 10.
 
   Returns:
     `[...]`, in [0, 1].
@@ -156,7 +163,14 @@ def interpolated_precision(
     2008.
   """
   return apply(
-    _interpolated_precision, scores, labels, where=where, ranking=ranking, level=level, rel=rel
+    _interpolated_precision,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    level=level,
+    rel=rel,
+    rounding=rounding,
   )
 
 

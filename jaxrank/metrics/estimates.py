@@ -10,7 +10,7 @@ from jaxrank import discounts
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.description import MEANS_FIRST, describe
-from jaxrank._core.dialects import ir_measures, trec_eval
+from jaxrank._core.dialects import ir_measures, trec_eval, trec_eval10
 from jaxrank._core.parameters import SHARE, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank._core.types import Cutoff
@@ -25,16 +25,25 @@ def _waiting(ranked: Ranked) -> Array:
   return ranked.where & (ranked.labels < -1)
 
 
-def _judged(ranked: Ranked, *, k: Cutoff, of: str) -> Array:
-  chosen = ranked.judged if of == "judged" else ranked.judged | _waiting(ranked)
-  return safe_divide(ranked.expect(chosen, discounts.constant, k=k), seen(ranked, k))
+def _judged(ranked: Ranked, *, k: Cutoff, of: str, divisor: str) -> Array:
+  chosen = {
+    "judged": ranked.judged,
+    "pooled": ranked.judged | _waiting(ranked),
+    "unjudged": ranked.retrieved & ~ranked.judged,
+  }[of]
+  cutoff = ranked.cutoff(k) if divisor == "k" else seen(ranked, k)
+  return safe_divide(ranked.expect(chosen, discounts.constant, k=k), cutoff)
 
 
 @describe(
   _judged,
-  of=one_of("judged", "pooled"),
+  of=one_of("judged", "pooled", "unjudged"),
+  divisor=one_of("retrieved", "k"),
   seeks="any items",
-  names=(ir_measures("Judged", of="pooled"),),
+  names=(
+    ir_measures("Judged", of="pooled"),
+    trec_eval10("unj", "_10", of="unjudged", divisor="k"),
+  ),
 )
 def judged(
   scores: ArrayLike,
@@ -42,7 +51,8 @@ def judged(
   *,
   where: ArrayLike | None = None,
   k: Cutoff = None,
-  of: Literal["judged", "pooled"] = "judged",
+  of: Literal["judged", "pooled", "unjudged"] = "judged",
+  divisor: Literal["retrieved", "k"] = "retrieved",
   ranking: Ranking = Exact(),
 ) -> Array:
   """The fraction of the first `k` items that are judged: those with a label that is not negative.
@@ -56,13 +66,14 @@ def judged(
 
   Args:
     k: Cut-off; None is the whole list. If fewer items are retrieved, their number divides.
-    of: `"judged"`; or `"pooled"` to count labels below -1 too, which stand for items that are in
-      the judgements without one.
+    of: `"judged"`; `"pooled"` to count labels below -1 too, which stand for items that are in the
+      judgements without one; or `"unjudged"` to count the others of `"judged"`.
+    divisor: `"retrieved"`; or `"k"`, however few items are retrieved.
 
   Returns:
     `[...]`, in [0, 1].
   """
-  return apply(_judged, scores, labels, where=where, ranking=ranking, k=k, of=of)
+  return apply(_judged, scores, labels, where=where, ranking=ranking, k=k, of=of, divisor=divisor)
 
 
 def _inferred_average_precision(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
@@ -121,13 +132,21 @@ def inferred_average_precision(
   return apply(_inferred_average_precision, scores, labels, where=where, ranking=ranking, rel=rel)
 
 
-def _rbp_residual(ranked: Ranked, *, k: Cutoff, persistence: ArrayLike) -> Array:
+def _rbp_residual(ranked: Ranked, *, k: Cutoff, persistence: ArrayLike, tail: str) -> Array:
   q = jnp.asarray(persistence).astype(ranked.dtype)
   known = (1 - q) * ranked.expect(ranked.judged, discounts.geometric(q), k=k)
-  return jnp.where(ranked.count(ranked.where) > 0, 1 - known, 0)
+  unknown = ranked.where if tail == "always" else ranked.retrieved & ~ranked.judged
+  return jnp.where(ranked.count(unknown) > 0, 1 - known, 0)
 
 
-@describe(_rbp_residual, persistence=SHARE, seeks="any items", higher_is_better=False)
+@describe(
+  _rbp_residual,
+  persistence=SHARE,
+  tail=one_of("always", "unjudged"),
+  seeks="any items",
+  higher_is_better=False,
+  names=(trec_eval10("rbp_resid", persistence=0.9, tail="unjudged"),),
+)
 def rbp_residual(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -135,6 +154,7 @@ def rbp_residual(
   where: ArrayLike | None = None,
   k: Cutoff = None,
   persistence: ArrayLike = 0.8,
+  tail: Literal["always", "unjudged"] = "always",
   ranking: Ranking = Exact(),
 ) -> Array:
   """The residual of `rbp`: how much more it could be with judgements for all ranks.
@@ -153,6 +173,8 @@ def rbp_residual(
 
   Args:
     persistence: As for `rbp`.
+    tail: When ranks beyond the list are unknown: `"always"`; or only if an `"unjudged"` item is
+      retrieved, and otherwise the residual is 0, as in trec_eval 10.
 
   Returns:
     `[...]`, in [0, 1]; 1 if nothing is retrieved.
@@ -169,4 +191,5 @@ def rbp_residual(
     ranking=ranking,
     k=k,
     persistence=persistence,
+    tail=tail,
   )

@@ -13,11 +13,13 @@ from jaxrank._core import ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.description import MEANS_FIRST, describe
-from jaxrank._core.dialects import trec_eval
-from jaxrank._core.parameters import DISCOUNT, GAIN, THRESHOLD
+from jaxrank._core.dialects import Argument, trec_eval
+from jaxrank._core.parameters import DISCOUNT, GAIN, GAIN_BY_LABEL, THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Discount, Gain
 from jaxrank.rankings.exact import Exact
+
+_GAINS = {"gains": Argument("gain", GAIN_BY_LABEL)}
 
 
 def _ranks(ranked: Ranked) -> Array:
@@ -33,7 +35,12 @@ def _normalized_gain(ranked: Ranked, *, gain: Gain) -> Array:
   return safe_divide(value, jnp.sum(best))
 
 
-@describe(_normalized_gain, departs=MEANS_FIRST, gain=GAIN, names=(trec_eval("G"),))
+@describe(
+  _normalized_gain,
+  departs=MEANS_FIRST,
+  gain=GAIN,
+  names=(trec_eval("G", "[_1=3,2=9]", reads=_GAINS),),
+)
 def normalized_gain(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -119,7 +126,7 @@ def _ndcg_at_relevant(ranked: Ranked, *, gain: Gain, discount: Discount) -> Arra
   departs=MEANS_FIRST,
   gain=GAIN,
   discount=DISCOUNT,
-  names=(trec_eval("ndcg_rel"),),
+  names=(trec_eval("ndcg_rel", "[_1=3,2=9]", reads=_GAINS),),
 )
 def ndcg_at_relevant(
   scores: ArrayLike,
@@ -167,7 +174,12 @@ def _ndcg_at_levels(ranked: Ranked, *, gain: Gain, discount: Discount) -> Array:
   return safe_divide(total, jnp.sum(last, dtype=ranked.dtype) + longer.astype(ranked.dtype))
 
 
-@describe(_ndcg_at_levels, gain=GAIN, discount=DISCOUNT, names=(trec_eval("Rndcg"),))
+@describe(
+  _ndcg_at_levels,
+  gain=GAIN,
+  discount=DISCOUNT,
+  names=(trec_eval("Rndcg", "[_1=3,2=9]", reads=_GAINS),),
+)
 def ndcg_at_levels(
   scores: ArrayLike,
   labels: ArrayLike,

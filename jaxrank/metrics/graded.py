@@ -100,7 +100,7 @@ def _ndcg(
   discount=DISCOUNT,
   names=(
     ir_measures("nDCG NDCG", "[@10]", reads=_READS),
-    trec_eval("ndcg"),
+    trec_eval("ndcg", "[_1=3,2=9]", reads=_LEVELS),
     trec_eval("ndcg_cut", "_10"),
     ranx("ndcg", reads=_LEVELS),
     ranx("ndcg_burges", "[@10]", gain=gains.exponential),

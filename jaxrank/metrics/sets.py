@@ -10,8 +10,8 @@ from jaxrank import discounts
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import MEANS_FIRST, describe
-from jaxrank._core.dialects import ir_measures, trec_eval
-from jaxrank._core.parameters import NUMBER, THRESHOLD, one_of
+from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
+from jaxrank._core.parameters import NONNEGATIVE, NUMBER, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank._core.types import Cutoff
 from jaxrank.rankings.exact import Exact
@@ -62,11 +62,16 @@ def _utility(
   hit: ArrayLike,
   other: ArrayLike,
   miss: ArrayLike,
+  rest: ArrayLike,
+  collection: ArrayLike,
 ) -> Array:
   b = ranked.relevant(rel)
-  hit, other, miss = (jnp.asarray(x).astype(ranked.dtype) for x in (hit, other, miss))
-  found = ranked.expect(jnp.where(b, hit - miss, other), discounts.constant, k=k)
-  return found + miss * ranked.count(b)
+  hit, other, miss, rest, collection = (
+    jnp.asarray(x).astype(ranked.dtype) for x in (hit, other, miss, rest, collection)
+  )
+  found = ranked.expect(jnp.where(b, hit - miss, other - rest), discounts.constant, k=k)
+  left_out = jnp.where(ranked.count(ranked.where) > 0, rest * (collection - ranked.count(b)), 0)
+  return found + miss * ranked.count(b) + left_out
 
 
 @describe(
@@ -75,9 +80,20 @@ def _utility(
   hit=NUMBER,
   other=NUMBER,
   miss=NUMBER,
+  rest=NUMBER,
+  collection=NONNEGATIVE,
   seeks="any items",
   range=(-float("inf"), float("inf")),
-  names=(trec_eval("utility", rel=1),),
+  names=(
+    trec_eval(
+      "utility",
+      "[_1,-1,0,0]",
+      reads={name: Argument(name) for name in ("hit", "other", "miss", "rest")},
+      rel=1,
+    ),
+    # It counts hits, and takes their mean over the queries.
+    ranx("hits", arguments="rel", rel=1, other=0.0),
+  ),
 )
 def utility(
   scores: ArrayLike,
@@ -89,12 +105,15 @@ def utility(
   hit: ArrayLike = 1.0,
   other: ArrayLike = -1.0,
   miss: ArrayLike = 0.0,
+  rest: ArrayLike = 0.0,
+  collection: ArrayLike = 0,
   ranking: Ranking = Exact(),
 ) -> Array:
   """Linear utility of the retrieved set: what its relevant items bring, and its others cost.
 
-  `U@k = u_hit hits@k + u_other others@k + u_miss (R - hits@k)`, with `hits@k` relevant items and
-  `others@k` other ones among the first `k` that are retrieved, of `R` relevant items.
+  `U@k = u_hit hits@k + u_other others@k + u_miss (R - hits@k) + u_rest (N - R - others@k)`, with
+  `hits@k` relevant items and `others@k` other ones among the first `k` that are retrieved, of `R`
+  relevant items in a collection of `N`.
 
   >>> print(f"{utility(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1]), k=2):.5f}")
   0.00000
@@ -105,6 +124,8 @@ def utility(
     hit: The utility of each relevant item that is retrieved.
     other: The utility of each other item that is retrieved; unjudged ones are among them.
     miss: The utility of each relevant item that is not retrieved.
+    rest: The utility of each other item of the collection that is not retrieved.
+    collection: The number of items of the collection, which `rest` needs.
 
   Returns:
     `[...]`.
@@ -124,6 +145,8 @@ def utility(
     hit=hit,
     other=other,
     miss=miss,
+    rest=rest,
+    collection=collection,
   )
 
 

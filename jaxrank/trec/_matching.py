@@ -1,11 +1,12 @@
 """Which queries are evaluated, and the judgement of each retrieved document."""
 
+import dataclasses
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank.trec._strings import arrow, integers, keys, matches, numbers
+from jaxrank.trec._strings import arrow, integers, keys, matches, numbers, strings
 from jaxrank.trec.tables import Qrels, Run
 
 # Labels of documents without one: not in the qrels, and in the qrels with a negative label.
@@ -127,25 +128,46 @@ def judged_labels(labels: np.ndarray) -> np.ndarray:
   return np.where(labels < 0, labels.dtype.type(NEGATIVE), labels)
 
 
+def shortened(run: Run, *, drop_self: bool = False, depth: int | None = None) -> Run:
+  """A run without the documents that have the id of their query, or with the first `depth` only.
+
+  The first ones are those of trec_eval's order.
+  """
+  kept = np.ones(run.starts[-1], bool)
+  if drop_self:
+    codes = run.codes
+    same = arrow("pyarrow.compute").equal(run.documents, strings(run.queries).take(integers(codes)))
+    kept = ~np.asarray(same.to_numpy(zero_copy_only=False), bool)
+    run = _rows(run, kept)
+  if depth is not None:
+    kept = np.zeros(run.starts[-1], bool)
+    rank = np.arange(kept.size) - run.starts[run.codes]
+    kept[document_order(run)[rank < depth]] = True
+    run = _rows(run, kept)
+  return run
+
+
+def _rows(run: Run, kept: np.ndarray) -> Run:
+  """Some rows of a run, by a mask."""
+  return dataclasses.replace(
+    run,
+    starts=np.append(0, np.cumsum(kept))[run.starts],
+    documents=run.documents.take(integers(np.flatnonzero(kept))),
+    pair_keys=run.pair_keys[kept],
+    scores=run.scores[kept],
+  )
+
+
 def document_order(run: Run) -> np.ndarray:
-  """The rows of each query in trec_eval's order: scores as float32 and then ids, descending.
+  """The rows of each query in trec_eval's order: scores and then ids, both descending.
 
   Ids are compared by their bytes.
   """
-  scores, order = rounded(run.scores), np.arange(run.starts[-1])
-  begins = np.zeros(order.size, bool)
-  begins[run.starts[:-1][run.sizes > 0]] = True
-  if ((scores[1:] > scores[:-1]) & ~begins[1:]).any():
-    # Scores as integers in the same order: the bits of negative ones run the other way.
-    bits = scores.view(np.int32)
-    ascending = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
-    order = np.argsort((run.codes.astype(np.int64) << 32) - ascending)
-    scores = scores[order]
-  same = np.append(False, (scores[1:] == scores[:-1]) & ~begins[1:])
-  if same.any():
-    places = np.flatnonzero(same | np.append(same[1:], False))
+  order, tied = _score_order(run)
+  if tied.any():
+    places = np.flatnonzero(tied | np.append(tied[1:], False))
     documents = run.documents.take(integers(order[places]))
-    tie = integers(np.cumsum(~same[places]))
+    tie = integers(np.cumsum(~tied[places]))
     table = arrow().Table.from_arrays([tie, documents], ["tie", "document"])
     by = [("tie", "ascending"), ("document", "descending")]
     first = numbers(arrow("pyarrow.compute").sort_indices(table, sort_keys=by))
@@ -153,8 +175,44 @@ def document_order(run: Run) -> np.ndarray:
   return order
 
 
-def rounded(scores: np.ndarray) -> np.ndarray:
-  """Scores as float32, finite, because -inf would mean that a document is not retrieved."""
+def single_precision(run: Run) -> np.ndarray:
+  """`[rows of the run]`, float32, with the order and the ties that the scores have in float64.
+
+  They are the scores, rounded; in a query with scores that float32 does not tell apart, minus the
+  dense ranks. They are finite, because -inf would mean that a document is not retrieved.
+  """
   # The sum makes 0.0 of -0.0.
-  single: np.ndarray = np.clip(scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
+  single: np.ndarray = np.clip(run.scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
+  order, tied = _score_order(run)
+  new = _begins(run) | ~tied
+  merged = ~_begins(run) & ~tied & np.append(False, single[order[1:]] == single[order[:-1]])
+  if merged.any():
+    codes = run.codes
+    of_ranks = np.isin(codes, codes[merged])
+    rank = np.cumsum(new)
+    first = rank[run.starts[codes[of_ranks]]]
+    single[order[of_ranks]] = first - rank[of_ranks] - 1
   return single
+
+
+def _score_order(run: Run) -> tuple[np.ndarray, np.ndarray]:
+  """The rows of each query by score, descending, and whether each has the score of the one before.
+
+  Scores are compared as they are, in double precision.
+  """
+  scores, order, begins = run.scores, np.arange(run.starts[-1]), _begins(run)
+  rising = (scores[1:] > scores[:-1]) & ~begins[1:]
+  if rising.any():
+    scores = scores.copy()
+    for query in np.unique(run.codes[1:][rising]).tolist():
+      rows = slice(*run.starts[query : query + 2])
+      sort = np.argsort(-scores[rows], kind="stable")
+      scores[rows], order[rows] = scores[rows][sort], order[rows][sort]
+  return order, np.append(False, (scores[1:] == scores[:-1]) & ~begins[1:])[: order.size]
+
+
+def _begins(run: Run) -> np.ndarray:
+  """`[rows of the run]`, whether a row is the first of its query."""
+  begins = np.zeros(run.starts[-1], bool)
+  begins[run.starts[:-1][run.sizes > 0]] = True
+  return begins

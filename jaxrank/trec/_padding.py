@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxrank.trec._matching import Selection, judge, judged_labels, rounded
+from jaxrank.trec._matching import Selection, judge, judged_labels, single_precision
 from jaxrank.trec.tables import Qrels, Run
 
 
@@ -34,7 +34,9 @@ class Queries:
   """
 
   def __init__(self, qrels: Qrels, run: Run, selection: Selection, ties: str):
-    self._qrels, self._run, self._ties = qrels, run, ties
+    self._qrels = qrels
+    # None stands for the ranks, which are the columns.
+    self._scores = None if ties == "document" else single_precision(run)
     self._judged = judge(qrels, run, selection, by_rank=ties == "document")
     # The last size, at -1, is that of queries that the run does not have.
     in_run = selection.in_run
@@ -57,11 +59,11 @@ class Queries:
     labels[is_retrieved] = self._judged.labels[rows]
     labels[where & ~is_retrieved] = judged_labels(self._qrels.labels[missed])
     rows = self._judged.order[rows]
-    if self._ties == "document":
+    if self._scores is None:
       scores = np.where(is_retrieved, -1 - column.astype(np.float32), np.float32(-np.inf))
     else:
       scores = np.full(where.shape, -np.inf, np.float32)
-      scores[is_retrieved] = rounded(self._run.scores[rows])
+      scores[is_retrieved] = self._scores[rows]
     return Padded(scores, labels, where, rows, missed)
 
 

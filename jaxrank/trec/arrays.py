@@ -77,10 +77,11 @@ def to_arrays(
   Args:
     qrels: `Qrels`, or what `read_qrels` takes.
     run: A `Run`, or what `read_run` takes.
-    ties: "document" is trec_eval's order: scores are rounded to float32, and ties broken by the
-      bytes of the ids, descending. The scores of the arrays are then minus the ranks, so that all
-      metrics, with their defaults, have the values of trec_eval. "average" keeps the scores as
-      float32, so that metrics average over the orders of tied documents.
+    ties: "document" is trec_eval's order: ties are broken by the bytes of the ids, descending. The
+      scores of the arrays are then minus the ranks, so that all metrics, with their defaults, have
+      the values of trec_eval. "average" keeps the scores as float32, so that metrics average over
+      the orders of tied documents; a query with scores that float32 does not tell apart has minus
+      their dense ranks, so that only documents of equal scores are tied.
     queries: "both" takes the queries that are in the qrels and in the run, as trec_eval does;
       "judged" all of the qrels, where those that the run does not have retrieve nothing, as
       trec_eval does with `-c`; "error" takes those in both, and raises an error if there are

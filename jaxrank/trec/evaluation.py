@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
@@ -11,24 +12,34 @@ import numpy as np
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import rounded_up
 from jaxrank._core.types import Aggregation
+from jaxrank._core.x64 import enable_x64
 from jaxrank.measures import Measure
 from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
-from jaxrank.metrics import query_count
 from jaxrank.trec import _padding
-from jaxrank.trec._matching import Queries, Ties, select
+from jaxrank.trec._matching import Queries, Selection, Ties, select, shortened
 from jaxrank.trec.reading import read_qrels, read_run
+from jaxrank.trec.tables import Qrels
 
 # A program more costs as much time as about so many cells of padding.
 _PROGRAM = 1 << 22
 
-# In float64, because float32 does not count more than 2 ** 24 documents.
+
+def _mean(values: np.ndarray) -> Any:
+  """The mean, added up query by query as trec_eval does, so that it is rounded as its is."""
+  return np.cumsum(values)[-1] / values.size
+
+
 _AGGREGATIONS: dict[Aggregation, Callable[[np.ndarray], Any]] = {
-  "mean": np.mean,
+  "mean": _mean,
   "sum": np.sum,
-  "exp_mean": lambda values: np.exp(np.mean(values)),
+  "exp_mean": lambda values: np.exp(_mean(values)),
 }
+
+# Queries with so many cells in all take shapes of `_SHAPE` cells, and lengths of `_SHORT` times a
+# power of four, so that many small collections share a few programs.
+_SMALL, _SHAPE, _SHORT = 1 << 17, 1 << 15, 64
 
 # The number of batches that are on their way to the device while the next one is prepared.
 _AHEAD = 2
@@ -41,7 +52,7 @@ class Evaluation:
   Attributes:
     run: The name of the run.
     queries: `[q]`, the names of the queries that were evaluated, in ascending order.
-    values: `[q]`, float32, by the names of the measures.
+    values: `[q]`, float64, by the names of the measures.
     only_in_qrels: The names of queries of the qrels that the run does not have: left out, or of
       value 0 under `queries="judged"`.
     only_in_run: The names of queries of the run that the qrels do not have; they are left out.
@@ -62,7 +73,7 @@ class Evaluation:
     whose values are logarithms, such as `gm_map`, as trec_eval has them.
     """
     return {
-      name: float(_AGGREGATIONS[self.aggregations[name]](values.astype(np.float64)))
+      name: float(_AGGREGATIONS[self.aggregations[name]](values))
       for name, values in self.values.items()
     }
 
@@ -74,10 +85,13 @@ def evaluate(
   *,
   ties: Ties = "document",
   queries: Queries = "both",
+  drop_self: bool = False,
+  judged_only: bool = False,
+  depth: int | None = None,
   cells: int = 1 << 20,
   progress: Callable[[int, int], object] | None = None,
 ) -> Evaluation:
-  """Evaluates a run, of any size, in batches of a few static shapes.
+  """Evaluates a run, of any size, in batches of a few static shapes, in double precision.
 
   With the defaults, measures by the names of trec_eval have its values.
 
@@ -96,8 +110,14 @@ def evaluate(
     ties: "document" for the order of trec_eval, or "average"; see `to_arrays`.
     queries: "both" evaluates the queries that are in the qrels and in the run, as trec_eval does;
       "judged" all of the qrels, with the value 0 for those that the run does not have (if values
-      are logarithms, with that of an average precision of 0), as trec_eval does with `-c`; "error"
-      raises an error if a query is in one of them only.
+      are logarithms, with that of an average precision of 0; counts, as of relevant documents, are
+      those of the qrels), as trec_eval does with `-c`; "error" raises an error if a query is in one
+      of them only.
+    drop_self: Whether to leave out retrieved documents that have the id of their query, as BEIR
+      does where queries are documents themselves.
+    judged_only: Whether to leave out documents that are not judged, as trec_eval does with `-J`.
+    depth: How many documents of a query count, of the first in the order of trec_eval, as with its
+      `-M`; None is all.
     cells: The largest number of documents of a batch, padding included, at least 1; a batch has at
       least one query.
     progress: Function called as `progress(done, queries)` after each batch, with the number of
@@ -107,8 +127,9 @@ def evaluate(
     An `Evaluation`, which also names the queries that were left out.
 
   Raises:
-    ValueError: if a name of a measure is unknown, a measure is one of diversity, no query is in
-      both, or as `queries` says; and as `read_qrels` and `read_run`.
+    ValueError: if a name of a measure is unknown, a measure is one of diversity, a label is beyond
+      the best grade of a measure, no query is in both, or as `queries` says; and as `read_qrels`
+      and `read_run`.
     TypeError: if an argument has a wrong type.
   """
   with checks.named("trec.evaluate"):
@@ -116,13 +137,18 @@ def evaluate(
     _check_measures(found)
     checks.choice("ties", ties, get_args(Ties))
     cells = checks.count("cells", cells)
+    checks.true_or_false("drop_self", drop_self)
+    checks.true_or_false("judged_only", judged_only)
+    depth = None if depth is None else checks.count("depth", depth)
     if progress is not None:
       checks.function("progress", progress, "a function of (done, queries), or None")
   qrels, run = read_qrels(qrels), read_run(run)
   with checks.named("trec.evaluate"):
     selection = select(qrels, run, queries)
+    _check_grades(found, qrels, selection)
+  run = shortened(run, drop_self=drop_self, depth=depth)
   source = _padding.Queries(qrels, run, selection, ties)
-  values = np.zeros((len(found), len(selection.names)), np.float32)
+  values = np.zeros((len(found), len(selection.names)))
   program, waiting, done = compiled(found), collections.deque[Any](), 0
 
   def collect() -> None:
@@ -135,7 +161,12 @@ def evaluate(
 
   for chosen, rows, length in _batches(source.sizes, cells) if found else ():
     scores, labels, where = source.padded(chosen, length, rows)[:3]
-    waiting.append((chosen, program(scores, labels, where)))
+    if judged_only:
+      where &= labels >= 0
+    # In double precision, as trec_eval computes: labels of 64 bits make values of 64 bits, and the
+    # order of the scores needs no more than 32.
+    with enable_x64():
+      waiting.append((chosen, program(scores, labels.astype(np.float64), where)))
     if len(waiting) == _AHEAD:
       collect()
   while waiting:
@@ -143,8 +174,9 @@ def evaluate(
   how = {measure.name: measure.description.aggregation for measure in found}
   by_name = {name: x for name, x in zip(how, values, strict=True)}
   for measure in found:
-    # The logarithm 0 would be that of a perfect ranking, and a query that is missing is a query.
-    if how[measure.name] != "exp_mean" and measure.metric is not query_count:
+    # The logarithm 0 would be that of a perfect ranking, and counts are right: a query that is
+    # missing is a query, with its relevant documents.
+    if how[measure.name] == "mean":
       by_name[measure.name][selection.in_run < 0] = 0
   left_out = selection.only_in_qrels, selection.only_in_run
   return Evaluation(run.name, selection.names, by_name, *left_out, how)
@@ -158,6 +190,31 @@ def _check_measures(measures: tuple[Measure, ...]) -> None:
       )
 
 
+def _check_grades(measures: tuple[Measure, ...], qrels: Qrels, selection: Selection) -> None:
+  """Refuses labels beyond the best grade of a measure, of which it would make that grade."""
+  codes = qrels.codes
+  labels = np.where(np.isin(codes, selection.in_qrels), qrels.labels, 0)
+  for measure in measures:
+    best = measure.call().parameters.get("max_label")
+    if best is None or not (labels > best).any():
+      continue
+    row = int(np.argmax(labels > best))
+    query, document = qrels.queries[codes[row]], qrels.documents[row].as_py()
+    raise ValueError(
+      f"{measure} has a best grade of {best:g}, and query {query!r}, document {document!r} the "
+      f"label {labels[row]:g}; write {_with_best(measure, labels.max())}."
+    )
+
+
+def _with_best(measure: Measure, best: float) -> str:
+  """A name of a measure that has another best grade."""
+  name, given = re.subn(r"(max_rel|max_label)=[^,)]+", rf"\g<1>={best:g}", measure.name)
+  if given:
+    return name
+  k = measure.parameters.get("k")
+  return f"{measure.description.name}(max_label={best:g})" + (f"@{k}" if k is not None else "")
+
+
 def _batches(sizes: np.ndarray, cells: int) -> Iterator[tuple[np.ndarray, int, int]]:
   """The queries of each batch by their places, its number of queries, and its length.
 
@@ -167,10 +224,16 @@ def _batches(sizes: np.ndarray, cells: int) -> Iterator[tuple[np.ndarray, int, i
   left = np.argsort(-sizes, kind="stable")
   while left.size:
     length = rounded_up(int(sizes[left[0]]))
-    count = int(np.count_nonzero(2 * sizes[left] > length))
-    count = left.size if length * left.size <= _PROGRAM else max(count, 1)
-    batches = -(-count * length // cells)
-    rows = -(-count // min(batches, count))
+    if length * left.size <= _SMALL:
+      length = _SHORT
+      while length < sizes[left[0]]:
+        length *= 4
+      count, rows = left.size, max(min(_SHAPE, cells) // length, 1)
+    else:
+      count = int(np.count_nonzero(2 * sizes[left] > length))
+      count = left.size if length * left.size <= _PROGRAM else max(count, 1)
+      batches = -(-count * length // cells)
+      rows = -(-count // min(batches, count))
     for start in range(0, count, rows):
       yield left[start : min(start + rows, count)], rows, length
     left = left[count:]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank.command import main
+from jaxrank.command import main, rendering
 from jaxrank.measures import trec_families
 from tests.helpers.suites import quick
 
@@ -28,6 +28,8 @@ def files(tmp_path, monkeypatch):
   """A folder with the files, in which the command runs."""
   monkeypatch.chdir(tmp_path)
   (tmp_path / "qrels.txt").write_text(QRELS)
+  (tmp_path / "one.txt").write_text(QRELS.splitlines()[0])
+  (tmp_path / "folder").mkdir()
   for name, text in RUNS.items():
     (tmp_path / f"{name}.run").write_text(text)
   return tmp_path
@@ -88,6 +90,11 @@ def test_the_lines_of_trec_eval(run):
   assert "q3" in err
   assert "are left out" in err
   assert run("--trec -c qrels.txt b.run -m map")[0] == "map                   \tall\t0.3333\n"
+
+
+def test_zero_is_printed_without_a_sign():
+  measure = jr.parse("AP")[0]
+  assert rendering._number(measure, -1e-9) == "0.0000"
 
 
 def test_ties_may_be_averaged(run):
@@ -194,14 +201,25 @@ def fails(words, capsys, text, status=1):
     ("qrels.txt missing.run AP", "there is no file 'missing.run'"),
     ("missing.txt a.run AP", "missing.txt: No such file or directory"),
     ("qrels.txt AP", "no argument after the qrels names a file of a run: AP"),
-    ("qrels.txt a.run nDGC@10", "'nDGC@10' is no name of a measure"),
+    ("qrels.txt a.run nDGC@10", "'nDGC@10' is no file and no name of a measure"),
     ("qrels.txt a.run alpha_ndcg", "needs labels by subtopic"),
     ("qrels.txt qrels.txt AP", "qrels.txt, line 1: a line of a run file has 6 columns"),
     ("qrels.txt a.run b.run --trec map", "--trec prints the lines of one run, got 2 runs"),
     ("qrels.txt a.run AP --compare", "--compare needs two runs or more, got one"),
+    ("one.txt a.run b.run AP --compare --queries both", "--compare needs two queries or more"),
+    ("qrels.txt a.rum AP", "names a file of a run: a.rum AP (is it a.run?)"),
+    (
+      "qrels.txt a.run b.rn AP",
+      "'b.rn' is no file (is it b.run?) and no name of a measure",
+    ),
+    ("qrels.txt folder/ AP", "there is no file 'folder/' (it is a folder"),
+    ("qrels.txt b.run AP --queries error", "use --queries both to evaluate those in both, or --qu"),
+    ("qrels.txt a.run P(judged_only=True)@5", "The option -J leaves out unjudged items"),
+    ("qrels.txt a.run --trec -m P.5,x", "'P.5,x': 'x' is no number; write P.5,10"),
+    ("qrels.txt a.run --trec -m 11pt_avg..25,.5", "its eleven levels are fixed"),
+    ("qrels.txt a.run --trec -m runid", "runid is the tag of the run and no measure"),
     ("qrels.txt a.run b.run --compare --queries both", "the same queries for all runs"),
     ("qrels.txt b.run AP --queries error", "q3"),
-    ("qrels.txt a.run AP --plot runs.nonsense", "nonsense"),
   ],
 )
 def test_what_cannot_be_evaluated_is_told(files, capsys, words, text):
@@ -217,11 +235,155 @@ def test_what_cannot_be_evaluated_is_told(files, capsys, words, text):
     ("qrels.txt a.run --trec --compare", "has no place for --compare"),
     ("qrels.txt a.run --trec --json", "not allowed with"),
     ("qrels.txt a.run b.run --compare --level 2", "must be between 0 and 1, got 2"),
+    ("qrels.txt a.run b.run --compare --level abc", "--level: must be a number, got 'abc'"),
+    ("qrels.txt a.run --seed x", "must be a whole number, got 'x'"),
+    ("qrels.txt a.run -M 0", "must be a whole number from 1, got '0'"),
+    ("qrels.txt a.run -n", "-n leaves out lines of --trec"),
     ("qrels.txt a.run --frobnicate", "--frobnicate"),
   ],
 )
 def test_arguments_that_make_no_sense(files, capsys, words, text):
   fails(words, capsys, text, status=2)
+
+
+def test_a_picture_that_fails_leaves_the_table(files, capsys):
+  status = main(["qrels.txt", "a.run", "AP", "--plot", "runs.nonsense", "--no-cache"])
+  out, err = capsys.readouterr()
+  assert status == 1
+  assert "0.6667" in out
+  assert "nonsense" in err
+
+
+def test_errors_do_not_name_functions_of_python(files, capsys):
+  fails("qrels.txt qrels.txt AP", capsys, "jaxrank: error: qrels.txt, line 1: a line of a run")
+  fails("qrels.txt a.run nDGC", capsys, "'nDGC' is no file and no name of a measure: did you mean")
+
+
+def test_the_command_line_of_trec_eval(run, files):
+  """Its options, and its names with parameters, in its order."""
+  lines = run("--trec qrels.txt a.run")[0].splitlines()
+  assert lines[0] == "runid                 \tall\ta"
+  assert lines[1] == "num_q                 \tall\t3"
+  assert len(lines) == 30
+  words = (
+    "--trec -m P.7,3 -m set_F.0.5 -m iprec_at_recall..5,0 -m utility.1,-1,0.5,0 -m ndcg.1=3,2=9 "
+    "-m map_cut.2 -m gm_map.0.001 -m Rprec_mult.2,.5 qrels.txt a.run"
+  )
+  found = dict(line.split("\tall\t") for line in run(words)[0].splitlines())
+  assert [name.strip() for name in found] == [
+    "gm_map",
+    "iprec_at_recall_0.00",
+    "iprec_at_recall_0.50",
+    "P_3",
+    "P_7",
+    "Rprec_mult_0.50",
+    "Rprec_mult_2.00",
+    "utility_1,-1,0.5,0",
+    "ndcg_1=3,2=9",
+    "map_cut_2",
+    "set_F_0.5",
+  ]
+  # q1: 1 hit of 2; q2: 1 of 2, and one missed; q3: 1 of 1.
+  assert found[f"{'utility_1,-1,0.5,0':<22}"] == f"{(0 + 0.5 + 1) / 3:.4f}"
+  assert found[f"{'P_3':<22}"] == f"{1 / 3:.4f}"
+  gains = (3 / np.log2(3) / 3 + 3 / (9 + 3 / np.log2(3)) + 1) / 3
+  assert found[f"{'ndcg_1=3,2=9':<22}"] == f"{gains:.4f}"
+  f = (1.5 * 0.5 / 1.25 + 1.5 * 0.25 / 0.75 + 1) / 3
+  assert found[f"{'set_F_0.5':<22}"] == f"{f:.4f}"
+
+
+def test_options_of_trec_eval_choose_documents_and_labels(run):
+  def total(words):
+    return float(run(words)[0].split()[-1])
+
+  assert total("--trec -l2 qrels.txt a.run num_rel") == 1
+  assert total("--trec -l2 qrels.txt b.run map") == 0.5
+  assert total("--trec -M1 qrels.txt a.run num_ret") == 3
+  assert total("--trec -M1 qrels.txt a.run recip_rank") == pytest.approx(2 / 3, abs=1e-4)
+  assert total("--trec -J qrels.txt a.run num_ret") == 4
+  assert total("--trec -J -M1 qrels.txt a.run num_ret") == 3
+  # Of 10 documents, 8 of q1, 7 of q2 and 9 of q3 are neither retrieved nor relevant.
+  assert total("--trec -N10 -m utility.0,0,0,1 qrels.txt a.run") == 8
+  assert total("--trec -c qrels.txt b.run num_rel") == 4
+  out, _ = run("--trec -q -n qrels.txt a.run map")
+  assert [line.split()[1] for line in out.splitlines()] == ["q1", "q2", "q3"]
+
+
+def test_the_lines_of_trec_eval_10(run):
+  names = [line.split()[0] for line in run("--trec10 qrels.txt a.run all_trec")[0].splitlines()]
+  assert names[-5:] == ["rbp", "rbp_resid", "unj_5", "unj_10", "unj_20"]
+  assert names[0] == "runid"
+  out, _ = run("--trec10 -q qrels.txt a.run rbp rbp_resid unj.2")
+  rows = dict(((name, query), float(x)) for name, query, x in map(str.split, out.splitlines()))
+  assert rows["rbp", "q1"] == pytest.approx(0.09, abs=1e-4)
+  # The label 1 is a half of the largest one.
+  assert rows["rbp", "q2"] == pytest.approx(0.05, abs=1e-4)
+  assert rows["rbp_resid", "q1"] == 0
+  assert rows["rbp_resid", "q2"] == pytest.approx(0.9**2 + 0.1 * 0.9, abs=1e-4)
+  assert rows["unj_2", "q2"] == 0.5
+  assert rows["unj_2", "all"] == pytest.approx(1 / 6, abs=1e-4)
+
+
+def test_queries_among_the_documents_may_be_dropped(run, files):
+  (files / "self.run").write_text(
+    "q1 Q0 q1 1 9 x\nq1 Q0 d1 2 1 x\nq2 Q0 d3 1 2 x\nq2 Q0 q1 2 1 x\n"
+  )
+  assert run("--trec qrels.txt self.run recip_rank")[0].split()[-1] == "0.7500"
+  assert run("--trec --drop-self qrels.txt self.run recip_rank")[0].split()[-1] == "1.0000"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_plain_characters_where_there_are_no_others(files, encoding):
+  (files / "é.run").write_text(RUNS["a"].replace(" a\n", " \N{SNOWMAN}\n"), encoding="utf-8")
+  command = [sys.executable, "-m", "jaxrank", "qrels.txt", "é.run", "AP", "--no-cache"]
+  environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+  done = subprocess.run(command, check=True, capture_output=True, env=environment)
+  assert done.stdout.decode(encoding).splitlines()[1].strip("-") == ""
+  assert "\\u2603" in done.stdout.decode(encoding)
+  assert "0.6667" in done.stdout.decode(encoding)
+
+
+def test_a_pipe_gets_no_progress(files):
+  command = [sys.executable, "-m", "jaxrank", "qrels.txt", "a.run", "AP", "--no-cache"]
+  environment = {**os.environ, "FORCE_COLOR": "1"}
+  done = subprocess.run(command, check=True, capture_output=True, env=environment)
+  assert not done.stderr
+  assert b"\x1b" not in done.stdout
+
+
+def test_a_failing_file_ends_the_process_with_status_1(files):
+  (files / "broken.run").write_text("q1 Q0 d1 1 x a\n")
+  command = [sys.executable, "-m", "jaxrank", "qrels.txt", "broken.run", "AP", "--no-cache"]
+  done = subprocess.run(command, check=False, capture_output=True, text=True)
+  assert done.returncode == 1
+  assert done.stderr.startswith("jaxrank: error: broken.run, line 1")
+  done = subprocess.run([*command, "--frobnicate"], check=False, capture_output=True, text=True)
+  assert done.returncode == 2
+
+
+def test_a_cache_folder_that_cannot_be_written_is_a_warning(files, capsys, monkeypatch):
+  monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: files / "a.run" / "cache")
+  assert main(["qrels.txt", "a.run", "AP"]) == 0
+  out, err = capsys.readouterr()
+  assert "0.6667" in out
+  assert "jaxrank: warning: compiled programs are not kept in" in err
+
+
+def test_many_runs_have_distinct_marks(run, files, three):
+  (files / "best.run").write_text((files / "x.run").read_text().replace(" x\n", " best\n"))
+  for i in range(27):
+    (files / f"r{i}.run").write_text((files / "y.run").read_text().replace(" y\n", f" r{i}\n"))
+  names = " ".join(f"r{i}.run" for i in range(27))
+  out, _ = run(f"--compare --correction none --test t three.txt {names} best.run AP")
+  rows = [line.split() for line in out.splitlines()[2:30]]
+  assert [row[0] for row in rows] == [str(i + 1) for i in range(28)]
+  assert rows[-1][-1] == ",".join(str(i + 1) for i in range(27))
+  assert "A number says" in out
+
+
+def test_the_same_file_twice_is_two_runs(run):
+  found = json.loads(run("--json qrels.txt a.run a.run b.run AP")[0])
+  assert list(found["runs"]) == ["a.run", "a.run (2)", "b"]
 
 
 def test_what_is_not_installed_is_named(files, capsys, monkeypatch):
@@ -243,8 +405,8 @@ finally:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("complete", [False, True], ids=["both", "-c"])
-def test_every_line_of_trec_eval(files, run, complete):
+@pytest.mark.parametrize("option", ["-q", "-c", "-l2", "-J"])
+def test_every_line_of_trec_eval(files, run, option):
   """All measures, with the lines of the queries, in trec_eval's order and format."""
   pytrec_eval = pytest.importorskip("pytrec_eval")
   rng = np.random.default_rng(5)
@@ -257,35 +419,51 @@ def test_every_line_of_trec_eval(files, run, complete):
   found = {query: scores for query, scores in found.items() if query not in missing}
   jr.trec.read_qrels(qrels).write("all.txt")
   jr.trec.read_run(found).write("all.run")
-  values = pytrec_eval.RelevanceEvaluator(qrels, pytrec_eval.supported_measures).evaluate(found)
+  complete, level = option == "-c", 2 if option == "-l2" else 1
+  values = pytrec_eval.RelevanceEvaluator(
+    qrels,
+    pytrec_eval.supported_measures,
+    relevance_level=level,
+    judged_docs_only_flag=option == "-J",
+  ).evaluate(found)
   names = [*trec_families("all_trec")]
   expected = []
   for query in sorted(values):
     for name in names:
       if name not in ("num_q", "gm_map", "gm_bpref"):
         expected.append((name, query, values[query][name]))
+  expected.append(("runid", "all", "run"))
   for name in names:
     column = [values[query][name] for query in values]
     total = pytrec_eval.compute_aggregated_measure(name, column)
-    if complete and not name.startswith("num_"):
+    if complete and name == "num_rel":
+      column += [sum(label > 0 for label in qrels[query].values()) for query in missing]
+      total = sum(column)
+    elif complete and not name.startswith("num_"):
       column += [math.log(1e-5) if name.startswith("gm_") else 0.0] * len(missing)
       total = pytrec_eval.compute_aggregated_measure(name, column)
     expected.append((name, "all", len(qrels) if complete and name == "num_q" else total))
   lines = [
-    f"{name:<22}\t{query}\t{value:.0f}"
+    f"{name:<22}\t{query}\t{value}"
+    if name == "runid"
+    else f"{name:<22}\t{query}\t{value:.0f}"
     if name.startswith("num_")
     else f"{name:<22}\t{query}\t{value:6.4f}"
     for name, query, value in expected
   ]
-  words = "--trec -q all.txt all.run all_trec" + (" -c" if complete else "")
+  words = f"--trec -q {option} all.txt all.run all_trec"
   got = run(words)[0].splitlines()
-  different = [(a, b) for a, b in zip(lines, got, strict=True) if a != b]
-  # A value halfway between two decimals may be rounded to the other one in float32.
-  for a, b in different:
-    (*head, x), (*same, y) = a.split("\t"), b.split("\t")
-    assert head == same
-    assert abs(float(x) - float(y)) <= 1.01e-4
-  assert len(different) <= len(lines) / 500
+  different = [i for i, (a, b) in enumerate(zip(lines, got, strict=True)) if a != b]
+  # A value halfway between two decimals is rounded as the last bit of its sum happens to be.
+  for i in different:
+    name, query, value = expected[i]
+    # It is 0 there if no label reaches the level, although the gains of all labels count.
+    if name == "Rndcg" and level > 1 and (query == "all" or not values[query]["num_rel"]):
+      continue
+    assert query != "all"
+    assert abs(value * 1e4 % 1 - 0.5) < 1e-9
+    assert got[i].split()[:2] == [name, query]
+  assert len(different) <= len(lines) / 1000
 
 
 @pytest.mark.thorough

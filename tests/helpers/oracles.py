@@ -223,12 +223,15 @@ def fall_out(order, items, k=None, rel=None):
   return ratio(misses, sum(not is_relevant(item, rel) for item in items))
 
 
-def judged(order, items, k=None, of="judged"):
-  """Judged items in the top k, divided by the number of items retrieved in the top k."""
+def judged(order, items, k=None, of="judged", divisor="retrieved"):
+  """Items of the kind in the top k, divided by k or the number of items retrieved in the top k."""
   top = order[: cutoff(items, k)]
-  return ratio(
-    sum(is_judged(item) or (of == "pooled" and item.label < -1) for item in top), len(top)
-  )
+  kinds = {
+    "judged": is_judged,
+    "pooled": lambda item: is_judged(item) or item.label < -1,
+    "unjudged": lambda item: not is_judged(item),
+  }
+  return ratio(sum(map(kinds[of], top)), cutoff(items, k) if divisor == "k" else len(top))
 
 
 def bpref(order, items, rel=None):
@@ -333,12 +336,16 @@ def nerr(order, items, k=None, max_label=None):
   return ratio(err(order, items, k, max_label), ideal_err(items, k, max_label))
 
 
-def rbp(order, items, k=None, rel=None, persistence=0.8):
+def rbp(order, items, k=None, rel=None, persistence=0.8, gain=None, normalizer="none"):
   """Rank-biased precision (Moffat and Zobel 2008)."""
+
+  def worth(item):
+    return float(is_relevant(item, rel)) if gain is None else max(item.label, 0.0)
+
+  largest = max([1.0, *map(worth, items)]) if normalizer == "largest" else 1.0
   return (1 - persistence) * sum(
-    item.weight * persistence ** (rank - 1)
+    worth(item) / largest * item.weight * persistence ** (rank - 1)
     for rank, item in enumerate(order[: cutoff(items, k)], start=1)
-    if is_relevant(item, rel)
   )
 
 
@@ -352,7 +359,7 @@ def curve(items, ties="average", max_k=None, adaptive_k=False):
   return [ratio(h, k) for h, k in zip(hits, ks, strict=True)], recalls, ks
 
 
-def interpolated_precision(items, ties="average", level=0.0, rel=None):
+def interpolated_precision(items, ties="average", level=0.0, rel=None, rounding="up"):
   """The best precision at a cut-off whose recall reaches the level, on the curve of the query."""
   if poisoned(items):
     return math.nan
@@ -362,6 +369,8 @@ def interpolated_precision(items, ties="average", level=0.0, rel=None):
   for k in range(1, len(items) + 1):
     hits = expectation(hit_count, items, ranked, k=k, rel=rel)
     wanted = share_of(level, count) if isinstance(level, Decimal) else level * count
+    if rounding == "nearest":
+      wanted = math.floor(float(level) * count + 0.5)
     if count and hits >= wanted - 1e-9:
       best = max(best, hits / k)
   return best
@@ -383,11 +392,13 @@ def set_average_precision(items, ties="average", k=None, rel=None):
   return ratio(hits, found) * ratio(hits, relevant_count(items, rel))
 
 
-def utility(order, items, k=None, rel=None, hit=1.0, other=-1.0, miss=0.0):
-  """The utilities of the items in the top k, and of the relevant items that are not there."""
+def utility(order, items, k=None, rel=None, hit=1.0, other=-1.0, miss=0.0, rest=0.0, collection=0):
+  """The utilities of the items in the top k, and of those of the collection that are not there."""
   top = order[: cutoff(items, k)]
   hits = relevant_count(top, rel)
-  return hit * hits + other * (len(top) - hits) + miss * (relevant_count(items, rel) - hits)
+  others, relevant = len(top) - hits, relevant_count(items, rel)
+  left_out = rest * (collection - relevant - others) if items else 0
+  return hit * hits + other * others + miss * (relevant - hits) + left_out
 
 
 def item_count(order, items, k=None, rel=None, of="relevant_retrieved"):
@@ -420,8 +431,10 @@ def log_bpref(items, ties="average", rel=None, floor=1e-5):
   return logarithm(items, expectation(bpref, items, ties, rel=rel), floor)
 
 
-def rbp_residual(order, items, k=None, persistence=0.8):
+def rbp_residual(order, items, k=None, persistence=0.8, tail="always"):
   """The RBP of a list that goes on for ever, of which each unjudged item is relevant."""
+  if tail == "unjudged" and all(map(is_judged, order)):
+    return 0.0
   top = order[: cutoff(items, k)]
   unknown = [rank for rank, item in enumerate(top, start=1) if not is_judged(item)]
   found = (1 - persistence) * sum(persistence ** (rank - 1) for rank in unknown)

@@ -19,7 +19,7 @@ from jaxrank._core import recorder
 from jaxrank._core.dialects import Name
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
-DIALECTS = ("ir_measures", "trec_eval", "ndeval", "ranx")
+DIALECTS = ("ir_measures", "trec_eval", "trec_eval10", "ndeval", "recommenders", "ranx")
 MODULES = (
   "counts",
   "sets",

@@ -80,13 +80,30 @@ def test_together_as_alone(lists):
     ("AP(rel=2)", lambda *a, **b: jr.average_precision(*a, rel=2, **b)),
     ("RBP(p=0.5)", lambda *a, **b: jr.rbp(*a, persistence=0.5, **b)),
     ("P_5", lambda *a, **b: jr.precision(*a, k=5, **b)),
-    ("rbp.95", lambda *a, **b: jr.rbp(*a, persistence=0.95, **b)),
+    ("rbp.95", lambda *a, **b: jr.rbp(*a, persistence=0.95, gain=jr.gains.linear, **b)),
   ],
 )
 def test_a_name_is_its_function(name, call, lists):
   scores, labels, where = lists
   (value,) = jr.evaluate(name, scores, labels, where=where).values()
   np.testing.assert_allclose(value, call(scores, labels, where=where), rtol=1e-6)
+
+
+def test_the_key_of_a_value_is_what_was_written(lists):
+  """Through every door, with the value of the measure that is meant."""
+  scores, labels, where = lists
+  written = "NDCG@10 MAP hits@10 MRR@10 HR@5 rbp_resid"
+  same = "ndcg@10 average_precision(rel=1) hit_rate@10 reciprocal_rank(rel=1)@10 hit_rate@5"
+  found = jr.evaluate(written, scores, labels, where=where)
+  assert list(found) == written.split()
+  meant = jr.evaluate(same, scores, labels, where=where)
+  for value, expected in zip(found.values(), meant.values(), strict=False):
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+  evaluator = jr.Evaluator(written)
+  state = evaluator.update(evaluator.init(), scores, labels, where=where)
+  assert list(evaluator.compute(state)) == written.split()
+  runs = jr.trec.evaluate(written, {"q": {"a": 1}}, {"q": {"a": 1.0}})
+  assert list(runs.values) == list(runs.mean()) == written.split()
 
 
 def test_a_table_of_gains_is_linear_where_it_says_nothing(lists):
@@ -235,7 +252,7 @@ def test_two_measures_of_one_name_are_an_error(lists):
     jr.evaluate([one, other], *lists[:2])
   with pytest.raises(ValueError, match="two measures have the name 'ndcg': ndcg and dcg"):
     jr.evaluate(["ndcg", jr.Measure(jr.dcg, name="ndcg")], *lists[:2])
-  assert list(jr.evaluate([one, one, "AP MAP"], *lists[:2])) == ["x", "AP"]
+  assert list(jr.evaluate([one, one, "AP MAP AP"], *lists[:2])) == ["x", "AP", "MAP"]
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ METRICS = {
     Metric(
       jr.recall, oracles.recall, ({}, {"rel": 2}, {"rel": 0.5}, {"weighted": True}, WEIGHED_FROM_2)
     ),
-    Metric(jr.judged, oracles.judged, ({}, {"of": "pooled"})),
+    Metric(jr.judged, oracles.judged, ({}, {"of": "pooled"}, {"of": "unjudged", "divisor": "k"})),
     Metric(jr.bpref, oracles.bpref, ({}, {"rel": 2}, {"rel": 0}, {"rel": 0.5})),
     Metric(
       jr.f_measure,
@@ -103,10 +103,25 @@ METRICS = {
     Metric(
       jr.rbp,
       oracles.rbp,
-      ({}, {"persistence": 0.5}, {"persistence": 0.95, "rel": 2}, {"weighted": True}),
+      (
+        {},
+        {"persistence": 0.5},
+        {"persistence": 0.95, "rel": 2},
+        {"weighted": True},
+        {"gain": jr.gains.linear, "normalizer": "largest", "weighted": True},
+      ),
     ),
     Metric(jr.set_average_precision, oracles.set_average_precision, ({}, {"rel": 2})),
-    Metric(jr.utility, oracles.utility, ({}, {"rel": 2}, {"hit": 0.5, "other": 0.1, "miss": -2})),
+    Metric(
+      jr.utility,
+      oracles.utility,
+      (
+        {},
+        {"rel": 2},
+        {"hit": 0.5, "other": 0.1, "miss": -2},
+        {"other": 0.3, "rest": 0.25, "collection": 50},
+      ),
+    ),
     Metric(
       jr.item_count,
       oracles.item_count,
@@ -121,7 +136,11 @@ METRICS = {
     Metric(jr.query_count, oracles.query_count),
     Metric(jr.log_average_precision, oracles.log_average_precision, ({}, {"rel": 2, "floor": 0.1})),
     Metric(jr.log_bpref, oracles.log_bpref, ({}, {"rel": 2, "floor": 0.1})),
-    Metric(jr.rbp_residual, oracles.rbp_residual, ({}, {"persistence": 0.5})),
+    Metric(
+      jr.rbp_residual,
+      oracles.rbp_residual,
+      ({}, {"persistence": 0.5}, {"persistence": 0.9, "tail": "unjudged"}),
+    ),
     Metric(jr.binary_normalized_gain, oracles.binary_normalized_gain, ({}, {"rel": 2}, {"rel": 0})),
     Metric(jr.insq, oracles.insq, (*MODELS, *PATIENCES)),
     Metric(jr.sdcg, oracles.sdcg, ({"max_label": 4}, {"max_label": 2, "discounts": "reciprocal"})),
@@ -163,6 +182,8 @@ OF_CURVES = {
         {"level": 1.0},
         {"level": 0.5, "rel": 2},
         {"level": Decimal("0.27"), "rel": 1},
+        {"level": Decimal("0.6"), "rel": 1, "rounding": "nearest"},
+        {"level": 0.3, "rounding": "nearest"},
       ),
     ),
     Metric(

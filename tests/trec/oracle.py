@@ -1,7 +1,5 @@
 """Random judgements and runs, and trec_eval's order, one query at a time in plain Python."""
 
-import struct
-
 import numpy as np
 
 
@@ -25,7 +23,7 @@ def draw(seed, queries=200, longest=40):
     # Most documents come from those judged, so that the two meet.
     pool = [*judged, *rng.choice(names, longest, replace=False).tolist()]
     retrieved = list(dict.fromkeys(rng.permutation(pool).tolist()))[: rng.integers(1, longest)]
-    # Some scores differ in float64 only.
+    # Some scores differ in double precision only.
     scores = rng.integers(0, 12, len(retrieved)) / 4 - 1 + rng.choice([0, 1e-9], len(retrieved))
     if i % 20 != 2:
       run[f"q{i}"] = dict(zip(retrieved, scores.tolist(), strict=True))
@@ -33,12 +31,8 @@ def draw(seed, queries=200, longest=40):
 
 
 def order(ranking):
-  """The documents in trec_eval's order: scores as float32, then ids, both descending."""
-
-  def single(score):
-    return struct.unpack("f", struct.pack("f", score))[0]
-
-  return sorted(ranking, key=lambda x: (single(ranking[x]), x.encode()), reverse=True)
+  """The documents in the order of trec_eval 9.0.8 and 10: scores and then ids, both descending."""
+  return sorted(ranking, key=lambda x: (ranking[x], x.encode()), reverse=True)
 
 
 def average_precision(qrels, ranking):
