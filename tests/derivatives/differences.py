@@ -12,7 +12,7 @@ import numpy as np
 SHARED = ""
 STEPS = 5e-4 * 0.5 ** np.arange(5)
 # Of the largest slope by a parameter among the directions, or of these if it is smaller.
-DOUBLE, SINGLE = 1e-7, 1e-4
+DOUBLE, SINGLE, SECOND = 1e-7, 1e-4, 1e-6
 # In float32 some roundings of values of size 1.
 LEAST, LEAST_SINGLE = 1e-3, 1e-2
 # In float32, the size of terms of a slope that cancel: of functions and parameters.
@@ -119,6 +119,44 @@ def slopes(functions, inputs):
     found = [np.asarray(x) for x in program(wide, wide_moves)]
   single = jax.jit(jax.vmap(backwards, (0, None)))(*as_type((inputs, moves), jnp.float32))
   return names, [*found, np.asarray(single)]
+
+
+def differences(of, x, move):
+  """The derivatives along a direction, by extrapolated central differences."""
+  points = jnp.asarray([*STEPS, *-STEPS])
+  values = jax.vmap(lambda s: of(jax.tree.map(lambda leaf, way: leaf + s * way, x, move)))(points)
+  above, below = jnp.split(values, 2)
+  return extrapolated((above - below) / (2 * STEPS[:, None]))
+
+
+def second_faults(functions, inputs):
+  """Functions whose second derivatives along directions are not the differences of the first.
+
+  Forward over forward and forward over reverse, in float64.
+  """
+  names, moves = directions(inputs)
+  of = stack(functions)
+
+  def three_ways(x, move):
+    def slope(x):
+      return jax.jvp(of, (x,), (move,))[1]
+
+    turned = jax.jvp(jax.jacrev(of), (x,), (move,))[1]
+    by_reverse = along(jax.tree.map(lambda leaf: leaf[None], move), turned)[0]
+    return differences(slope, x, move), jax.jvp(slope, (x,), (move,))[1], by_reverse
+
+  with jax.enable_x64(True):
+    arguments = as_type((inputs, moves), jnp.float64)
+    found = jax.jit(jax.vmap(jax.vmap(three_ways, (None, 0)), (0, None)))(*arguments)
+  expected, *found = map(np.asarray, found)
+  size = np.maximum(np.abs(expected).max(1), LEAST)
+  return [
+    f"d2 {function} / d {parameter}2 by {way}: {values[:, d, f]}, expected {expected[:, d, f]}"
+    for way, values in zip(("jvp of jvp", "jvp of vjp"), found, strict=True)
+    for d, parameter in enumerate(names)
+    for f, function in enumerate(functions)
+    if not np.all(np.abs(values - expected)[:, d, f] <= SECOND * size[:, f])
+  ]
 
 
 def faults(functions, inputs):

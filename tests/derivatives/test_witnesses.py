@@ -14,8 +14,16 @@ import jaxrank as jr
 from jaxrank import exposure, losses, soft
 from jaxrank.metrics import described
 from tests.derivatives import subjects
-from tests.derivatives.differences import faults
-from tests.derivatives.subjects import EXACT, RANKINGS, numeric, subject, together
+from tests.derivatives.differences import SHARED, as_type, faults, second_faults, stack
+from tests.derivatives.subjects import (
+  EXACT,
+  KINKED,
+  RANKINGS,
+  distinct,
+  numeric,
+  subject,
+  together,
+)
 from tests.helpers import public_calls
 from tests.helpers.suites import quick
 
@@ -202,4 +210,35 @@ def test_derivatives(group):
     for name, parameter in constant
     if name not in (*SETS, *CONSTANT)
   ]
+  assert not lines, "\n".join(lines)
+
+
+def has_second_derivatives(name, function, inputs):
+  """Whether a function answers, where others refuse second derivatives by name."""
+  of = stack({name: function})
+  first = as_type(jax.tree.map(lambda leaf: leaf[0], inputs), jnp.float32)
+  try:
+    jax.eval_shape(lambda x: jax.jvp(jax.jacrev(of), (x,), (x,)), first)
+  except NotImplementedError as error:
+    if "take one derivative less" not in str(error):
+      raise
+    return False
+  return True
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("group", GROUPS)
+def test_second_derivatives(group):
+  functions, inputs = together(
+    {
+      name: subject(public, ranking, **fixed)
+      for name, (public, ranking, fixed) in GROUPS[group].items()
+      if public not in (*KINKED, "losses.perturbed")
+    }
+  )
+  if SHARED in inputs.get("scores", {}):
+    # The density of the noise of `Laplace` has a kink at ties.
+    inputs["scores"][SHARED] = distinct()
+  functions = {n: of for n, of in functions.items() if has_second_derivatives(n, of, inputs)}
+  lines = second_faults(functions, inputs)
   assert not lines, "\n".join(lines)
