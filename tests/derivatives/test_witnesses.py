@@ -92,6 +92,7 @@ OUTSIDE = {
     "gains.by_label",
     "gains.exponential",
     "gains.linear",
+    "has_both_classes",
     "has_relevant",
   ),
 }
