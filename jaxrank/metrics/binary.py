@@ -190,8 +190,8 @@ def _rbp(
 ) -> Array:
   q = jnp.asarray(persistence).astype(ranked.dtype)
   g = ranked.relevant(rel) if gain is None else ranked.gain(gain)
-  if normalizer == "largest":
-    g = g / jnp.maximum(ranked.largest(g.astype(ranked.dtype)), 1)
+  if gain is not None and normalizer == "largest":
+    g = g / jnp.maximum(ranked.largest(g), 1)
   w = g if weights is None else ranked.weighted(g, weights)
   return (1 - q) * ranked.expect(w, discounts.geometric(q), k=k)
 
