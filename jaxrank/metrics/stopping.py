@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
@@ -50,7 +50,10 @@ def _nearly_err(
   found = ranked.cascade(gains, discount, k=k)
   seen = ranked.cascade(gains, discount, k=k, worth=ranked.retrieved)
   unmet = jnp.prod(jnp.where(ranked.retrieved, 1 - gains, 1))
-  return safe_divide(found, seen + unmet * _past_the_end(ranked, discount, k))
+  whole = seen + unmet * _past_the_end(ranked, discount, k)
+  # Both may be so small that the derivative of the quotient would divide by a square that is 0.
+  scale = lax.stop_gradient(whole)
+  return safe_divide(safe_divide(found, scale), safe_divide(whole, scale))
 
 
 @describe(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # The widest distance in temperatures, also that of an item that does not exist.
 _WIDEST = 1e30
+# The exponential of this, squared or not, is finite.
+_MOST_LOG = 40.0
 
 # Steps of Newton's method, and further steps that are differentiated: the first of them makes first
 # derivatives exact, and the second one second derivatives. In all of the tried lists, five steps
@@ -155,11 +157,14 @@ def _solved(
   gap = jnp.where(between, gap, _WIDEST)
   series = jnp.asarray(query.series.tail, query.dtype)[:, None]
   near, far = series * near, series * far
-  size = jnp.abs(missing)
+  # Not the absolute value, whose slope at 0 is 0.
+  size = jnp.where(near_above, -missing, missing)
   nothing = jnp.where(between, -jnp.inf, 0)
   log_missing = jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)), nothing)
 
-  def excess(near: Array, far: Array, gap: Array, log_missing: Array, x: Array) -> Array:
+  def excess(
+    near: Array, far: Array, gap: Array, size: Array, log_missing: Array, x: Array
+  ) -> Array:
     """The logarithm of what the near items contribute, minus that of what they should."""
 
     def log_tail(moments: Array, x: Array) -> Array:
@@ -169,15 +174,20 @@ def _solved(
         total = total * decay + moment
       return jnp.log(total) - x
 
-    other = jnp.where(between, log_tail(far, gap - x), -jnp.inf)
-    return log_tail(near, x) - jnp.logaddexp(log_missing, other)
+    other = log_tail(far, gap - x)
+    needed = jnp.logaddexp(log_missing, jnp.where(between, other, -jnp.inf))
+    # Around 0 the sum has a derivative by the size, which its logarithm does not have.
+    small = other + jnp.log1p(size * jnp.exp(jnp.minimum(-other, _MOST_LOG)))
+    # Without items nothing is needed, and any threshold will do.
+    at_zero = jnp.where(between, small, log_tail(near, jnp.zeros_like(x)))
+    return log_tail(near, x) - jnp.where(size > 0, needed, at_zero)
 
   def newton(known: tuple[Array, ...], x: Array) -> Array:
     value, slope = jax.jvp(functools.partial(excess, *known), (x,), (jnp.ones_like(x),))
     step: Array = value / slope
     return x - step
 
-  known = near, far, gap, log_missing
+  known = near, far, gap, size, log_missing
   fixed = tuple(map(lax.stop_gradient, known))
   x = jnp.zeros_like(fixed[2])
   for _ in range(_STEPS):

@@ -171,3 +171,49 @@ def test_a_temperature_of_zero_gives_the_limit_with_no_slope(kind):
     np.testing.assert_allclose(found, value(scores, 1e-6), rtol=1e-5)
     np.testing.assert_array_equal(by_scores, 0)
     assert by_t == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slopes_by_the_number_of_kept_items(kind):
+  """At whole numbers too, where as many items as wanted are above the threshold."""
+  ranking = getattr(jr, kind)(1.0)
+  with enable_x64():
+    rng = np.random.default_rng(4)
+    scores, where = jnp.asarray(rng.normal(size=(40, 9))), rng.random((40, 9)) < 0.8
+    where[:, :4] = True
+    weights = jnp.asarray(rng.normal(size=9))
+
+    def kept(k):
+      return jr.soft.top_k(scores, k, where=where, ranking=ranking) @ weights
+
+    def quantile(q):
+      return jr.soft.quantile(scores, q, where=where, ranking=ranking)
+
+    for of, points in ((kept, (1.0, 2.0, 2.6, 3.0)), (quantile, (0.25, 0.5, 0.7))):
+      both = jax.jit(lambda x, of=of: (jax.jvp(of, (x,), (1.0,))[1], of(x + 1e-5), of(x - 1e-5)))
+      for x in points:
+        slope, above, below = both(x)
+        np.testing.assert_allclose(slope, (above - below) / 2e-5, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_query_without_items_has_no_slope_by_the_temperature(kind):
+  scores, labels = jnp.full(3, -jnp.inf), jnp.array([1, 0, 1])
+  for where in (jnp.ones(3, bool), jnp.zeros(3, bool)):
+
+    def value(t, where=where):
+      return jr.ndcg(scores, labels, where=where, k=2, ranking=getattr(jr, kind)(t))
+
+    assert jax.grad(value)(1.0) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_quotient_of_vanishing_sums_has_a_slope(kind):
+  labels = jnp.arange(200) % 2
+
+  def value(scores):
+    return jr.nearly_err(scores, labels, max_label=1, ranking=getattr(jr, kind)(1.0))
+
+  slope = jax.grad(value)(jnp.zeros(200))
+  assert np.all(np.isfinite(slope))
+  assert np.linalg.norm(slope) > 0.1
