@@ -244,8 +244,10 @@ BUGS = (
       "share = jnp.clip(safe_divide((cut + 1 - start)", "soft"),
   Bug("plackett_luce.py", "below + jnp.log(jnp.where(placed, left[:-1], 1))",
       "below + jnp.where(placed, left[:-1], 1)", "soft"),
-  Bug("rankings/thresholds.py", "other = jnp.where(between, log_tail(far, gap - x), -jnp.inf)",
-      "other = jnp.full_like(x, -jnp.inf)", "soft"),
+  Bug("rankings/thresholds.py", "jnp.where(size > 0, needed, at_zero)",
+      "needed", "rankings/test_smooth_cutoff.py"),
+  Bug("rankings/thresholds.py", "jnp.where(between, other, -jnp.inf)",
+      "jnp.full_like(x, -jnp.inf)", "soft"),
   # Normalisers.
   Bug("metrics/graded.py", "at_ranks(ranked.best(gain, weights, k=k), discount))",
       "at_ranks(ranked.best(gain, None, k=k), discount))", DEFINITIONS),
