@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 
 import jax
 import numpy as np
@@ -252,6 +253,27 @@ def test_a_picture_that_fails_leaves_the_table(files, capsys):
   assert status == 1
   assert "0.6667" in out
   assert "nonsense" in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
+def test_runs_in_pipes(run, files):
+  """As `<(cat a.run)` of a shell gives them: by the number of a descriptor, or by a name."""
+  read, write = os.pipe()
+  os.write(write, RUNS["a"].encode())
+  os.close(write)
+  os.mkfifo(files / "pipe")
+  writer = threading.Thread(target=lambda: (files / "pipe").write_text(RUNS["b"]))
+  writer.start()
+  piped = run(f"qrels.txt /dev/fd/{read} pipe AP RR")
+  writer.join()
+  os.close(read)
+  assert piped == run("qrels.txt a.run b.run AP RR")
+
+
+def test_a_run_of_the_standard_input(files):
+  words = [sys.executable, "-m", "jaxrank", "--trec", "--no-cache", "qrels.txt", "-", "map"]
+  done = subprocess.run(words, input=RUNS["a"], capture_output=True, text=True, check=True)
+  assert done.stdout == "map                   \tall\t0.6667\n"
 
 
 def test_errors_do_not_name_functions_of_python(files, capsys):
