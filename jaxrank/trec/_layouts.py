@@ -66,7 +66,7 @@ class Rows(NamedTuple):
     codes: `[rows]`, the number of the query of each row.
     documents: `[rows]`, an Arrow array of strings.
     values: `[rows]`, float64, labels or scores.
-    tag: The tag of the first row, if rows have tags.
+    tag: The tag of the last row, if rows have tags.
     lines: The numbers of the lines of the rows, in parts; none if the source has no lines.
   """
 

@@ -74,7 +74,7 @@ def merged(parts: Iterable[Rows]) -> Rows:
     documents.append(part.documents)
     values.append(part.values)
     lines += part.lines
-    tag = tag or part.tag
+    tag = part.tag or tag
   return Rows(
     [*names], np.concatenate(codes), joined(documents), np.concatenate(values), tag, lines
   )
@@ -144,7 +144,7 @@ def _parsed(text: bytes, layout: Layout) -> Rows:
   is_large = layout.value != "score" and (abs(values) >= LARGEST).any()
   if is_large or (layout.whole and np.mod(values, 1).any()):
     raise ValueError("a value is not whole, or too large")
-  tag = table["tag"][0].as_py() if "tag" in layout.columns else None
+  tag = table["tag"][-1].as_py() if "tag" in layout.columns else None
   return Rows(queries, numbers(query.indices), documents, values, tag)
 
 

@@ -63,7 +63,8 @@ def read_run(source: Any, *, name: str | None = None) -> Run:
       those of MS MARCO have three (query, document, rank), whose scores are minus the ranks, or
       four (query, document, rank, score), and begin with rank 1. A source without rows is a run
       that retrieved nothing. A `Run` is returned as it is.
-    name: A name; None takes the tag of the first line, the stem of the file, or "run".
+    name: A name; None takes the tag of the last line, as trec_eval does, the stem of the file,
+      or "run".
 
   Returns:
     A `Run`.

@@ -117,7 +117,7 @@ class Run(_Table):
   """The rankings of a system, as `read_run` returns them; `len` is the number of queries.
 
   Attributes:
-    name: The tag of the first line, the stem of the file, or "run".
+    name: The tag of the last line, the stem of the file, or "run".
     queries: The names of the queries, in the order of the source.
     starts: `[queries + 1]`, the first row of each query, and the number of rows.
     documents: `[rows]`, a pyarrow array of strings.
