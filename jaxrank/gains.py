@@ -64,7 +64,7 @@ def binary(labels: Array) -> Array:
 
 
 def table(values: ArrayLike) -> Gain:
-  """A gain by table: `values[y]`, for integer labels `y`.
+  """A gain by table: `values[y]`, for integer labels `y`; fractions are cut off.
 
   >>> print(table([0.0, 1.0, 5.0])(jnp.array([0.0, 2.0, -1.0, 9.0])))
   [0. 5. 0. 5.]
@@ -85,6 +85,11 @@ def table(values: ArrayLike) -> Gain:
       f"gains.table: values must be a vector, the gains of labels 0, 1, ..., got {values.shape}."
     )
   return jax.tree_util.Partial(_lookup, values)
+
+
+def is_table(gain: object) -> bool:
+  """Whether a gain is one of `table`."""
+  return isinstance(gain, jax.tree_util.Partial) and gain.func is _lookup
 
 
 def _lookup(values: Array, labels: Array) -> Array:

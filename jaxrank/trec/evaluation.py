@@ -9,6 +9,7 @@ from typing import Any, get_args
 import jax
 import numpy as np
 
+from jaxrank import gains
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import rounded_up
 from jaxrank._core.types import Aggregation
@@ -128,8 +129,8 @@ def evaluate(
 
   Raises:
     ValueError: if a name of a measure is unknown, a measure is one of diversity, a label is beyond
-      the best grade of a measure, no query is in both, or as `queries` says; and as `read_qrels`
-      and `read_run`.
+      the best grade of a measure or a fraction where its gains are a table, no query is in both, or
+      as `queries` says; and as `read_qrels` and `read_run`.
     TypeError: if an argument has a wrong type.
   """
   with checks.named("trec.evaluate"):
@@ -146,6 +147,7 @@ def evaluate(
   with checks.named("trec.evaluate"):
     selection = select(qrels, run, queries)
     _check_grades(found, qrels, selection)
+    _check_tables(found, qrels, selection)
   run = shortened(run, drop_self=drop_self, depth=depth)
   source = _padding.Queries(qrels, run, selection, ties)
   values = np.zeros((len(found), len(selection.names)))
@@ -204,6 +206,20 @@ def _check_grades(measures: tuple[Measure, ...], qrels: Qrels, selection: Select
       f"{measure} has a best grade of {best:g}, and query {query!r}, document {document!r} the "
       f"label {labels[row]:g}; write {_with_best(measure, labels.max())}."
     )
+
+
+def _check_tables(measures: tuple[Measure, ...], qrels: Qrels, selection: Selection) -> None:
+  """Refuses fractional labels of a measure with a gain by table, which would cut them off."""
+  codes = qrels.codes
+  wrong = np.isin(codes, selection.in_qrels) & (qrels.labels > 0) & (np.mod(qrels.labels, 1) != 0)
+  for measure in measures if wrong.any() else ():
+    if any(map(gains.is_table, measure.call().parameters.values())):
+      row = int(np.argmax(wrong))
+      query, document = qrels.queries[codes[row]], qrels.documents[row].as_py()
+      raise ValueError(
+        f"{measure} has gains of whole labels by gains.table, and query {query!r}, document "
+        f"{document!r} the label {qrels.labels[row]:g}; use gains.by_label."
+      )
 
 
 def _with_best(measure: Measure, best: float) -> str:
