@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core.arithmetic import looked_up
+from jaxrank._core.arithmetic import table_gain
 from jaxrank._core.types import Gain
 
 __all__ = [
@@ -84,17 +84,7 @@ def table(values: ArrayLike) -> Gain:
     raise ValueError(
       f"gains.table: values must be a vector, the gains of labels 0, 1, ..., got {values.shape}."
     )
-  return jax.tree_util.Partial(_lookup, values)
-
-
-def is_table(gain: object) -> bool:
-  """Whether a gain is one of `table`."""
-  return isinstance(gain, jax.tree_util.Partial) and gain.func is _lookup
-
-
-def _lookup(values: Array, labels: Array) -> Array:
-  index = jnp.clip(labels, 0, values.shape[0] - 1).astype(jnp.int32)
-  return looked_up(values, index).astype(labels.dtype)
+  return jax.tree_util.Partial(table_gain, values)
 
 
 def by_label(table: Mapping[float, float]) -> Gain:
