@@ -171,7 +171,8 @@ def document_order(run: Run, *, ascending: bool = False) -> np.ndarray:
     documents = run.documents.take(integers(order[places]))
     tie = integers(np.cumsum(~tied[places]))
     table = arrow().Table.from_arrays([tie, documents], ["tie", "document"])
-    by = [("tie", "ascending"), ("document", "ascending" if ascending else "descending")]
+    way = "ascending" if ascending else "descending"
+    by = [("tie", "ascending"), ("document", way)]
     first = numbers(arrow("pyarrow.compute").sort_indices(table, sort_keys=by))
     order[places] = order[places][first]
   return order
