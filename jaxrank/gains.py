@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core.arithmetic import looked_up
+from jaxrank._core.arithmetic import table_gain
 from jaxrank._core.types import Gain
 
 __all__ = [
@@ -64,7 +64,7 @@ def binary(labels: Array) -> Array:
 
 
 def table(values: ArrayLike) -> Gain:
-  """A gain by table: `values[y]`, for integer labels `y`.
+  """A gain by table: `values[y]`, for integer labels `y`; fractions are cut off.
 
   >>> print(table([0.0, 1.0, 5.0])(jnp.array([0.0, 2.0, -1.0, 9.0])))
   [0. 5. 0. 5.]
@@ -84,12 +84,7 @@ def table(values: ArrayLike) -> Gain:
     raise ValueError(
       f"gains.table: values must be a vector, the gains of labels 0, 1, ..., got {values.shape}."
     )
-  return jax.tree_util.Partial(_lookup, values)
-
-
-def _lookup(values: Array, labels: Array) -> Array:
-  index = jnp.clip(labels, 0, values.shape[0] - 1).astype(jnp.int32)
-  return looked_up(values, index).astype(labels.dtype)
+  return jax.tree_util.Partial(table_gain, values)
 
 
 def by_label(table: Mapping[float, float]) -> Gain:

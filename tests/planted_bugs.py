@@ -348,7 +348,7 @@ BUGS = (
   # Run files.
   Bug("trec/_matching.py", "return np.where(labels < 0, labels.dtype.type(NEGATIVE), labels)",
       "return labels", "trec"),
-  Bug("trec/_matching.py", '("document", "descending")', '("document", "ascending")', "trec"),
+  Bug("trec/_matching.py", 'else "descending"', 'else "ascending"', "trec"),
   Bug("trec/_strings.py", "empty = 8 * np.maximum(8 - left[rows], 0)",
       "empty = 0 * np.maximum(8 - left[rows], 0)", "trec"),
   Bug("trec/_text.py", "text = rest + text", "text = text + rest", "trec"),

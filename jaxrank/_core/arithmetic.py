@@ -86,6 +86,12 @@ def looked_up(table: Array, index: Array) -> Array:
   return found
 
 
+def table_gain(values: Array, labels: Array) -> Array:
+  """The gain `values[y]` of whole labels `y`, of `gains.table`."""
+  index = jnp.clip(labels, 0, values.shape[0] - 1).astype(jnp.int32)
+  return looked_up(values, index).astype(labels.dtype)
+
+
 def added(total: Array) -> Array:
   """What each rank adds to a running total, `[n]`: the inverse of a cumulative sum."""
   return jnp.diff(total, prepend=jnp.zeros_like(total[:1]))

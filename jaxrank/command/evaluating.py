@@ -106,7 +106,8 @@ def evaluate(args: argparse.Namespace) -> Results:
   measures, with_tag = _measures(names, args)
   with _progress() as progress:
     task = progress.add_task("reading", total=1 + len(files))
-    qrels = trec.read_qrels(args.qrels)
+    by_subtopic = any(measure.description.subtopics for measure in measures)
+    qrels = trec.read_qrels(args.qrels, subtopics=by_subtopic)
     progress.advance(task)
     runs = []
     for file in files:

@@ -66,8 +66,9 @@ class Rows(NamedTuple):
     codes: `[rows]`, the number of the query of each row.
     documents: `[rows]`, an Arrow array of strings.
     values: `[rows]`, float64, labels or scores.
-    tag: The tag of the first row, if rows have tags.
+    tag: The tag of the last row, if rows have tags.
     lines: The numbers of the lines of the rows, in parts; none if the source has no lines.
+    subtopics: `[rows]`, an Arrow array of strings; None if labels are not by subtopic.
   """
 
   queries: list[str]
@@ -76,6 +77,7 @@ class Rows(NamedTuple):
   values: np.ndarray
   tag: str | None = None
   lines: Sequence[Sequence[int]] = ()
+  subtopics: Any = None
 
   def line(self, row: int) -> int | None:
     """The number of the line of a row; None if the source has no lines."""
@@ -88,6 +90,8 @@ class Rows(NamedTuple):
 
 QRELS = Layout("qrels", ("query", "iteration", "document", "label"), "label", whole=True)
 RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score")
+# Of ndeval, whose second column is the subtopic.
+SUBTOPICS = QRELS._replace(columns=("query", "subtopic", "document", "label"))
 # Without an iteration, as BEIR and many sets of data have them.
 _THREE = QRELS._replace(columns=("query", "document", "label"), whole=False)
 _BEIR = _THREE._replace(separator="\t")
@@ -137,9 +141,11 @@ def of_first_line(line: bytes, layout: Layout) -> tuple[Layout, bool]:
   for separator, quoted in ((",", True), ("\t", False)):
     wide = layout._replace(separator=separator, quoted=quoted)
     fields = [field.decode(errors="replace") for field in split(line, wide)]
-    if is_named(fields, layout):
+    if layout is not SUBTOPICS and is_named(fields, layout):
       return wide._replace(columns=_placed(fields, layout), whole=False), True
   tokens = line.split()
+  if layout is SUBTOPICS:
+    return layout, False
   if layout.value == "label":
     fields_of_tabs = line.strip().split(b"\t")
     if len(fields_of_tabs) == 3 and not is_number(fields_of_tabs[2]):

@@ -111,14 +111,14 @@ def judge(qrels: Qrels, run: Run, selection: Selection, *, by_rank: bool) -> Jud
   rows = np.flatnonzero(codes >= 0)
   documents = qrels.documents.take(integers(rows))
   retrieved, row = matches(run.pair_keys, run.documents, keys(documents, codes[rows]), documents)
-  labels = np.full(run.starts[-1], ABSENT, qrels.labels.dtype)
+  labels = np.full((run.starts[-1], *qrels.labels.shape[1:]), ABSENT, qrels.labels.dtype)
   labels[retrieved] = judged_labels(qrels.labels[rows[row]])
   found = np.zeros(qrels.starts[-1], bool)
   found[rows[row]] = True
   missed_before = np.append(0, np.cumsum(~found))
   order = np.arange(run.starts[-1])
   if by_rank:
-    order = document_order(run)
+    order = document_order(run, ascending=labels.ndim > 1)
     labels = labels[order]
   return Judged(order, labels, np.flatnonzero(~found), missed_before[qrels.starts])
 
@@ -128,10 +128,12 @@ def judged_labels(labels: np.ndarray) -> np.ndarray:
   return np.where(labels < 0, labels.dtype.type(NEGATIVE), labels)
 
 
-def shortened(run: Run, *, drop_self: bool = False, depth: int | None = None) -> Run:
+def shortened(
+  run: Run, *, drop_self: bool = False, depth: int | None = None, ascending: bool = False
+) -> Run:
   """A run without the documents that have the id of their query, or with the first `depth` only.
 
-  The first ones are those of trec_eval's order.
+  The first ones are those of trec_eval's order, or of ndeval's if `ascending`.
   """
   kept = np.ones(run.starts[-1], bool)
   if drop_self:
@@ -142,7 +144,7 @@ def shortened(run: Run, *, drop_self: bool = False, depth: int | None = None) ->
   if depth is not None:
     kept = np.zeros(run.starts[-1], bool)
     rank = np.arange(kept.size) - run.starts[run.codes]
-    kept[document_order(run)[rank < depth]] = True
+    kept[document_order(run, ascending=ascending)[rank < depth]] = True
     run = _rows(run, kept)
   return run
 
@@ -158,10 +160,10 @@ def _rows(run: Run, kept: np.ndarray) -> Run:
   )
 
 
-def document_order(run: Run) -> np.ndarray:
+def document_order(run: Run, *, ascending: bool = False) -> np.ndarray:
   """The rows of each query in trec_eval's order: scores and then ids, both descending.
 
-  Ids are compared by their bytes.
+  Ids are compared by their bytes; `ascending`, as in ndeval, if asked for.
   """
   order, tied = _score_order(run)
   if tied.any():
@@ -169,7 +171,8 @@ def document_order(run: Run) -> np.ndarray:
     documents = run.documents.take(integers(order[places]))
     tie = integers(np.cumsum(~tied[places]))
     table = arrow().Table.from_arrays([tie, documents], ["tie", "document"])
-    by = [("tie", "ascending"), ("document", "descending")]
+    way = "ascending" if ascending else "descending"
+    by = [("tie", "ascending"), ("document", way)]
     first = numbers(arrow("pyarrow.compute").sort_indices(table, sort_keys=by))
     order[places] = order[places][first]
   return order

@@ -55,7 +55,7 @@ class Queries:
     where, is_retrieved = column < size[:, None], column < retrieved[:, None]
     rows = _ranges(self._start[chosen], self._retrieved[chosen])
     missed = self._judged.missed[_ranges(self._missed_start[chosen], self._missed[chosen])]
-    labels = np.zeros(where.shape, self._judged.labels.dtype)
+    labels = np.zeros(where.shape + self._qrels.labels.shape[1:], self._judged.labels.dtype)
     labels[is_retrieved] = self._judged.labels[rows]
     labels[where & ~is_retrieved] = judged_labels(self._qrels.labels[missed])
     rows = self._judged.order[rows]

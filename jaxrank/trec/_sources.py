@@ -25,6 +25,10 @@ def read(source: Any, layout: Layout) -> Rows:
     ValueError: if the source is broken, or a value is not allowed.
     TypeError: if the source is of no known type.
   """
+  if layout is _layouts.SUBTOPICS and not isinstance(source, str | os.PathLike):
+    rows = _by_subtopic(source)
+    check(rows, layout)
+    return rows
   if isinstance(source, str | os.PathLike):
     return _from_file(source, layout)
   if isinstance(source, Mapping):
@@ -67,6 +71,8 @@ def _from_file(path: str | os.PathLike[str], layout: Layout) -> Rows:
 
 def _from_stream(stream: Stream, layout: Layout) -> Rows:
   head = stream.head.removeprefix(_text.BOM)
+  if layout is _layouts.SUBTOPICS:
+    return _text.read(stream, layout)
   if head.startswith(b"PAR1"):
     return _from_parquet(stream, layout)
   if re.match(rb"\s*(\{|\[\s*[\[{])", head):
@@ -166,6 +172,20 @@ def _from_rows(rows: list[Any], layout: Layout) -> Rows:
   columns = [*zip(*(row[:3] for row in rows), strict=True)] or [(), (), ()]
   queries, codes = _coded(strings(columns[0]))
   return Rows(queries, codes, strings(columns[1]), _numbers(columns[2], layout))
+
+
+def _by_subtopic(source: Any) -> Rows:
+  rows = [*source] if isinstance(source, Iterable) and not isinstance(source, Mapping) else [None]
+  wrong = next((x for x in rows if not isinstance(x, tuple | list) or len(x) != 4), rows)
+  if wrong is not rows:
+    raise TypeError(
+      "judgements by subtopic are read from a file of text, or rows (query, subtopic, document, "
+      f"label), got {wrong or type(source).__name__!r}."
+    )
+  query, subtopic, document, label = [*zip(*rows, strict=True)] or [(), (), (), ()]
+  queries, codes = _coded(strings(query))
+  values = _numbers(label, _layouts.SUBTOPICS)
+  return Rows(queries, codes, strings(document), values, subtopics=strings(subtopic))
 
 
 def _from_frame(frame: Any, layout: Layout) -> Rows:

@@ -66,6 +66,7 @@ def merged(parts: Iterable[Rows]) -> Rows:
   names: dict[str, int] = {}
   codes, values = [np.zeros(0, np.int32)], [np.zeros(0)]
   documents: list[Any] = []
+  subtopics: list[Any] = []
   lines: list[Sequence[int]] = []
   tag = None
   for part in parts:
@@ -74,9 +75,16 @@ def merged(parts: Iterable[Rows]) -> Rows:
     documents.append(part.documents)
     values.append(part.values)
     lines += part.lines
-    tag = tag or part.tag
+    subtopics += [] if part.subtopics is None else [part.subtopics]
+    tag = part.tag or tag
   return Rows(
-    [*names], np.concatenate(codes), joined(documents), np.concatenate(values), tag, lines
+    [*names],
+    np.concatenate(codes),
+    joined(documents),
+    np.concatenate(values),
+    tag,
+    lines,
+    joined(subtopics) if subtopics else None,
   )
 
 
@@ -128,6 +136,7 @@ def _parsed(text: bytes, layout: Layout) -> Rows:
   pa, csv = arrow(), arrow("pyarrow.csv")
   named = pa.dictionary(pa.int32(), pa.string())
   types = {"query": named, "document": pa.large_string(), layout.value: pa.float64(), "tag": named}
+  types["subtopic"] = pa.large_string()
   wanted = [name for name in layout.columns if name in types]
   table = csv.read_csv(
     pa.py_buffer(text),
@@ -144,8 +153,9 @@ def _parsed(text: bytes, layout: Layout) -> Rows:
   is_large = layout.value != "score" and (abs(values) >= LARGEST).any()
   if is_large or (layout.whole and np.mod(values, 1).any()):
     raise ValueError("a value is not whole, or too large")
-  tag = table["tag"][0].as_py() if "tag" in layout.columns else None
-  return Rows(queries, numbers(query.indices), documents, values, tag)
+  tag = table["tag"][-1].as_py() if "tag" in layout.columns else None
+  subtopics = table["subtopic"].combine_chunks() if "subtopic" in layout.columns else None
+  return Rows(queries, numbers(query.indices), documents, values, tag, subtopics=subtopics)
 
 
 def _scored(rows: Rows) -> Rows:

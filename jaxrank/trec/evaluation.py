@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank._core.arithmetic import rounded_up
+from jaxrank._core.arithmetic import rounded_up, table_gain
 from jaxrank._core.types import Aggregation
 from jaxrank._core.x64 import enable_x64
 from jaxrank.measures import Measure
@@ -105,9 +105,10 @@ def evaluate(
 
   Args:
     measures: As `jaxrank.evaluate` takes them: names, metrics, instances of `Measure`, or several.
-    qrels: `Qrels`, or what `read_qrels` takes.
+    qrels: `Qrels`, or what `read_qrels` takes; for measures of diversity, with `subtopics=True`.
     run: A `Run`, or what `read_run` takes.
-    ties: "document" for the order of trec_eval, or "average"; see `to_arrays`.
+    ties: "document" for the order of trec_eval (with labels by subtopic that of ndeval, ids
+      ascending), or "average"; see `to_arrays`.
     queries: "both" evaluates the queries that are in the qrels and in the run, as trec_eval does;
       "judged" all of the qrels, with the value 0 for those that the run does not have (if values
       are logarithms, with that of an average precision of 0; counts, as of relevant documents, are
@@ -127,14 +128,15 @@ def evaluate(
     An `Evaluation`, which also names the queries that were left out.
 
   Raises:
-    ValueError: if a name of a measure is unknown, a measure is one of diversity, a label is beyond
-      the best grade of a measure, no query is in both, or as `queries` says; and as `read_qrels`
-      and `read_run`.
+    ValueError: if a name of a measure is unknown, measures of diversity and others are
+      mixed, or the qrels are not of their kind, a label is beyond the best grade of a measure or a
+      fraction where its gains are a table, no query is in both, or as `queries` says; and as
+      `read_qrels` and `read_run`.
     TypeError: if an argument has a wrong type.
   """
   with checks.named("trec.evaluate"):
     found = read_measures(measures)
-    _check_measures(found)
+    by_subtopic = any(measure.description.subtopics for measure in found)
     checks.choice("ties", ties, get_args(Ties))
     cells = checks.count("cells", cells)
     checks.true_or_false("drop_self", drop_self)
@@ -142,11 +144,15 @@ def evaluate(
     depth = None if depth is None else checks.count("depth", depth)
     if progress is not None:
       checks.function("progress", progress, "a function of (done, queries), or None")
-  qrels, run = read_qrels(qrels), read_run(run)
+  qrels, run = read_qrels(qrels, subtopics=by_subtopic), read_run(run)
   with checks.named("trec.evaluate"):
+    _check_measures(found, qrels)
     selection = select(qrels, run, queries)
-    _check_grades(found, qrels, selection)
-  run = shortened(run, drop_self=drop_self, depth=depth)
+    # As in ndeval, grades of a subtopic count up to the best one of a measure.
+    if qrels.labels.ndim == 1:
+      _check_grades(found, qrels, selection)
+      _check_tables(found, qrels, selection)
+  run = shortened(run, drop_self=drop_self, depth=depth, ascending=by_subtopic)
   source = _padding.Queries(qrels, run, selection, ties)
   values = np.zeros((len(found), len(selection.names)))
   program, waiting, done = compiled(found), collections.deque[Any](), 0
@@ -162,7 +168,7 @@ def evaluate(
   for chosen, rows, length in _batches(source.sizes, cells) if found else ():
     scores, labels, where = source.padded(chosen, length, rows)[:3]
     if judged_only:
-      where &= labels >= 0
+      where &= (labels.max(axis=-1) if by_subtopic else labels) >= 0
     # In double precision, as trec_eval computes: labels of 64 bits make values of 64 bits, and the
     # order of the scores needs no more than 32.
     with enable_x64():
@@ -182,11 +188,19 @@ def evaluate(
   return Evaluation(run.name, selection.names, by_name, *left_out, how)
 
 
-def _check_measures(measures: tuple[Measure, ...]) -> None:
+def _check_measures(measures: tuple[Measure, ...], qrels: Qrels) -> None:
+  """Refuses measures of diversity without labels by subtopic, and others with them."""
   for measure in measures:
-    if measure.description.subtopics:
+    needs, has = measure.description.subtopics, qrels.labels.ndim > 1
+    if needs and not has:
       raise ValueError(
-        f"{measure} needs labels by subtopic, which qrels do not have; leave it out."
+        f"{measure} needs labels by subtopic, which the qrels {qrels.name!r} do not have; read "
+        "them by read_qrels(..., subtopics=True)."
+      )
+    if has and not needs:
+      raise ValueError(
+        f"{measure} takes one label for each document, and the labels are by subtopic; evaluate "
+        "measures of diversity by themselves."
       )
 
 
@@ -204,6 +218,21 @@ def _check_grades(measures: tuple[Measure, ...], qrels: Qrels, selection: Select
       f"{measure} has a best grade of {best:g}, and query {query!r}, document {document!r} the "
       f"label {labels[row]:g}; write {_with_best(measure, labels.max())}."
     )
+
+
+def _check_tables(measures: tuple[Measure, ...], qrels: Qrels, selection: Selection) -> None:
+  """Refuses fractional labels of a measure with a gain by table, which would cut them off."""
+  codes = qrels.codes
+  wrong = np.isin(codes, selection.in_qrels) & (qrels.labels > 0) & (np.mod(qrels.labels, 1) != 0)
+  for measure in measures if wrong.any() else ():
+    given = measure.call().parameters.values()
+    if any(isinstance(x, jax.tree_util.Partial) and x.func is table_gain for x in given):
+      row = int(np.argmax(wrong))
+      query, document = qrels.queries[codes[row]], qrels.documents[row].as_py()
+      raise ValueError(
+        f"{measure} has gains of whole labels by gains.table, and query {query!r}, document "
+        f"{document!r} the label {qrels.labels[row]:g}; use gains.by_label."
+      )
 
 
 def _with_best(measure: Measure, best: float) -> str:

@@ -5,12 +5,12 @@ from typing import Any
 
 from jaxrank._core import checks, files
 from jaxrank.trec import _layouts, _sources, tables
-from jaxrank.trec._grouping import Grouped, group
+from jaxrank.trec._grouping import Grouped, by_subtopic, group
 from jaxrank.trec._layouts import Layout
 from jaxrank.trec.tables import Qrels, Run
 
 
-def read_qrels(source: Any, *, name: str | None = None) -> Qrels:
+def read_qrels(source: Any, *, name: str | None = None, subtopics: bool = False) -> Qrels:
   """Reads judgements of documents.
 
   >>> qrels = read_qrels({"q1": {"d1": 1, "d2": 0}, "q2": {"d9": 2}})
@@ -31,6 +31,9 @@ def read_qrels(source: Any, *, name: str | None = None) -> Qrels:
       `rel` or `score`, as ir_measures, ranx, PyTerrier and BEIR name them. `Qrels` are returned as
       they are.
     name: A name; None takes the stem of the file, or "qrels".
+    subtopics: Whether labels are by subtopic, for measures of diversity. A source is then a file of
+      ndeval's four columns (query, subtopic, document, label) or rows of these, and `labels` are
+      `[rows, s]`, 0 where a subtopic does not judge the document.
 
   Returns:
     `Qrels`.
@@ -46,7 +49,8 @@ def read_qrels(source: Any, *, name: str | None = None) -> Qrels:
   if isinstance(source, Qrels):
     return source
   with checks.named("trec.read_qrels"):
-    rows, stem, _ = _read(source, _layouts.QRELS)
+    checks.true_or_false("subtopics", subtopics)
+    rows, stem, _ = _read(source, _layouts.SUBTOPICS if subtopics else _layouts.QRELS)
   return tables.qrels(rows, name or stem or "qrels")
 
 
@@ -63,7 +67,8 @@ def read_run(source: Any, *, name: str | None = None) -> Run:
       those of MS MARCO have three (query, document, rank), whose scores are minus the ranks, or
       four (query, document, rank, score), and begin with rank 1. A source without rows is a run
       that retrieved nothing. A `Run` is returned as it is.
-    name: A name; None takes the tag of the first line, the stem of the file, or "run".
+    name: A name; None takes the tag of the last line, as trec_eval does, the stem of the file,
+      or "run".
 
   Returns:
     A `Run`.
@@ -89,4 +94,4 @@ def _read(source: Any, layout: Layout) -> tuple[Grouped, str | None, str | None]
   rows = _sources.read(source, layout)
   # A pipe has no name that says anything.
   stem = files.without_suffix(path).stem if path is not None and os.path.isfile(path) else None
-  return group(rows, path), stem, rows.tag
+  return (group if rows.subtopics is None else by_subtopic)(rows, path), stem, rows.tag

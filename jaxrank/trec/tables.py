@@ -62,13 +62,15 @@ class Qrels(_Table):
     documents: `[rows]`, a pyarrow array of strings.
     pair_keys: `[rows]`, uint64, hashes of the query and the document of each row.
     labels: `[rows]`, int32, or float64 if some are fractions; a document with a negative label is
-      not judged.
+      not judged. `[rows, s]` if they are by subtopic; such qrels are not written.
   """
 
   labels: np.ndarray
 
   def to_dict(self) -> dict[str, dict[str, float]]:
     """`{query: {document: label}}`, as pytrec_eval and ranx take it."""
+    with checks.named("Qrels.to_dict"):
+      self._check_single()
     return self._to_dict(self.labels)
 
   def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
@@ -77,6 +79,8 @@ class Qrels(_Table):
     Raises:
       ValueError: if a query has no judgements, by which it would be lost.
     """
+    with checks.named("Qrels.to_frame"):
+      self._check_single()
     return self._to_frame(library, relevance=self.labels)
 
   def write(self, path: str | os.PathLike[str]) -> None:
@@ -96,10 +100,17 @@ class Qrels(_Table):
       return [query, _writing.constant("0"), document, _writing.texts(labels)]
 
     with checks.named("Qrels.write"):
+      self._check_single()
       if _writing.form(path) == "trec":
         self._check_whole()
       order = np.arange(self.starts[-1])
       _writing.write(path, self, self.labels, "relevance", order, lines)
+
+  def _check_single(self) -> None:
+    if self.labels.ndim > 1:
+      raise ValueError(
+        "labels by subtopic are not written, and are no dictionary or frame; take `labels`."
+      )
 
   def _check_whole(self) -> None:
     wrong = np.flatnonzero(np.mod(self.labels, 1))
@@ -117,7 +128,7 @@ class Run(_Table):
   """The rankings of a system, as `read_run` returns them; `len` is the number of queries.
 
   Attributes:
-    name: The tag of the first line, the stem of the file, or "run".
+    name: The tag of the last line, the stem of the file, or "run".
     queries: The names of the queries, in the order of the source.
     starts: `[queries + 1]`, the first row of each query, and the number of rows.
     documents: `[rows]`, a pyarrow array of strings.

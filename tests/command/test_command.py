@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 
 import jax
 import numpy as np
@@ -202,7 +203,7 @@ def fails(words, capsys, text, status=1):
     ("missing.txt a.run AP", "missing.txt: No such file or directory"),
     ("qrels.txt AP", "no argument after the qrels names a file of a run: AP"),
     ("qrels.txt a.run nDGC@10", "'nDGC@10' is no file and no name of a measure"),
-    ("qrels.txt a.run alpha_ndcg", "needs labels by subtopic"),
+    ("qrels.txt a.run alpha_ndcg AP", "AP takes one label for each document"),
     ("qrels.txt qrels.txt AP", "qrels.txt, line 1: a line of a run file has 6 columns"),
     ("qrels.txt a.run b.run --trec map", "--trec prints the lines of one run, got 2 runs"),
     ("qrels.txt a.run AP --compare", "--compare needs two runs or more, got one"),
@@ -252,6 +253,36 @@ def test_a_picture_that_fails_leaves_the_table(files, capsys):
   assert status == 1
   assert "0.6667" in out
   assert "nonsense" in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes")
+def test_runs_in_pipes(run, files):
+  """As `<(cat a.run)` of a shell gives them: by the number of a descriptor, or by a name."""
+  read, write = os.pipe()
+  os.write(write, RUNS["a"].encode())
+  os.close(write)
+  os.mkfifo(files / "pipe")
+  writer = threading.Thread(target=lambda: (files / "pipe").write_text(RUNS["b"]))
+  writer.start()
+  piped = run(f"qrels.txt /dev/fd/{read} pipe AP RR")
+  writer.join()
+  os.close(read)
+  assert piped == run("qrels.txt a.run b.run AP RR")
+
+
+def test_measures_of_diversity_make_the_second_column_the_subtopic(run, files):
+  """The values are those of pyndeval."""
+  (files / "nd.txt").write_text("q1 1 d1 1\nq1 2 d1 1\nq1 2 d2 1\nq2 1 d3 1\nq2 3 d7 1\n")
+  out, _ = run("nd.txt a.run alpha-nDCG@5 strec@1 --tsv")
+  found = [line.split("\t")[1:] for line in out.splitlines()]
+  assert ["all", "alpha-nDCG@5", "0.61373"] in found
+  assert ["all", "strec@1", "0.25"] in found
+
+
+def test_a_run_of_the_standard_input(files):
+  words = [sys.executable, "-m", "jaxrank", "--trec", "--no-cache", "qrels.txt", "-", "map"]
+  done = subprocess.run(words, input=RUNS["a"], capture_output=True, text=True, check=True)
+  assert done.stdout == "map                   \tall\t0.6667\n"
 
 
 def test_errors_do_not_name_functions_of_python(files, capsys):

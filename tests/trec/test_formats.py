@@ -15,6 +15,7 @@ import pytest
 
 import jaxrank as jr
 from jaxrank._core import files
+from jaxrank.trec import _text
 from tests.helpers.suites import thorough
 from tests.trec import oracle
 
@@ -418,3 +419,13 @@ def test_scores_are_written_in_full(tmp_path):
   for suffix in SUFFIXES:
     trec.read_run(run).write(tmp_path / f"run{suffix}")
     assert trec.read_run(tmp_path / f"run{suffix}").to_dict() == run, suffix
+
+
+def test_the_tag_is_that_of_the_last_line(tmp_path, monkeypatch):
+  """As in trec_eval, also where blocks of lines are read one by one."""
+  monkeypatch.setattr(_text.blocks, "__defaults__", (64,))
+  rows = "".join(f"q Q0 d{i} 1 {i} first\n" for i in range(20))
+  (tmp_path / "a.run").write_text(rows + "q Q0 d 1 -1 last\n\n# a comment\n")
+  assert trec.read_run(tmp_path / "a.run").name == "last"
+  (tmp_path / "a.run").write_text("q Q0 d 1 -1 first\n" + rows.replace("first", "last"))
+  assert trec.read_run(tmp_path / "a.run").name == "last"

@@ -76,3 +76,19 @@ def test_formats_of_whole_labels_refuse_them(tmp_path):
   ):
     trec.read_qrels(QRELS).write(tmp_path / "written.txt")
   assert [path.name for path in tmp_path.iterdir()] == ["qrels"]
+
+
+def test_gains_by_table_refuse_them():
+  """A table would cut 0.5 to 0; the labels of a dictionary are compared as they are."""
+  qrels, run = {"q0": {"z": 1.5}, "q1": {"a": 2, "b": 1, "c": -0.5}}, {"q1": {"b": 2.0, "a": 1.0}}
+  table = jr.Measure(jr.dcg, gain=jr.gains.table([0.0, 1.0, 5.0]), name="table")
+  # Labels of queries that are not evaluated, and negative ones, do not matter.
+  value = trec.evaluate([table], qrels, run).values["table"]
+  np.testing.assert_allclose(value, [1 + 5 / np.log2(3)], rtol=1e-12)
+  told = r"table has gains of whole labels .*query 'q0', document 'z' the label 1.5; use gains.by"
+  with pytest.raises(ValueError, match=told):
+    trec.evaluate(["AP", table], qrels, run, queries="judged")
+  labels = jr.Measure(jr.dcg, gain=jr.gains.by_label({0.1: 7, 0.5: 3}), name="labels")
+  qrels = {"q1": {"a": 0.1, "b": 0.5, "c": 0.25}}
+  value = trec.evaluate([labels], qrels, {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}}).values["labels"]
+  np.testing.assert_allclose(value, [7 + 3 / np.log2(3) + 0.25 / 2], rtol=1e-12)
