@@ -62,18 +62,16 @@ class Stream(io.RawIOBase):
     view = memoryview(buffer)
     ahead = len(self._ahead[: len(view)])
     view[:ahead], self._ahead = self._ahead[:ahead], self._ahead[ahead:]
-    if not self._packed:
-      count = self._file.readinto(view[ahead:])
-      self.count += count
-      return ahead + int(count)
     try:
       count = self._file.readinto(view[ahead:])
     except _BROKEN as error:
+      if not self._packed:
+        raise
       raise ValueError(
         f"broken {self._kind} data: {error}; copy or download the file again"
       ) from error
     self.count += count
-    if self.count > max(_LARGE, _RATIO * self._packed.count):
+    if self._packed and self.count > max(_LARGE, _RATIO * self._packed.count):
       raise ValueError(
         f"{self._packed.count} bytes of {self._kind} data became more than {self.count} bytes, as "
         "no table does; unpack the file to read it all the same"

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core.decayed_sums import decayed_sums
+from jaxrank._core.sorting import take
 from jaxrank._core.sums_by_doubling import Schedule
 
 # The items behind each one, with the coefficient 1.
@@ -27,6 +28,10 @@ class LogSums(NamedTuple):
 
   top: Array
   rest: Array
+
+  def at(self, slot: Array) -> "LogSums":
+    """The sums at some slots."""
+    return LogSums(take(self.top, slot), take(self.rest, slot))
 
   def minus(self, z: Array) -> Array:
     """The logarithms minus `z`."""

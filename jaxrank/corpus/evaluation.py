@@ -100,7 +100,7 @@ def evaluate(
     else:
       counted = _standing.from_host(inputs, items, listed, chunk, progress)
       most = _inputs.size(items)
-      values = _values(program, arrays, most, inputs.removed, listed, labels, *counted)
+      values = _values(program, arrays, most, inputs.removed, listed, labels, counted)
   return {measure.name: value for measure, value in zip(found, values, strict=True)}
 
 
@@ -165,7 +165,7 @@ def _evaluate(
   ) -> list[Array]:
     counted = _standing.on_device(inputs, items, axis, listed, chunk)
     most = _inputs.size(items) * (1 if axis is None else lax.axis_size(axis))
-    found: list[Array] = _values(program, arrays, most, inputs.removed, listed, labels, *counted)
+    found: list[Array] = _values(program, arrays, most, inputs.removed, listed, labels, counted)
     return found
 
   return _sweep.over_devices(evaluated, inputs, items, axis_name, listed, labels)
@@ -179,23 +179,13 @@ def _values(
   removed: Array,
   listed: Array,
   labels: Array,
-  score: Array,
-  above: Array,
-  reaching: Array,
-  has_nan: Array,
+  counted: _standing.Found,
 ) -> list[Array]:
   """The values of all calls, each `[q]`."""
   parameters: Sequence[dict[str, Any]] = splitting.joined(arrays, program.parameters)
 
-  def query(
-    removed: Array,
-    listed: Array,
-    labels: Array,
-    score: Array,
-    above: Array,
-    reaching: Array,
-    has_nan: Array,
-  ) -> list[Array]:
+  def query(removed: Array, listed: Array, labels: Array, counted: _standing.Found) -> list[Array]:
+    score, above, reaching, has_nan = counted
     some = listed != NONE
     wrong = some & ((listed < 0) | (listed >= most) | jnp.isnan(score))
     out = jnp.any(listed[:, None] == removed[None], axis=1)
@@ -212,9 +202,7 @@ def _values(
       values.append(jnp.where(unknown, jnp.nan, value))
     return values
 
-  values: list[Array] = batching.over_queries(query, 1)(
-    removed, listed, labels, score, above, reaching, has_nan
-  )
+  values: list[Array] = batching.over_queries(query, 1)(removed, listed, labels, counted)
   return values
 
 

@@ -78,7 +78,7 @@ def _unique_softmax(
   else:
     levels = _by_label(query, z)
     live, z, worth = levels.live, levels.z, take(worth, levels.item)
-    below = jax.tree.map(lambda x: take(x, levels.end), levels.total)
+    below = levels.total.at(levels.end)
   scale = headroom(jnp.where(live, z, 0), query.n)
   missed = (scale * worth) * jax.nn.softplus(below.minus(z))
   return saturated(jnp.sum(jnp.where(live, missed, 0)) / scale)
@@ -187,7 +187,7 @@ def _list_mle(
     at_rank = ties.mean(weight, start, end - 1)
   slot, size = sorting.slots(item), (end - start).astype(z.dtype)
   placed = safe_divide((slot - start).astype(z.dtype), size)
-  whole, below = (jax.tree.map(lambda x, at=at: take(x, at), total) for at in (start, end))
+  whole, below = total.at(start), total.at(end)
   fewer = jnp.log1p(placed * jnp.expm1((below.top - whole.top) + (below.rest - whole.rest)))
   share = jnp.ones_like(z)
   if k is not None:

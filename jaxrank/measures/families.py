@@ -32,16 +32,18 @@ _LINES = ("runid", *_ALL_10)
 _SHARES = ("iprec_at_recall", "Rprec_mult")
 # Measures with parameters, which trec_eval prints behind the name as they were written.
 _WITH_PARAMETERS = ("utility", "ndcg", "ndcg_rel", "Rndcg", "G", "set_F", "rbp")
-_NICKNAMES: Mapping[str, tuple[str, ...]] = {
-  "official": _OFFICIAL,
-  "set": (*_COUNTS, "utility", *_SETS),
-  "all_trec": _ALL,
-}
+Version = Literal["trec_eval", "trec_eval10"]
 
 
-def trec_families(
-  names: str | Iterable[str], dialect: Literal["trec_eval", "trec_eval10"] = "trec_eval"
-) -> tuple[str, ...]:
+def _nicknames(dialect: Version) -> Mapping[str, tuple[str, ...]]:
+  return {
+    "official": _OFFICIAL,
+    "set": (*_COUNTS, "utility", *_SETS),
+    "all_trec": _ALL if dialect == "trec_eval" else _ALL_10,
+  }
+
+
+def trec_families(names: str | Iterable[str], dialect: Version = "trec_eval") -> tuple[str, ...]:
   """The names of single measures for families and nicknames of trec_eval.
 
   A family is a name without its numbers, such as `P` or `ndcg_cut`, and stands for the numbers that
@@ -59,7 +61,7 @@ def trec_families(
     Names for `jaxrank.parse` with the same dialect, without repetitions.
   """
   asked = names.split() if isinstance(names, str) else names
-  known = _NICKNAMES if dialect == "trec_eval" else {**_NICKNAMES, "all_trec": _ALL_10}
+  known = _nicknames(dialect)
   members = [member for name in asked for member in known.get(name, (name,))]
   return tuple(dict.fromkeys(x + end for x in members for end in _ENDINGS.get(x, ("",))))
 
@@ -76,9 +78,7 @@ class Line(NamedTuple):
   name: str
 
 
-def trec_lines(
-  names: Iterable[str], dialect: Literal["trec_eval", "trec_eval10"] = "trec_eval"
-) -> tuple[Line, ...]:
+def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Line, ...]:
   """The measures for names as trec_eval's option `-m` takes them, in the order of its lines.
 
   A family may have parameters, such as `P.5,10`, which take the place of its default numbers, also
@@ -87,7 +87,7 @@ def trec_lines(
   >>> print(*(line.printed for line in trec_lines(["map_cut.20,5", "map", "set_F.0.5", "RR@10"])))
   map map_cut_5 map_cut_20 set_F_0.5 RR@10
   """
-  known = {**_NICKNAMES, "all_trec": _ALL if dialect == "trec_eval" else _ALL_10}
+  known = _nicknames(dialect)
   marked: dict[str, str] = {}
   found: list[Line] = []
   for name in names:

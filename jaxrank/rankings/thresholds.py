@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # The widest distance in temperatures, also that of an item that does not exist.
 _WIDEST = 1e30
-# The exponential of this, squared or not, is finite.
+# The square of the exponential of this is finite in float32.
 _MOST_LOG = 40.0
 
 # Steps of Newton's method, and further steps that are differentiated: the first of them makes first

@@ -187,12 +187,11 @@ def single_precision(run: Run) -> np.ndarray:
   # The sum makes 0.0 of -0.0.
   single: np.ndarray = np.clip(run.scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
   order, tied = _score_order(run)
-  new = _begins(run) | ~tied
-  merged = ~_begins(run) & ~tied & np.append(False, single[order[1:]] == single[order[:-1]])
+  merged = ~(_begins(run) | tied) & np.append(False, single[order[1:]] == single[order[:-1]])
   if merged.any():
     codes = run.codes
     of_ranks = np.isin(codes, codes[merged])
-    rank = np.cumsum(new)
+    rank = np.cumsum(~tied)
     first = rank[run.starts[codes[of_ranks]]]
     single[order[of_ranks]] = first - rank[of_ranks] - 1
   return single

@@ -18,9 +18,9 @@ from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
 from jaxrank.trec import _padding
-from jaxrank.trec._matching import Queries, Selection, Ties, select, shortened
+from jaxrank.trec._matching import Queries, Ties, select, shortened
 from jaxrank.trec.reading import read_qrels, read_run
-from jaxrank.trec.tables import Qrels
+from jaxrank.trec.tables import Qrels, place
 
 # A program more costs as much time as about so many cells of padding.
 _PROGRAM = 1 << 22
@@ -150,8 +150,9 @@ def evaluate(
     selection = select(qrels, run, queries)
     # As in ndeval, grades of a subtopic count up to the best one of a measure.
     if qrels.labels.ndim == 1:
-      _check_grades(found, qrels, selection)
-      _check_tables(found, qrels, selection)
+      evaluated = np.isin(qrels.codes, selection.in_qrels)
+      _check_grades(found, qrels, evaluated)
+      _check_tables(found, qrels, evaluated)
   run = shortened(run, drop_self=drop_self, depth=depth, ascending=by_subtopic)
   source = _padding.Queries(qrels, run, selection, ties)
   values = np.zeros((len(found), len(selection.names)))
@@ -204,34 +205,30 @@ def _check_measures(measures: tuple[Measure, ...], qrels: Qrels) -> None:
       )
 
 
-def _check_grades(measures: tuple[Measure, ...], qrels: Qrels, selection: Selection) -> None:
+def _check_grades(measures: tuple[Measure, ...], qrels: Qrels, evaluated: np.ndarray) -> None:
   """Refuses labels beyond the best grade of a measure, of which it would make that grade."""
-  codes = qrels.codes
-  labels = np.where(np.isin(codes, selection.in_qrels), qrels.labels, 0)
+  labels = np.where(evaluated, qrels.labels, 0)
   for measure in measures:
     best = measure.call().parameters.get("max_label")
     if best is None or not (labels > best).any():
       continue
     row = int(np.argmax(labels > best))
-    query, document = qrels.queries[codes[row]], qrels.documents[row].as_py()
     raise ValueError(
-      f"{measure} has a best grade of {best:g}, and query {query!r}, document {document!r} the "
-      f"label {labels[row]:g}; write {_with_best(measure, labels.max())}."
+      f"{measure} has a best grade of {best:g}, and {place(qrels, row)} the label "
+      f"{labels[row]:g}; write {_with_best(measure, labels.max())}."
     )
 
 
-def _check_tables(measures: tuple[Measure, ...], qrels: Qrels, selection: Selection) -> None:
+def _check_tables(measures: tuple[Measure, ...], qrels: Qrels, evaluated: np.ndarray) -> None:
   """Refuses fractional labels of a measure with a gain by table, which would cut them off."""
-  codes = qrels.codes
-  wrong = np.isin(codes, selection.in_qrels) & (qrels.labels > 0) & (np.mod(qrels.labels, 1) != 0)
+  wrong = evaluated & (qrels.labels > 0) & (np.mod(qrels.labels, 1) != 0)
   for measure in measures if wrong.any() else ():
     given = measure.call().parameters.values()
     if any(isinstance(x, jax.tree_util.Partial) and x.func is table_gain for x in given):
       row = int(np.argmax(wrong))
-      query, document = qrels.queries[codes[row]], qrels.documents[row].as_py()
       raise ValueError(
-        f"{measure} has gains of whole labels by gains.table, and query {query!r}, document "
-        f"{document!r} the label {qrels.labels[row]:g}; use gains.by_label."
+        f"{measure} has gains of whole labels by gains.table, and {place(qrels, row)} the label "
+        f"{qrels.labels[row]:g}; use gains.by_label."
       )
 
 

@@ -51,6 +51,12 @@ class _Table:
     return _writing.to_frame(library, {"query_id": queries, "doc_id": self.documents, **values})
 
 
+def place(table: _Table, row: int) -> str:
+  """The query and the document of a row, for messages."""
+  query = table.queries[table.codes[row]]
+  return f"query {query!r}, document {table.documents[row].as_py()!r}"
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Qrels(_Table):
   """Judgements of documents, as `read_qrels` returns them; `len` is the number of queries.
@@ -116,9 +122,8 @@ class Qrels(_Table):
     wrong = np.flatnonzero(np.mod(self.labels, 1))
     if wrong.size:
       row = int(wrong[0])
-      query, document = self.queries[self.codes[row]], self.documents[row].as_py()
       raise ValueError(
-        f"query {query!r}, document {document!r}: TREC's labels are whole numbers, got "
+        f"{place(self, row)}: TREC's labels are whole numbers, got "
         f"{self.labels[row]:g}; write TSV, CSV, JSON or parquet, which keep fractions."
       )
 
@@ -216,16 +221,17 @@ class Run(_Table):
       ValueError: if the suffix is another one, or the format cannot hold an id, the name of the
         run, which is TREC's tag, or a query that retrieved nothing.
     """
+    codes = self.codes
 
     def lines(query: Any, document: Any, scores: np.ndarray, places: np.ndarray) -> list[Any]:
-      rank = places - np.repeat(self.starts[:-1], self.sizes)[places] + 1
+      rank = places - self.starts[codes[places]] + 1
       q0, tag = _writing.constant("Q0"), _writing.constant(self.name)
       return [query, q0, document, _writing.texts(rank), _writing.texts(scores), tag]
 
     with checks.named("Run.write"):
       if _writing.form(path) == "trec":
         _writing.check_ids("the name of the run", strings([self.name]), "trec")
-      order = np.lexsort((-self.scores, self.codes))
+      order = np.lexsort((-self.scores, codes))
       _writing.write(path, self, self.scores, "score", order, lines)
 
 

@@ -77,17 +77,12 @@ def along(moves, jacobian):
   return sum(m.reshape(len(m), -1) @ j.reshape(len(j), -1).T for m, j in pairs)
 
 
-def forwards_and_differences(of, x, moves):
-  """The derivatives `[D, F]` along directions by `jvp`, and by extrapolated central differences."""
-  points = jnp.asarray([0.0, *STEPS, *-STEPS])
-
-  def at(move, step):
-    start = jax.tree.map(lambda leaf, way: leaf + step * way, x, move)
-    return jax.jvp(of, (start,), (move,))
-
-  values, slopes = jax.vmap(jax.vmap(at, (0, None)), (None, 0))(moves, points)
-  above, below = jnp.split(values[1:], 2)
-  return slopes[0], extrapolated((above - below) / (2 * STEPS[:, None, None]))
+def differences(of, x, move):
+  """The derivatives along a direction, by extrapolated central differences."""
+  points = jnp.asarray([*STEPS, *-STEPS])
+  values = jax.vmap(lambda s: of(jax.tree.map(lambda leaf, way: leaf + s * way, x, move)))(points)
+  above, below = jnp.split(values, 2)
+  return extrapolated((above - below) / (2 * STEPS[:, None]))
 
 
 def as_type(tree, dtype):
@@ -112,21 +107,16 @@ def slopes(functions, inputs):
     @jax.jit
     def program(cases, moves):
       def one(x):
-        return *forwards_and_differences(of, x, moves), backwards(x, moves)
+        def two_ways(move):
+          return jax.jvp(of, (x,), (move,))[1], differences(of, x, move)
+
+        return *jax.vmap(two_ways)(moves), backwards(x, moves)
 
       return jax.vmap(one)(cases)
 
     found = [np.asarray(x) for x in program(wide, wide_moves)]
   single = jax.jit(jax.vmap(backwards, (0, None)))(*as_type((inputs, moves), jnp.float32))
   return names, [*found, np.asarray(single)]
-
-
-def differences(of, x, move):
-  """The derivatives along a direction, by extrapolated central differences."""
-  points = jnp.asarray([*STEPS, *-STEPS])
-  values = jax.vmap(lambda s: of(jax.tree.map(lambda leaf, way: leaf + s * way, x, move)))(points)
-  above, below = jnp.split(values, 2)
-  return extrapolated((above - below) / (2 * STEPS[:, None]))
 
 
 def second_faults(functions, inputs):
