@@ -133,6 +133,8 @@ GIVEN: dict[str, Any] = {
   "order": ORDER,
   "n_groups": 2,
   "gap.max_label": 4,
+  # Some items without a judgement.
+  "judged.labels": np.where(GROUPS == 1, LABELS, np.float32(-1)),
   "soft.top_k.k": 2,
   "utility.k": 2,
   "bpm.target": 1.4,

@@ -47,6 +47,8 @@ SETS = (
   *("f_measure", "fall_out", "judged", "precision", "precision_ia", "rbp_residual", "recall"),
   "subtopic_recall",
 )
+# So are these functions of lists.
+LISTS = ("novelty", "intra_list_distance")
 # These are constant.
 CONSTANT = ("item_count", "query_count", "set_average_precision")
 # Metrics that are also called with a cut-off: one for each question, and those of sets.
@@ -129,8 +131,10 @@ def members():
         found["operators"][f"soft.{name}/{ranking}"] = (f"soft.{name}", ranking, {})
   others = [f"exposure.{name}" for name in exposure.__all__]
   others = [name for name in others if "ranking" in signature(name)]
-  for name in (*others, "novelty", "intra_list_distance"):
+  for name in (*others, *LISTS):
     found["operators"][name] = (name, "Laplace", {})
+  for name in LISTS:
+    found["operators"][f"{name}@3"] = (name, "Laplace", {"k": 3})
   for name in ("plackett_luce.log_prob", "plackett_luce.rank_probabilities"):
     found["operators"][name] = (name, None, {})
   for name in (
@@ -209,7 +213,7 @@ def test_derivatives(group):
   lines += [
     f"d {name} / d {parameter} is 0 in all cases"
     for name, parameter in constant
-    if name not in (*SETS, *CONSTANT)
+    if name not in (*SETS, *LISTS, *CONSTANT)
   ]
   assert not lines, "\n".join(lines)
 
