@@ -246,10 +246,14 @@ def _cross_entropy_jvp(
     pull = plain_sum(push)
   finite = jnp.isfinite(total + pull)
   slope = jnp.where(finite, share * (pull / total) - push, 0)
-  # The slopes add up to 0, so that the drops stand for the logits, and cancel less.
-  by_temperature = 4 * jnp.sum(slope * jnp.where(finite, drop, 0)) / temperature
-  # 0 where it is too large for a float, as the gradient of a loss that is.
-  by_temperature = jnp.where(jnp.isfinite(by_temperature), by_temperature, 0)
+  # The slopes add up to 0, so that the drops stand for the logits, and cancel less. That of an item
+  # that has no slope is the largest float, and would overflow as the slope of the slope.
+  moves = finite & ((share > 0) | (push != 0))
+  fall = jnp.sum(slope * jnp.where(moves, drop, 0))
+  # 0 where the derivative, or what a loss divides it by, is too large for a float, as the gradient
+  # of a loss that is.
+  small = jnp.abs(fall) < 2.0**-24 * largest(scores) * jnp.minimum(temperature, 1)
+  by_temperature = 4 * jnp.where(small, fall, 0) / temperature
   rise = jnp.sum(slope * d_scores) / temperature + by_temperature * d_temperature
   known = jnp.where(finite & live, d_gain, 0)
   rise += 4 * jnp.sum(known * jnp.where(finite, chances.gap, 0))

@@ -4,17 +4,20 @@ import functools
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import at_least_tiny, clipped, floating, safe_divide
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank.losses._loss import _chances, apply_loss, cross_entropy, largest, saturated
+from jaxrank.losses._loss import apply_loss, cross_entropy, largest, saturated
 from jaxrank.losses.pairs import Items, rows_of, total
 from jaxrank.rankings.exact import Exact, ExactQuery
 from jaxrank.rankings.expected_rank import Logistic
+
+# The exponential of this many temperatures below the largest score counts for nothing beside 1.
+_NOTHING = 200.0
 
 
 def margin_mse(
@@ -78,7 +81,8 @@ def kl(
   """Distillation of a softmax: the divergence of the student from the teacher.
 
   `T^2 sum_i p_i log(p_i / q_i)`, with `p = softmax(t / T)`, `q = softmax(s / T)`, temperature `T`
-  and the scores `t` of the teacher. The factor keeps gradients at all temperatures of one size.
+  and the scores `t` of the teacher. The factor keeps gradients at all temperatures of one size;
+  the rounding of the divergence grows with it too, to some `1e-7 T^2` in float32.
 
   >>> scores, teacher = jnp.array([3.0, 2.0, 1.0]), jnp.array([1.0, -2.0, 0.0])
   >>> print(f"{kl(scores, teacher=teacher):.5f}")
@@ -97,16 +101,26 @@ def kl(
 
 
 def _kl(query: ExactQuery, *, temperature: ArrayLike) -> Array:
+  bound = largest(query.scores.astype(query.dtype)) ** 0.25
   t = at_least_tiny(temperature, query.dtype)
+  t = jnp.where(t > bound, bound, t)
   student, teacher = (
     jnp.where(query.retrieved, x.astype(query.dtype), -jnp.inf)
     for x in (query.scores, query.given_labels)
   )
-  chances = _chances(teacher, t)
-  share = chances.share / chances.total
+  share = _softmax(teacher, t)
   entropy = functools.partial(cross_entropy, share, share, jnp.zeros((), query.dtype))
   of_student, of_teacher = (entropy(x, t, False)[0] for x in (student, teacher))
   return saturated(saturated((of_student - of_teacher) * t) * t)
+
+
+def _softmax(x: Array, temperature: Array) -> Array:
+  """The softmax of numbers, -inf for padding, whose derivatives by the temperature are finite."""
+  below = saturated(x) - lax.stop_gradient(saturated(jnp.max(x)))
+  near = (x > -jnp.inf) & (below > -_NOTHING * temperature)
+  share = jnp.exp(jnp.where(near, below, 0) / temperature)
+  # The divergence has slopes by the shares of 0 that are too large for a float: they end here.
+  return jnp.where(near, safe_divide(share, jnp.sum(jnp.where(near, share, 0))), 0)
 
 
 def rank_mse(

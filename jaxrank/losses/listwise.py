@@ -279,7 +279,9 @@ def sampled_softmax(
       where = where & ~(hits & (labels <= 0))
     scores = jnp.where(where, floating(scores), -jnp.inf)
     known = scores > -jnp.inf
-    z = saturated(jnp.where(known, scores, 0) / at_least_tiny(temperature, scores.dtype))
+    # A quotient of an infinity would have the derivative NaN by the temperature.
+    z = saturated(jnp.where(known, scores, 0))
+    z = saturated(z / at_least_tiny(temperature, scores.dtype))
     if log_q is not None:
       log_q = checks.array("log_q", log_q).astype(scores.dtype)
       if log_q.ndim == 1 and scores.ndim > 1:
