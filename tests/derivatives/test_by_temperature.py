@@ -1,4 +1,4 @@
-"""Derivatives of losses by their temperature at masks, infinite scores and infinite temperatures."""
+"""Derivatives of losses by the temperature at masks, infinite scores and infinite temperatures."""
 
 import jax
 import jax.numpy as jnp
