@@ -176,6 +176,7 @@ def rank_probabilities(
     TypeError: if `k` is not a static int.
   """
   with checks.named(_RANKS.name):
+    checks.positive_number("temperature", temperature)
     given = checks.array("scores", scores).shape
     depth = given[-1] if k is None and given else checks.count("k", k)
     found = _apply(_RANKS, scores, where, Gumbel(temperature), {"k": depth})

@@ -90,8 +90,9 @@ class SmoothRanking(Ranking):
   query: ClassVar[type[SmoothQuery]]
 
   def __post_init__(self) -> None:
+    # `vmap` and other functions of pytrees make instances without this: see `types.pytree`.
     with checks.named(type(self).__name__):
-      checks.positive("temperature", self.temperature)
+      checks.positive_number("temperature", self.temperature)
 
   def __call__(
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None
