@@ -54,9 +54,8 @@ def hit_rate(
   >>> print(f"{hit_rate(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 1]), k=2):.5f}")
   1.00000
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss it needs a cut-off, because without one every order has the same value. With `k=10` its
+  gradient under `Laplace` or `Logistic` does not vanish on long lists.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
