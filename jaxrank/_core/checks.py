@@ -293,13 +293,13 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
 
 
 def positive(name: str, value: ArrayLike) -> None:
-  """Raises `ValueError` if a number that is not traced is not positive."""
+  """Raises `ValueError` if a number that is no array of JAX is not positive."""
   if not _known(value, 1) > 0:
     raise ValueError(f"{name} must be positive, got {value}.")
 
 
 def positive_number(name: str, value: Any) -> None:
-  """Raises unless `value` is a positive number or a traced scalar."""
+  """Raises unless `value` is a positive number or a scalar of JAX."""
   number(name, value)
   positive(name, value)
 
@@ -316,15 +316,8 @@ def number(name: str, value: Any) -> None:
 
 
 def _known(value: Any, unknown: float) -> Any:
-  """The value of a number that can be read here; `unknown` for another, such as a traced one.
-
-  An array of JAX is waited for, and copied by an explicit transfer, which guards allow.
-  """
-  if not isinstance(value, Array):
-    return value
-  if isinstance(value, jax.core.Tracer) or not value.is_fully_addressable:
-    return unknown
-  return jax.device_get(value)
+  """The value of a number; `unknown` for an array of JAX, which may be traced, or not ready yet."""
+  return unknown if isinstance(value, Array) else value
 
 
 def threshold(name: str, value: Any) -> None:
@@ -334,14 +327,14 @@ def threshold(name: str, value: Any) -> None:
 
 
 def nonnegative(name: str, value: Any) -> None:
-  """Raises unless `value` is a number of at least 0, or a traced scalar."""
+  """Raises unless `value` is a number of at least 0, or a scalar of JAX."""
   number(name, value)
   if not _known(value, 0) >= 0:
     raise ValueError(f"{name} must be at least 0, got {value}.")
 
 
 def best_grade(name: str, value: Any) -> None:
-  """Raises unless `value` can be the best grade of labels: a number from 0, or a traced scalar."""
+  """Raises unless `value` can be the best grade of labels: a number from 0, or a scalar of JAX."""
   if value is None:
     raise TypeError(
       f"{name} must be the best grade that labels can have, such as 4, got None: with the best "
@@ -351,7 +344,7 @@ def best_grade(name: str, value: Any) -> None:
 
 
 def unit_interval(name: str, value: ArrayLike) -> None:
-  """Raises unless `value` is a number in [0, 1], or a traced scalar."""
+  """Raises unless `value` is a number in [0, 1], or a scalar of JAX."""
   number(name, value)
   if not 0 <= _known(value, 0) <= 1:
     raise ValueError(f"{name} must be in [0, 1], got {value}.")

@@ -90,7 +90,10 @@ class SmoothRanking(Ranking):
   query: ClassVar[type[SmoothQuery]]
 
   def __post_init__(self) -> None:
-    # `vmap` and other functions of pytrees make instances without this: see `types.pytree`.
+    # `vmap` may map over a ranking of several temperatures; one that it does not map is refused
+    # where it is used.
+    if isinstance(self.temperature, np.ndarray | Array) and self.temperature.ndim:
+      return
     with checks.named(type(self).__name__):
       checks.positive_number("temperature", self.temperature)
 
