@@ -139,7 +139,7 @@ def log_prob(
     columns = jnp.pad(
       order + 1, (*((0, 0),) * (order.ndim - 1), (0, scores.shape[-1] - order.shape[-1]))
     )
-    columns = columns.reshape(-1, *columns.shape[len(extra) :])
+    columns = columns.reshape(math.prod(extra), *columns.shape[len(extra) :])
     numbers = {"k": checks.cutoff(k), "temperature": jnp.asarray(temperature)}
 
     def of_sample(columns: Array) -> Array:
@@ -176,6 +176,7 @@ def rank_probabilities(
     TypeError: if `k` is not a static int.
   """
   with checks.named(_RANKS.name):
+    checks.positive_number("temperature", temperature)
     given = checks.array("scores", scores).shape
     depth = given[-1] if k is None and given else checks.count("k", k)
     found = _apply(_RANKS, scores, where, Gumbel(temperature), {"k": depth})
@@ -235,7 +236,8 @@ def _log_prob(query: ExactQuery, *, order: Array, k: Cutoff, temperature: Array)
 def _rank_probabilities(query: Ranked, *, k: int) -> Array:
   assert isinstance(query, GumbelQuery)
   depth = min(k, query.n)
-  chances = jnp.where(query.retrieved[:, None], query.chances(depth), 0)
+  # Lists of no items have one of padding, and no rank.
+  chances = jnp.where(query.retrieved[:, None], query.chances(max(depth, 1))[:, :depth], 0)
   return query.in_input_order(jnp.pad(chances, ((0, 0), (0, k - depth))))
 
 

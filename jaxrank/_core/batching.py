@@ -10,7 +10,9 @@ from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
+from jax.typing import ArrayLike
 
 from jaxrank._core.platforms import by_platform, operation
 
@@ -59,8 +61,11 @@ def whole_batch(args: Sequence[Array], axes: Sequence[int | None]) -> list[Array
 def _batch(
   args: Sequence[Array], axes: Sequence[int | None], **static: Any
 ) -> tuple[list[Array], list[int]]:
-  found = _batched.bind(*whole_batch(args, axes), **static)
-  return found, [0] * len(found)
+  whole = whole_batch(args, axes)
+  size = whole[0].shape[0]
+  # A function need not know how to divide by a batch of no queries.
+  found = _batched.bind(*never_empty(0, whole), **static)
+  return (found if size else [x[:0] for x in found]), [0] * len(found)
 
 
 _batched = operation("batched", _batch)
@@ -113,6 +118,11 @@ def never_empty(axis: int, arrays: Any) -> Any:
     return jnp.pad(x, [(0, i == axis) for i in range(x.ndim)]) if x.shape[axis] == 0 else x
 
   return jax.tree.map(padded, arrays)
+
+
+def as_empty_as(lists: ArrayLike, x: Array, axes: int = 1) -> Array:
+  """`x` without the item that `never_empty` gave to empty lists, along its last `axes`."""
+  return x if np.shape(lists)[-1] else x[(..., *[slice(0)] * axes)]
 
 
 def replicated(*arrays: Array) -> tuple[Array, ...]:

@@ -293,40 +293,48 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
 
 
 def positive(name: str, value: ArrayLike) -> None:
-  """Raises `ValueError` if a Python or numpy number is not positive; arrays are not checked."""
-  if isinstance(value, int | float | np.number) and not value > 0:
+  """Raises `ValueError` if a number that is no array of JAX is not positive."""
+  if not _known(value, 1) > 0:
     raise ValueError(f"{name} must be positive, got {value}.")
 
 
 def positive_number(name: str, value: Any) -> None:
-  """Raises unless `value` is a positive number or a scalar array, whose value is not checked."""
+  """Raises unless `value` is a positive number or a scalar of JAX."""
   number(name, value)
   positive(name, value)
 
 
 def number(name: str, value: Any) -> None:
-  """Raises `TypeError` unless `value` is a number or a scalar array."""
-  if not isinstance(value, int | float | np.ndarray | np.generic | Array):
+  """Raises `TypeError` unless `value` is a real number or a scalar array of one."""
+  array = isinstance(value, np.ndarray | np.generic | Array)
+  if isinstance(value, bool) or not (array or isinstance(value, int | float)):
     raise TypeError(f"{name} must be a number, got {value!r}.")
-  if not isinstance(value, int | float) and value.ndim:
+  if array and value.ndim:
     raise TypeError(f"{name} must be a scalar, got {value.dtype}{list(value.shape)}; use vmap.")
+  if array and not any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer)):
+    raise TypeError(f"{name} must be a number, got {value.dtype}.")
+
+
+def _known(value: Any, unknown: float) -> Any:
+  """The value of a number; `unknown` for an array of JAX, which may be traced, or not ready yet."""
+  return unknown if isinstance(value, Array) else value
 
 
 def threshold(name: str, value: Any) -> None:
-  """Raises `TypeError` unless `value` is a number, a scalar array or None."""
-  if value is not None:
+  """Raises `TypeError` unless `value` is a number, a scalar array, None, or a label of True."""
+  if value is not None and not isinstance(value, bool | np.bool_):
     number(name, value)
 
 
 def nonnegative(name: str, value: Any) -> None:
-  """Raises unless `value` is a number of at least 0, or a scalar array."""
+  """Raises unless `value` is a number of at least 0, or a scalar of JAX."""
   number(name, value)
-  if isinstance(value, int | float | np.number) and not value >= 0:
+  if not _known(value, 0) >= 0:
     raise ValueError(f"{name} must be at least 0, got {value}.")
 
 
 def best_grade(name: str, value: Any) -> None:
-  """Raises unless `value` can be the best grade of labels: a number from 0, or a scalar array."""
+  """Raises unless `value` can be the best grade of labels: a number from 0, or a scalar of JAX."""
   if value is None:
     raise TypeError(
       f"{name} must be the best grade that labels can have, such as 4, got None: with the best "
@@ -336,7 +344,7 @@ def best_grade(name: str, value: Any) -> None:
 
 
 def unit_interval(name: str, value: ArrayLike) -> None:
-  """Raises unless `value` is a number in [0, 1], or a scalar array."""
+  """Raises unless `value` is a number in [0, 1], or a scalar of JAX."""
   number(name, value)
-  if isinstance(value, int | float | np.number) and not 0 <= value <= 1:
+  if not 0 <= _known(value, 0) <= 1:
     raise ValueError(f"{name} must be in [0, 1], got {value}.")

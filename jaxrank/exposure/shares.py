@@ -8,6 +8,7 @@ from jaxrank import discounts, gains
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import floating
+from jaxrank._core.batching import as_empty_as
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, GROUPS
 from jaxrank._core.ranked import Ranked, Ranking
@@ -56,8 +57,7 @@ def expected(
     k=k,
     discount=discount,
   )
-  # `apply` gives an empty list one item of padding.
-  return found[..., :0] if labels.shape[-1] == 0 else found
+  return as_empty_as(labels, found)
 
 
 def _by_group(
@@ -146,4 +146,4 @@ def target(
     where = checks.mask(where, labels)
     grades = gains.linear(jnp.where(where, labels, 0))
   found = apply(_target, grades, grades, where=where, ranking=Exact(), k=k, discount=discount)
-  return found[..., :0] if grades.shape[-1] == 0 else found
+  return as_empty_as(grades, found)

@@ -87,6 +87,10 @@ def approx_err(
   >>> print(f"{approx_err(scores, labels, max_label=4):.5f}")
   0.86799
 
+  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
+  because the product over all items vanishes where many scores are close, and its gradient with it;
+  with `k=10` it does not. `Gumbel` needs no cut-off.
+
   See `jaxrank.losses` for the arguments that losses share.
 
   Returns:

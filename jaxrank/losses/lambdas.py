@@ -199,6 +199,7 @@ def _by_scheme(
 ) -> Array:
   with checks.named("lambda_ndcg"):
     checks.choice("scheme", scheme, _SCHEMES)
+    checks.number("mu", mu)
     k = checks.cutoff(k)
   extra: dict[str, Any] = {"mu": mu} if scheme == "ndcg2++" else {}
   return apply_loss(

@@ -8,6 +8,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import sorting
+from jaxrank._core.batching import as_empty_as
 from jaxrank._core.sorting import take
 from jaxrank.losses._loss import apply_loss, logits
 from jaxrank.rankings.exact import ExactQuery
@@ -71,9 +72,10 @@ def _apply(
   where: ArrayLike | None,
   temperature: ArrayLike,
 ) -> Array:
-  return apply_loss(
+  matrix = apply_loss(
     kernel, (scores, jnp.zeros_like(scores), where), in_blocks=True, temperature=temperature
   )
+  return as_empty_as(scores, matrix, axes=2)
 
 
 def _neural_sort(query: ExactQuery, *, temperature: ArrayLike) -> Array:

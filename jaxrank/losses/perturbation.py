@@ -33,7 +33,7 @@ class Perturbed:
 
   def __post_init__(self) -> None:
     with checks.named("perturbed"):
-      checks.positive("samples", self.samples)
+      checks.count("samples", self.samples)
       checks.positive_number("scale", self.scale)
 
   def __call__(self, scores: ArrayLike, labels: ArrayLike, **parameters: Any) -> Array:

@@ -54,6 +54,9 @@ def hit_rate(
   >>> print(f"{hit_rate(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 1]), k=2):.5f}")
   1.00000
 
+  As a loss it needs a cut-off, because without one every order has the same value. With `k=10` its
+  gradient under `Laplace` or `Logistic` does not vanish on long lists.
+
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:

@@ -14,6 +14,7 @@ from jaxrank import aggregation
 from jaxrank._core import arithmetic, checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.batching import as_empty_as
 from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures, trec_eval, trec_eval10
 from jaxrank._core.parameters import DECIMAL, LEVEL, THRESHOLD, one_of
@@ -86,7 +87,7 @@ def precision_recall_curve(
   with checks.named("precision_recall_curve"):
     max_k = None if max_k is None else checks.count("max_k", max_k)
     checks.true_or_false("adaptive_k", adaptive_k)
-  return apply(
+  curve = apply(
     _precision_recall_curve,
     scores,
     labels,
@@ -95,6 +96,7 @@ def precision_recall_curve(
     max_k=max_k,
     adaptive_k=adaptive_k,
   )
+  return curve if max_k else Curve(*(as_empty_as(scores, x) for x in curve))
 
 
 def _interpolated_precision(
@@ -295,11 +297,11 @@ def recall_at_fixed_precision(
     precision, recall, k = _arrays(curve)
     checks.unit_interval("min_precision", min_precision)
   enough = precision + _SLACK >= jnp.asarray(min_precision).astype(precision.dtype)
-  best = jnp.max(jnp.where(enough, recall, 0), axis=-1, keepdims=True)
+  best = jnp.max(jnp.where(enough, recall, 0), axis=-1, keepdims=True, initial=0)
   at = enough & (recall == best) & (best > 0)
   at = at | ~jnp.any(at, axis=-1, keepdims=True)
   has_nan = jnp.any(jnp.isnan(precision), axis=-1)
-  return jnp.where(has_nan, jnp.nan, best[..., 0]), jnp.max(jnp.where(at, k, 0), axis=-1)
+  return jnp.where(has_nan, jnp.nan, best[..., 0]), jnp.max(jnp.where(at, k, 0), axis=-1, initial=0)
 
 
 def _arrays(curve: tuple[ArrayLike, ArrayLike, ArrayLike]) -> Curve:

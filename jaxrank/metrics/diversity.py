@@ -78,6 +78,10 @@ def alpha_dcg(
   >>> print(f"{alpha_dcg(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   1.81546
 
+  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
+  because the product over all items vanishes where many scores are close, and its gradient with it;
+  with `k=10` it does not. `Gumbel` needs no cut-off.
+
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
@@ -158,6 +162,10 @@ def alpha_ndcg(
   >>> print(f"{alpha_ndcg(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   0.96520
 
+  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
+  because the product over all items vanishes where many scores are close, and its gradient with it;
+  with `k=10` it does not. `Gumbel` needs no cut-off.
+
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
@@ -235,6 +243,10 @@ def nrbp(
   >>> print(f"{nrbp(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   0.56250
 
+  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
+  because the product over all items vanishes where many scores are close, and its gradient with it;
+  with `k=10` it does not. `Gumbel` needs no cut-off.
+
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
@@ -305,6 +317,10 @@ def nnrbp(
   >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
   >>> print(f"{nnrbp(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   0.92308
+
+  As a loss under `Laplace` or `Logistic` it is for lists of at most about 30 items, because the
+  product over all items vanishes where many scores are close, and its gradient with it; `nrbp` with
+  `k=10` does not. `Gumbel` has no such limit.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 

@@ -209,6 +209,10 @@ def nerr(
   >>> print(f"{nerr(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0]), max_label=3):.5f}")
   0.50000
 
+  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
+  because the product over all items vanishes where many scores are close, and its gradient with it;
+  with `k=10` it does not. `Gumbel` needs no cut-off.
+
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Returns:

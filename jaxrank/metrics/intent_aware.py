@@ -71,6 +71,10 @@ def err_ia(
   >>> print(f"{err_ia(jnp.array([3.0, 2.0, 1.0]), labels, max_label=1):.5f}")
   0.39583
 
+  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
+  because the product over all items vanishes where many scores are close, and its gradient with it;
+  with `k=10` it does not. `Gumbel` needs no cut-off.
+
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
@@ -131,6 +135,10 @@ def nerr_ia(
   >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
   >>> print(f"{nerr_ia(jnp.array([3.0, 2.0, 1.0]), labels, max_label=1):.5f}")
   0.95000
+
+  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
+  because the product over all items vanishes where many scores are close, and its gradient with it;
+  with `k=10` it does not. `Gumbel` needs no cut-off.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
@@ -301,6 +309,10 @@ def subtopic_recall(
   >>> labels = jnp.array([[1, 0], [1, 0], [0, 1]])
   >>> print(f"{subtopic_recall(jnp.array([3.0, 2.0, 1.0]), labels, k=2):.5f}")
   0.50000
+
+  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
+  because the product over all items vanishes where many scores are close, and its gradient with it;
+  with `k=10` it does not. `Gumbel` needs no cut-off.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 

@@ -90,8 +90,12 @@ class SmoothRanking(Ranking):
   query: ClassVar[type[SmoothQuery]]
 
   def __post_init__(self) -> None:
+    # `vmap` may map over a ranking of several temperatures; one that it does not map is refused
+    # where it is used.
+    if isinstance(self.temperature, np.ndarray | Array) and self.temperature.ndim:
+      return
     with checks.named(type(self).__name__):
-      checks.positive("temperature", self.temperature)
+      checks.positive_number("temperature", self.temperature)
 
   def __call__(
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None

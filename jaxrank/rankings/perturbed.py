@@ -228,7 +228,9 @@ class Gumbel(NoiseRanking):
   apart, from about 3 temperatures below the lowest score to `log n + 14` above the highest; for `k`
   from 3 on they are closer, by the factor `2.1 / sqrt(k + 2)`. Values are within 1e-5 up to 100,000
   items, and within 1e-8 for float64 scores, which take twice as many nodes. A `tolerance` of 1e-3
-  takes half of the nodes and five eighths of the terms, which is enough for most training.
+  takes half of the nodes and five eighths of the terms, which is enough for most training. The
+  tolerance also bounds the error of a gradient times the temperature, but not relative to its size:
+  a gradient that is no larger, as that of scores many temperatures apart, may be mostly error.
   float64 scores at a tolerance above 1e-5 take the nodes of float32.
 
   Time is proportional to the numbers of items, nodes and terms of the discount; there are about

@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, sorting, ties
 from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.batching import as_empty_as
 from jaxrank._core.description import Description
 from jaxrank._core.parameters import Kind
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
@@ -45,7 +46,7 @@ def rank(
   """
   if isinstance(ranking, Gumbel):
     ranking = Logistic(ranking.temperature)
-  return _apply(_RANK, scores, where, ranking)
+  return _of_items(_RANK, scores, where, ranking)
 
 
 def top_k(
@@ -85,7 +86,7 @@ def top_k(
     noisy = isinstance(ranking, Gumbel | Gaussian)
     k = _whole(k) if noisy else _scalar("k", k)
     checks.positive("k", k)
-    return _apply(_TOP_K, scores, where, ranking, k=k if noisy else jnp.asarray(k))
+    return _of_items(_TOP_K, scores, where, ranking, k=k if noisy else jnp.asarray(k))
 
 
 def sort(
@@ -106,7 +107,7 @@ def sort(
   Raises:
     ValueError: if shapes differ, or the ranking has no thresholds, as noise has not.
   """
-  return _apply(_SORT, scores, where, ranking)
+  return _of_items(_SORT, scores, where, ranking)
 
 
 def quantile(
@@ -218,6 +219,11 @@ _RANK = Description("soft.rank", _rank)
 _TOP_K = Description("soft.top_k", _top_k, {"k": _ANY})
 _SORT = Description("soft.sort", _sort)
 _QUANTILE = Description("soft.quantile", _quantile, {"q": _ANY})
+
+
+def _of_items(about: Description, scores: ArrayLike, *args: Any, **parameters: Any) -> Array:
+  """The result of an operator that has an axis of items."""
+  return as_empty_as(scores, _apply(about, scores, *args, **parameters))
 
 
 def _apply(

@@ -649,6 +649,11 @@ def test_mistakes():
     losses.lambda_rank(*lists, topn=3)
   with pytest.raises(TypeError, match="ranking"):
     losses.lambda_rank(*lists, ranking=jr.Exact())
+  for scheme in ("lambdarank", "ndcg2", "ndcg2++"):
+    with pytest.raises(TypeError, match=r"^lambda_ndcg: mu must be a scalar.*use vmap"):
+      losses.lambda_ndcg(*lists, scheme=scheme, mu=np.array([3.0, 1.0]))
+    with pytest.raises(TypeError, match=r"^lambda_ndcg: mu must be a number, got \[3, 1\]"):
+      losses.lambda_ndcg(*lists, scheme=scheme, mu=[3, 1])
   with pytest.raises(ValueError, match="'ndcg3'"):
     losses.lambda_ndcg(*lists, scheme="ndcg3")
   with pytest.raises(ValueError, match=r"^average_precision: .*affine"):

@@ -4,9 +4,11 @@ import itertools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxrank as jr
+from jaxrank import losses
 
 TREES = [
   jr.Exact(),
@@ -49,3 +51,61 @@ def test_a_ranking_passes_through_jit_and_vmap():
   values = jax.vmap(metric)(jr.Laplace(jnp.array([0.1, 1.0])))
   assert values.shape == (2,)
   assert values[1] == metric(jr.Laplace(1.0))
+
+
+SCORES, LABELS = np.float32([1.0, 3.0, 2.0]), np.array([0, 1, 2])
+# What takes a temperature, or another positive number, by the name and the parameter in messages.
+POSITIVE = {
+  **{
+    (ranking.__name__, "temperature"): lambda t, of=ranking: jr.ndcg(SCORES, LABELS, ranking=of(t))
+    for ranking in (jr.Laplace, jr.Logistic, jr.Gumbel, jr.Gaussian)
+  },
+  ("softmax", "temperature"): lambda t: losses.softmax(SCORES, LABELS, temperature=t),
+  ("lambda_rank", "temperature"): lambda t: losses.lambda_rank(SCORES, LABELS, temperature=t),
+  ("neural_sort", "temperature"): lambda t: losses.neural_sort(SCORES, temperature=t),
+  ("plackett_luce.rank_probabilities", "temperature"): (
+    lambda t: jr.plackett_luce.rank_probabilities(SCORES, temperature=t)
+  ),
+  ("perturbed", "scale"): lambda t: losses.perturbed(losses.softmax, jax.random.key(0), 1, t),
+}
+
+
+@pytest.mark.parametrize(("name", "parameter"), POSITIVE)
+def test_positive_numbers_are_checked_in_the_same_words(name, parameter):
+  make, start = POSITIVE[name, parameter], f"^{name}: {parameter} must be "
+  for value in (0, 0.0, -1.0, np.nan):
+    for kind in (float, np.float32, np.array):
+      with pytest.raises(ValueError, match=f"{start}positive, got {value}"):
+        make(kind(value))
+  for value in ("1", None, True, np.True_, 1j, jnp.array(True), object()):
+    with pytest.raises(TypeError, match=f"{start}a number, got"):
+      make(value)
+  for value in (np.ones(2), jnp.ones(1), jnp.ones((3, 1))):
+    with pytest.raises(TypeError, match=f"{start}a scalar, got .*; use vmap"):
+      make(value)
+
+
+def test_values_of_arrays_of_jax_are_not_read():
+  limit = jr.ndcg(SCORES, LABELS, ranking=jr.Laplace(jnp.array(0.0)))
+  np.testing.assert_allclose(limit, jr.ndcg(SCORES, LABELS), rtol=1e-6)
+  found = jax.vmap(lambda t: jr.ndcg(SCORES, LABELS, ranking=jr.Laplace(t)))(jnp.array([-1.0, 0.0]))
+  np.testing.assert_allclose(found, jr.ndcg(SCORES, LABELS), rtol=1e-6)
+  with pytest.raises(TypeError, match=r"^Laplace: temperature must be a scalar.*use vmap"):
+    jax.jit(lambda t: jr.ndcg(SCORES, LABELS, ranking=jr.Laplace(t)))(jnp.ones(2))
+
+
+def test_pytree_functions_make_rankings_of_anything():
+  ranking = jr.Gumbel(1.0)
+  for leaf in (None, object(), np.zeros(3), jax.ShapeDtypeStruct((), jnp.float32), "leaf"):
+    assert jax.tree.map(lambda _, leaf=leaf: leaf, ranking).temperature is leaf
+  assert jax.eval_shape(jr.Laplace, jnp.float32(1.0)).temperature.shape == ()
+
+
+def test_other_numbers_are_read_too():
+  for wrong in (np.float32(1.5), np.array(-0.5)):
+    with pytest.raises(ValueError, match=r"^rbp: persistence must be in \[0, 1\], got"):
+      jr.rbp(SCORES, LABELS, persistence=wrong)
+  with pytest.raises(ValueError, match="^err: max_label must be at least 0, got -1"):
+    jr.err(SCORES, LABELS, max_label=np.int32(-1))
+  with pytest.raises(ValueError, match=r"^soft\.top_k: k must be positive, got 0"):
+    jr.soft.top_k(SCORES, np.float32(0.0))

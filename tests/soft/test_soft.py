@@ -224,10 +224,43 @@ def test_masks_lost_items_nan_and_empty_lists(operator, name):
   np.testing.assert_array_equal(slopes[~np.asarray(where)], 0)
   np.testing.assert_array_equal(slopes[:3][np.isinf(rows[:3])], 0)
   assert np.all(np.isfinite(slopes))
-  assert function(jnp.zeros((2, 0)), ranking=ranking).shape in ((2,), (2, 1), (2, 0))
   narrow = function(clean.astype(jnp.bfloat16), ranking=ranking)
   assert narrow.dtype == jnp.float32
   np.testing.assert_allclose(narrow, expected, rtol=1e-6)
+
+
+@quick("shape", [(0,), (2, 0), (0, 3)], [(2, 0)])
+def test_no_items_and_no_queries(shape):
+  s, n, queries = jnp.zeros(shape), shape[-1], shape[:-1]
+
+  def check(function, expected):
+    def both(s):
+      value, pull = jax.vjp(function, s)
+      return value, *pull(jax.tree.map(jnp.ones_like, value))
+
+    # Nothing is in these arrays, so that tracing them tells all.
+    found, slope = jax.eval_shape(both, s)
+    assert [x.shape for x in jax.tree.leaves(found)] == expected
+    assert slope.shape == shape
+
+  for ranking in (jr.Exact(), *(getattr(jr, name)(1.0) for name in SMOOTH + NOISE)):
+    by_item = [soft.rank, functools.partial(soft.top_k, k=2), jr.exposure.expected]
+    if type(ranking).__name__ not in NOISE:
+      by_item.append(soft.sort)
+      check(functools.partial(soft.quantile, q=0.5, ranking=ranking), [queries])
+    for function in by_item:
+      check(functools.partial(function, ranking=ranking), [shape])
+    check(lambda s, r=ranking: jr.ndcg(s, s, ranking=r, k=2), [queries])
+  for matrix in (jr.losses.neural_sort, jr.losses.soft_sort, jr.plackett_luce.rank_probabilities):
+    check(matrix, [(*shape, n)])
+  check(lambda s: jr.precision_recall_curve(s, s)[:2], 2 * [shape])
+  for samples in ((), (4,), (0,)):
+    order = np.broadcast_to(np.arange(n), (*samples, *shape))
+    check(lambda s, order=order: jr.plackett_luce.log_prob(s, order), [(*samples, *queries)])
+  assert jr.plackett_luce.sample(jax.random.key(0), s, shape=(4,)).shape == (4, *shape)
+  assert soft.top_k(s, 2, ranking=jr.Gumbel(1.0)).shape == shape
+  for x in jr.recall_at_fixed_precision(jr.precision_recall_curve(s, s), 0.5):
+    np.testing.assert_array_equal(x, np.zeros(queries))
 
 
 def test_all_items_are_selected_from_their_number_on():
