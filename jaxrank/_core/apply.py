@@ -16,13 +16,12 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import config
-from jaxrank._core import batching, checks, description, recorder, sorting, splitting
+from jaxrank._core import batching, checks, description, recorder, splitting
 from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
 from jaxrank._core.recorder import Needs
-from jaxrank._core.tallies import Tally
 
 _Value = TypeVar("_Value")
 
@@ -245,8 +244,6 @@ def _answers(
     scores, labels = (_known(x, _column(where, x), program.poisons) for x in (scores, labels))
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=needs.depth)
-    if needs.counts and not program.poisons and ranked.n < sorting.COUNTED:
-      ranked.tally = Tally(has_nan)
     values, found = [], []
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
@@ -256,9 +253,7 @@ def _answers(
         found.append(about.finds(ranked, parameters))
     answers = _scalars(program, values) if len(values) > 1 else values
     if not program.poisons:
-      found_nan = None if ranked.tally is None else ranked.tally.has_nan
-      if found_nan is None:
-        found_nan = ranking.anywhere(has_nan)
+      found_nan = ranking.anywhere(has_nan)
       answers = jax.tree.map(functools.partial(_nan_where, found_nan), answers)
     return answers, found
 

@@ -15,10 +15,6 @@ from jaxrank._core.platforms import by_platform
 # Each half of a sum takes at most so many slices, of at least the floats of a vector register.
 _SLICES, _SHORTEST = 4, 16
 
-# On a CPU, `jnp.any` of so many items is faster than a sum of floats, which XLA adds up one by one.
-# The code of XLA for more items takes up to four times as long to compile as that of the sum.
-_ANY = 32
-
 
 def safe_divide(x: Array, y: Array) -> Array:
   """`x / y`, and 0 with gradient 0 where `y` is 0.
@@ -45,17 +41,6 @@ def floating(x: Array) -> Array:
   """`x` as floats of at least 32 bits."""
   wide = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
   return x if wide else x.astype(jnp.float32)
-
-
-def ones_where(chosen: Array, dtype: Any) -> Array:
-  """1 in a mask, 0 elsewhere. On a CPU a conversion of the mask takes twice the time."""
-  return jnp.where(chosen, jnp.ones((), dtype), jnp.zeros((), dtype))
-
-
-def any_of(chosen: Array) -> Array:
-  """`jnp.any` of a mask `[n]`."""
-  short = len(chosen) <= _ANY
-  return jnp.any(chosen) if short else jnp.sum(ones_where(chosen, jnp.float32)) > 0
 
 
 def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:

@@ -73,7 +73,6 @@ def mean(table: Words, runs: ties.Runs) -> Array:
   def means(*ends: Array) -> Array:
     runs = ties.Runs(*ends)
     found: Array = by_platform(
-      cpu=lambda: _mean_on_cpu(table, runs),
       tpu=lambda: mean_of_words(table, _at_ends(table, runs)),
       default=lambda: _mean_by_sums(table, runs.start, runs.end),
     )
@@ -109,13 +108,6 @@ def _at_ends(table: Words, runs: ties.Runs) -> Ends:
 
 def _mean_by_sums(table: Words, start: Array, end: Array) -> Array:
   return _difference(table, start, end + 1) / (end - start + 1).astype(jnp.float32)
-
-
-def _mean_on_cpu(table: Words, runs: ties.Runs) -> Array:
-  def untied(start: Array, _: Array) -> Array:
-    return _rows(np.diff(table.sums).astype(np.float32), start)
-
-  return ties.if_tied(functools.partial(_mean_by_sums, table), untied, runs)
 
 
 def _cut(table: Words, runs: ties.Runs, mean: Array, k: Array) -> Array:

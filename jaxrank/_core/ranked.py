@@ -17,10 +17,8 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._core import permutations, sorting
-from jaxrank._core.arithmetic import any_of, ones_where
 from jaxrank._core.memoised import current_trace, memoised, remembering
 from jaxrank._core.platforms import by_platform
-from jaxrank._core.tallies import Tally
 from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
 
 # Gains that never decrease with the label, and are 0 at label 0: their ideal order is that of the
@@ -88,12 +86,10 @@ class Ranked(abc.ABC):
     depth: The largest rank that a kernel asks for, a static int; None for the whole list, 0 if no
       kernel needs an order.
     order: `[n]`, the column of each item in the input; None for the order of the input.
-    tally: The sum that counts may share; None if they need not.
   """
 
   name: ClassVar[str] = "this ranking"
   order: Array | None = None
-  tally: Tally | None = None
   _sorted_keys: Array | None = None
 
   def __init__(self, scores: Array, labels: Array, where: Array, depth: int | None):
@@ -161,9 +157,8 @@ class Ranked(abc.ABC):
 
   def count(self, chosen: Array) -> Array:
     """The number of items in a mask, on all devices, as a float."""
-    known = None if self.tally is None else self.tally.known(chosen)
     dtype = self.dtype if self.n < sorting.COUNTED else jnp.int32
-    return self.total(ones_where(chosen, dtype)).astype(self.dtype) if known is None else known
+    return self.total(chosen, dtype).astype(self.dtype)
 
   def largest(self, x: Array) -> Array:
     """The maximum over all items, on all devices."""
@@ -369,4 +364,4 @@ class Ranking(abc.ABC):
 
   def anywhere(self, which: Array) -> Array:
     """Whether an item of one query is chosen, on any device: `[n]` to a scalar."""
-    return any_of(which)
+    return jnp.any(which)

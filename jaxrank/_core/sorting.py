@@ -30,14 +30,9 @@ MOST = np.int32(np.iinfo(np.int32).max)
 # more than some 0.02 ms.
 FEW = 4096
 
-# Batches of fewer items take no branch for lists without ties on CPU, which saves no time there.
-# They sort labels: a search for the values would save some 0.3 ms of nDCG, but its compilation
-# would be a quarter of the first call.
-MANY = 2**15
-
-# A batch of so few items takes few operations on CPU, rather than fast ones: JAX runs a program of
-# fewer than 1,000 in the thread that calls it, and the others, 0.004 ms later, in another.
-TINY = 16
+# Batches of fewer items sort labels on CPU: a search for the values would save some 0.3 ms of nDCG,
+# but its compilation would be a quarter of the first call.
+_MANY = 2**15
 
 # On CPU the network is faster than XLA's sort for lists of several queries up to this length.
 _NETWORK_LENGTH = 65536
@@ -191,11 +186,7 @@ def order_of_batch(key: Array) -> tuple[Array, Array]:
 
 
 def order_on_cpu(key: Array) -> tuple[Array, Array]:
-  """`order` by the fastest of three algorithms for a CPU, `[..., n]`."""
-  if key.size <= TINY:
-    # Reversed on both sides, so that no array of the sort is computed again for each use of it.
-    found = by_operands(*(jnp.flip(x, -1) for x in (key, slots_like(key))))
-    return jnp.flip(found[0], -1), jnp.flip(found[1], -1)
+  """`order` by the faster of two algorithms for a CPU, `[..., n]`."""
   alone = key.size == key.shape[-1]
   if alone or key.size < FEW or key.shape[-1] > _NETWORK_LENGTH:
     return _order_by_sort(key)
@@ -284,7 +275,7 @@ def _descending(x: Array, k: int) -> Array:
 
 def _largest_on_cpu(x: Array, k: int) -> Array:
   """`_descending` by the fastest of three algorithms for a CPU."""
-  if x.size >= MANY and x.shape[-1] < COUNTED:
+  if x.size >= _MANY and x.shape[-1] < COUNTED:
     return _by_levels(x, k)
   if 4 * k > x.shape[-1] or x.dtype.itemsize > 4 or spread(x):
     return _sorted(x, k)

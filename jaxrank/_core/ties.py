@@ -1,17 +1,15 @@
 """Averages over the orders of tied items: runs of equal keys, counts and means.
 
 Items are in rank order, `[n]`, so that a tie is a run of equal keys. On a CPU, loops end with the
-longest tie of the batch, and lists without ties take a branch of their own; the means of a small
-batch take a scatter instead, which compiles sooner. Accelerators take running extremes, and steps
-whose number only the length of the list determines; a TPU, where gathers are slow, also takes
-running extremes to carry numbers from the ends of a tie to its members.
-`rankings.exact` uses this module. docs/mathematics.md, "Averages over tied orders", derives the
-formulas.
+longest tie of the batch; the means of a small batch take a scatter instead, which compiles sooner.
+Accelerators take running extremes, and steps whose number only the length of the list determines; a
+TPU, where gathers are slow, also takes running extremes to carry numbers from the ends of a tie to
+its members. `rankings.exact` uses this module. docs/mathematics.md, "Averages over tied orders",
+derives the formulas.
 """
 
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +21,6 @@ from jaxrank._core.batching import batched
 from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take
 from jaxrank._core.x64 import enable_x64
-
-_Found = TypeVar("_Found")
 
 # The number of items in a chunk of a cumulative sum on CPU.
 _CHUNK = 32
@@ -129,7 +125,7 @@ def _running_count(b: Array) -> Array:
   """The number of chosen items down to each rank, int32 `[n]`."""
 
   def by_products(b: Array) -> Array:
-    if b.size <= sorting.TINY or b.size >= sorting.COUNTED:
+    if b.size >= sorting.COUNTED:
       return jnp.cumsum(b, dtype=jnp.int32)
     return _by_products(b.astype(jnp.float32)).astype(jnp.int32)
 
@@ -177,17 +173,8 @@ def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
     share = (through - above).astype(dtype) / (end - start + 1).astype(dtype)
     return Counts(start, above, through, share)
 
-  def gathered(start: Array, end: Array, ahead: Array, through: Array) -> tuple[Array, ...]:
-    return counted(start, end, take(ahead, start), take(through, end))[1:]
-
-  def untied(_: Array, __: Array, ahead: Array, through: Array) -> tuple[Array, ...]:
-    return ahead, through, (through - ahead).astype(dtype)
-
   def looked_up() -> Counts:
-    return Counts(runs.start, *gathered(*runs[1:], ahead, through))
-
-  def on_cpu() -> Counts:
-    return Counts(runs.start, *if_tied(gathered, untied, runs, ahead, through))
+    return counted(runs.start, runs.end, take(ahead, runs.start), take(through, runs.end))
 
   def packed() -> Counts:
     # A slot and a count share a word, so that one scan carries both.
@@ -198,26 +185,7 @@ def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
     low = (1 << _HALF) - 1
     return counted(first >> _HALF, last >> _HALF, first & low, last & low)
 
-  return Counts(*by_platform(cpu=on_cpu, tpu=packed, default=looked_up))
-
-
-def if_tied(
-  tied: Callable[..., _Found], untied: Callable[..., _Found], runs: Runs, *args: Array
-) -> _Found:
-  """`tied(start, end, *args)`, or `untied` of the same if no items of the batch `[..., n]` tie.
-
-  It is for a CPU. XLA computes what a branch returns once, and other arrays again for each metric.
-  A small batch takes one branch, which compiles sooner.
-  """
-
-  @batched
-  def chosen(ties: Array, *args: Array) -> _Found:
-    if ties.size < sorting.MANY:
-      return tied(*args)
-    found: _Found = lax.cond(jnp.any(ties), tied, untied, *args)
-    return found
-
-  return chosen(runs.tied, runs.start, runs.end, *args)
+  return Counts(*by_platform(tpu=packed, default=looked_up))
 
 
 def twice_midrank(key: Array) -> Array:

@@ -160,8 +160,6 @@ class ExactQuery(Ranked):
     """`E sum_i w_i discount(r_i)` over the retrieved items with `r_i <= k`."""
     if counts_all_alike(discount, k, among):
       if w.dtype == jnp.bool_:
-        if self.tally is not None and self.tally.is_open():
-          return self.tally.count(w, self.retrieved, self.total, self.dtype)
         return self.count(self.retrieved & w)
       return self.total(jnp.where(self.retrieved, w.astype(self.dtype), 0))
     if among is not None:

@@ -36,7 +36,7 @@ def main() -> int:
   parser.add_argument("revision", help="a revision of git, such as v0.1.0")
   parser.add_argument("--only", nargs="+", choices=_SECTIONS, default=_SECTIONS)
   parser.add_argument("--turns", type=int, default=5, help="how often each revision is measured")
-  parser.add_argument("--output", metavar="PAGE", help="a page of docs whose section is replaced")
+  parser.add_argument("--output", metavar="FILE", type=pathlib.Path, help="a file of Markdown")
   arguments = parser.parse_args()
   facts, name = report.machine(), _git("rev-parse", "--short", arguments.revision).strip()
   with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,10 @@ def main() -> int:
   table = report.table(rows)
   print(table)
   if arguments.output:
-    report.write("revisions", f"{facts}\n\n{table}", arguments.output)
+    command = " ".join(["python -m tests.benchmarks.revisions", *sys.argv[1:]])
+    title = "# Run times beside those of another revision"
+    text = f"{title}\n\n`{command}`\n\n{facts}\n\n{table}\n"
+    arguments.output.write_text(text, encoding="utf-8")
   return int(any("**no**" in row.cells() for row in rows))
 
 

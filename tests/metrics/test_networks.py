@@ -40,14 +40,10 @@ def test_keys_have_the_order_of_floats():
   np.testing.assert_array_equal(sorting.top_values(x, key), x)
 
 
-TINY = [(1,), (1, 10), (4, 4), (2, 2, 4)]
-
-
-@pytest.mark.parametrize("shape", [*TINY, (82, 100), (9, 1000), (2, 5000), (3, 4, 1000)])
-def test_orders_by_two_operands_and_by_the_network_are_stable(shape, monkeypatch):
+@pytest.mark.parametrize("shape", [(82, 100), (9, 1000), (2, 5000), (3, 4, 1000)])
+def test_orders_by_the_network_are_stable(shape, monkeypatch):
   monkeypatch.setattr(sorting, "_order_by_sort", None)
-  most = 3 if shape in TINY else 40
-  key = np.random.default_rng(0).integers(-most, most, size=shape, dtype=np.int32)
+  key = np.random.default_rng(0).integers(-40, 40, size=shape, dtype=np.int32)
   wanted = np.argsort(-key, axis=-1, kind="stable")
   ordered, index = jax.jit(sorting.order_on_cpu)(key)
   np.testing.assert_array_equal(index, wanted)
@@ -65,7 +61,7 @@ def test_the_largest_values_are_those_of_a_sort():
   """By a search for the levels, which may be infinite, or by a sort where there are many levels."""
   rng = np.random.default_rng(0)
   x = rng.choice(np.float32([-np.inf, -2, 0, 1, 3, np.inf]), size=(2000, 20))
-  assert x.size > sorting.MANY
+  assert x.size > sorting._MANY
   many = x.copy()
   many[0] = rng.standard_normal(20)
   for labels in (x, many):

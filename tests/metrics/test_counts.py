@@ -1,4 +1,4 @@
-"""Counts of whole lists, which share one sum with each other and with the search for NaN."""
+"""Counts of whole lists, alone, together and within loops, beside those of sets."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank._core.tallies import _BASE
 
 METRICS = {"precision": jr.precision, "recall": jr.recall, "f_measure": jr.f_measure}
 
@@ -39,7 +38,7 @@ def by_hand(scores, labels, where):
   return values | {"f_measure": 2 * hits / both if both else 0.0}
 
 
-@pytest.mark.parametrize("n", [1, 7, _BASE - 1, _BASE])
+@pytest.mark.parametrize("n", [1, 7, 4096])
 @pytest.mark.parametrize("name", METRICS)
 def test_values_are_those_of_sets(name, n):
   query = drawn(n)
@@ -48,7 +47,7 @@ def test_values_are_those_of_sets(name, n):
   np.testing.assert_allclose(METRICS[name](scores, labels, where=where), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("n", [7, _BASE])
+@pytest.mark.parametrize("n", [7])
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("array", [0, 1], ids=["scores", "labels"])
 def test_one_nan_makes_the_value_of_its_query_nan(array, name, n):
@@ -69,11 +68,6 @@ def test_measures_evaluated_together_share_the_nan():
   for name, value in values.items():
     assert np.isnan(value[0])
     np.testing.assert_array_equal(value[1:], alone[name][1:])
-
-
-def test_recall_takes_one_sum_over_the_items():
-  program = str(jax.make_jaxpr(jr.recall)(jnp.ones(7), jnp.ones(7)))
-  assert program.count("reduce_sum") == 1
 
 
 @pytest.mark.parametrize("loop", [jax.lax.map, lambda f, xs: jax.vmap(f)(xs)], ids=["map", "vmap"])
