@@ -81,7 +81,7 @@ def test_positive_numbers_are_checked_in_the_same_words(name, parameter):
     with pytest.raises(TypeError, match=f"{start}a number, got"):
       make(value)
   for value in (np.ones(2), jnp.ones(1), jnp.ones((3, 1))):
-    with pytest.raises(TypeError, match=f"{start}a scalar, got .*; use vmap"):
+    with pytest.raises(TypeError, match=f"{start[1:]}a scalar, got .*; use vmap"):
       make(value)
 
 
@@ -90,7 +90,7 @@ def test_values_of_arrays_of_jax_are_not_read():
   np.testing.assert_allclose(limit, jr.ndcg(SCORES, LABELS), rtol=1e-6)
   found = jax.vmap(lambda t: jr.ndcg(SCORES, LABELS, ranking=jr.Laplace(t)))(jnp.array([-1.0, 0.0]))
   np.testing.assert_allclose(found, jr.ndcg(SCORES, LABELS), rtol=1e-6)
-  with pytest.raises(TypeError, match=r"^Laplace: temperature must be a scalar.*use vmap"):
+  with pytest.raises(TypeError, match=r"Laplace: temperature must be a scalar.*use vmap"):
     jax.jit(lambda t: jr.ndcg(SCORES, LABELS, ranking=jr.Laplace(t)))(jnp.ones(2))
 
 
