@@ -94,10 +94,9 @@ def _held(
   values, slopes, rises = jax.tree.map(np.asarray, found)
   if values.shape != (count * size,):
     law.fail(f"The loss of one query must have shape (), got {values.shape[1:]}.")
-  products = [
-    np.reshape(slope * move, (count, size, -1))
-    for slope, move in zip(jax.tree.leaves(slopes), jax.tree.leaves(directions), strict=True)
-  ]
+  pairs = zip(jax.tree.leaves(slopes), jax.tree.leaves(directions), strict=True)
+  with np.errstate(invalid="ignore"):
+    products = [np.reshape(slope * move, (count, size, -1)) for slope, move in pairs]
   product = np.concatenate(products, -1)
   values = values.reshape(len(lines), len(_POINTS), size)
   pulls, sizes = (np.sum(x, -1).reshape(values.shape)[:, 0] for x in (product, np.abs(product)))
