@@ -37,8 +37,8 @@ _ADVICE = {
 }
 
 
-# Annotations of an array or a scalar of JAX are of numbers that may be real.
-_REAL = re.compile("float|Array|Scalar", re.IGNORECASE)
+# Annotations that allow a float; an array or a scalar of JAX may be one.
+_REAL = re.compile("float|array|scalar|real|number", re.IGNORECASE)
 
 
 class Programs:

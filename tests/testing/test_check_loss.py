@@ -372,9 +372,10 @@ def subject(name):
     if "teacher" in signature.parameters:
       taught = {"labels": labels} if "labels" in signature.parameters else {}
       return public(scores, teacher=labels, **taught, **given)
-    gain = jnp.maximum(labels, 0)
+    order = public(scores, **given)
+    gain = jnp.maximum(labels.astype(order.dtype), 0)
     gain = jnp.where(given["where"], gain, 0) if "where" in given else gain
-    return jnp.sum((public(scores, **given) @ gain[..., None])[..., :2, 0], -1)
+    return jnp.sum((order @ gain[..., None])[..., :2, 0], -1)
 
   own = [p for p in signature.parameters.values() if p.name not in ("labels", "teacher")]
   labels = own[0].replace(name="labels")
