@@ -11,7 +11,7 @@ are averaged in the curve.
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
@@ -32,9 +32,10 @@ CWL_DEPTH = 1000
 def scaled_gains(ranked: Ranked, max_label: ArrayLike, min_label: ArrayLike) -> Array:
   """Labels from one grade to another as gains from 0 to 1; 0 for others, and under the mask."""
   best, least = (jnp.asarray(x).astype(ranked.dtype) for x in (max_label, min_label))
-  return ranked.weighted(
-    safe_divide(jnp.clip(ranked.labels - least, 0, best - least), best - least)
-  )
+  gains = safe_divide(jnp.clip(ranked.labels - least, 0, best - least), best - least)
+  # A quotient that is rounded below 1 would let a smooth ranking go on where the best grade stops.
+  best_grade = (ranked.labels >= best) & (best > least)
+  return ranked.weighted(gains + lax.stop_gradient(jnp.where(best_grade, 1 - gains, 0)))
 
 
 def _tail(first: Array, last: Cutoff, like: Array) -> Array:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -460,3 +461,16 @@ def test_agrees_on_any_query(name, drawn, k):
     expected = definition(METRICS[name], items, "average", k, METRICS[name].choices[0])
   value = one_query(name)(*drawn[:3], np.int32(k))
   assert_agree(value, [expected], drawn, f"{name}, k={k}")
+
+
+def test_the_best_grade_gains_exactly_1():
+  # A quotient rounded below 1 makes the value under a smooth ranking jump with the last bit.
+  scores, labels = jnp.array([1.0, 3.0, -2.0, 0.5]), jnp.array([0.0, 2.0, 4.0, 1.0])
+
+  @jax.jit
+  @jax.vmap
+  def value(least):
+    ranking = jr.Laplace(0.7)
+    return jr.nearly_err(scores, labels, max_label=4, min_label=least, ranking=ranking)
+
+  assert np.abs(np.diff(value(jnp.linspace(0, 0.9, 200)))).max() < 1e-3
