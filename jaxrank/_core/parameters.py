@@ -135,7 +135,10 @@ OPTIONAL_GAIN = dataclasses.replace(GAIN, check=_optional_gain)
 GAIN_BY_LABEL = Kind(
   "labels with gains from 0, like {0: 0, 1: 1, 2: 5}", _gain_by_label, literals=(dict,)
 )
-GRADE = Kind("a number from 0", _checked(checks.best_grade))
+GRADE = Kind("the best grade that labels can have, a number from 0", _checked(checks.best_grade))
+GRADE_COUNT = Kind(
+  "the best grade that labels can have, a whole number from 1, known at trace time", _count
+)
 LEVEL = Kind("a number from 0 to 1", _OrDecimal(checks.unit_interval))
 MULTIPLE = Kind("a number from 0", _OrDecimal(checks.nonnegative))
 # Written without an exponent, as in iprec_at_recall_0.10.
