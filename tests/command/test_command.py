@@ -277,6 +277,9 @@ def test_measures_of_diversity_make_the_second_column_the_subtopic(run, files):
   found = [line.split("\t")[1:] for line in out.splitlines()]
   assert ["all", "alpha-nDCG@5", "0.61373"] in found
   assert ["all", "strec@1", "0.25"] in found
+  rows = [line.split() for line in (files / "nd.txt").read_text().splitlines()]
+  (files / "nd.csv").write_text("qid,subtopic,docno,rel\n" + "\n".join(map(",".join, rows)))
+  assert run("nd.csv a.run alpha-nDCG@5 strec@1 --tsv")[0] == out
 
 
 def test_a_run_of_the_standard_input(files):
