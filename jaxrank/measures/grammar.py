@@ -39,7 +39,7 @@ _EXAMPLES = (
 
 
 # Names of trec_eval whose numbers belong to one measure.
-_WHOLE = ("utility",)
+_WHOLE = ("utility", "11pt")
 
 
 class _Entry(NamedTuple):
@@ -322,6 +322,8 @@ def _arguments(name: str, match: _Match) -> dict[str, Any]:
     given |= _pairs(name, pieces["pairs"] or "")
   if pieces.get("numbers"):
     given |= _numbers(name, pieces["numbers"] or "", takes)
+  if pieces.get("levels"):
+    given["levels"] = _floats(name, pieces["levels"] or "", ".25,.5,.75")
   if pieces.get("rel"):
     # Graded measures of ranx set the gains of lower labels, which are integers there, to 0.
     level = int(pieces["rel"] or 0)
@@ -354,10 +356,15 @@ def _numbers(name: str, text: str, takes: Iterable[str]) -> dict[str, Any]:
     raise ValueError(
       f"{name!r}: {len(names)} numbers are needed, {', '.join(names)}, got {len(values)}."
     )
+  return dict(zip(names, _floats(name, text, "1,-1,0,0"), strict=True))
+
+
+def _floats(name: str, text: str, example: str) -> tuple[float, ...]:
+  """The numbers in a text such as the example."""
   try:
-    return dict(zip(names, map(float, values), strict=True))
+    return tuple(map(float, text.split(",")))
   except ValueError:
-    raise ValueError(f"{name!r}: parameters are written like 1,-1,0,0, got {text}.") from None
+    raise ValueError(f"{name!r}: parameters are written like {example}, got {text}.") from None
 
 
 def _literals(name: str, text: str) -> dict[str, Any]:

@@ -124,13 +124,18 @@ TREC_EVAL = [
   ("iprec_at_recall_0.10", "interpolated_precision", {"rel": 1, "level": Decimal("0.10")}),
   ("iprec_at_recall.0.10", "interpolated_precision", {"rel": 1, "level": Decimal("0.10")}),
   ("11pt_avg", "eleven_point_average", {"rel": 1, "rounding": "trec_eval"}),
+  (
+    "11pt_avg..25,0.5",
+    "eleven_point_average",
+    {"rel": 1, "rounding": "trec_eval", "levels": (Decimal("0.25"), Decimal("0.5"))},
+  ),
   ("gm_map", "log_average_precision", {"rel": 1}),
   ("gm_bpref", "log_bpref", {"rel": 1}),
   ("infAP", "inferred_average_precision", {"rel": 1}),
   ("G", "normalized_gain", {}),
   ("binG", "binary_normalized_gain", {"rel": 1}),
   ("ndcg_rel", "ndcg_at_relevant", {}),
-  ("Rndcg", "ndcg_at_levels", {}),
+  ("Rndcg", "ndcg_at_levels", {"rel": 1}),
   ("num_q", "query_count", {}),
   ("num_ret", "item_count", {"of": "retrieved"}),
   ("num_rel", "item_count", {"of": "relevant", "rel": 1}),
@@ -158,6 +163,7 @@ TREC_EVAL10 = [
     "interpolated_precision",
     {"rel": 1, "level": Decimal("0.10"), "rounding": "nearest"},
   ),
+  ("11pt_avg", "eleven_point_average", {"rel": 1, "rounding": "nearest"}),
 ]
 RECOMMENDERS = [
   ("hits@10", "hit_rate", {"k": 10}),
@@ -251,7 +257,7 @@ JAXRANK = [
   ("eleven_point_average", "eleven_point_average", {}),
 ]
 # Names whose meaning without a dialect is another one, or none.
-VERSION_9 = {"iprec_at_recall_0.10", "iprec_at_recall.0.10", "iprec_at_recall..5"}
+VERSION_9 = {row[0] for row in TREC_EVAL if row[0].startswith(("iprec_at_recall", "11pt_avg"))}
 OTHERS = {"accuracy@1", "utility"}
 OURS = {written for written, *_ in JAXRANK}
 VERSION_10 = [row for row in TREC_EVAL10 if row[0] not in VERSION_9]
