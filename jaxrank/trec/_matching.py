@@ -15,8 +15,6 @@ ABSENT, NEGATIVE = -1, -2
 Ties = Literal["document", "average"]
 Queries = Literal["both", "judged", "error"]
 
-_LARGEST = np.finfo(np.float32).max
-
 
 class Selection(NamedTuple):
   """The queries that are evaluated, in the order of their names, and those that are left out.
@@ -176,25 +174,6 @@ def document_order(run: Run, *, ascending: bool = False) -> np.ndarray:
     first = numbers(arrow("pyarrow.compute").sort_indices(table, sort_keys=by))
     order[places] = order[places][first]
   return order
-
-
-def single_precision(run: Run) -> np.ndarray:
-  """`[rows of the run]`, float32, with the order and the ties that the scores have in float64.
-
-  They are the scores, rounded; in a query with scores that float32 does not tell apart, minus the
-  dense ranks. They are finite, because -inf would mean that a document is not retrieved.
-  """
-  # The sum makes 0.0 of -0.0.
-  single: np.ndarray = np.clip(run.scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
-  order, tied = _score_order(run)
-  merged = ~(_begins(run) | tied) & np.append(False, single[order[1:]] == single[order[:-1]])
-  if merged.any():
-    codes = run.codes
-    of_ranks = np.isin(codes, codes[merged])
-    rank = np.cumsum(~tied)
-    first = rank[run.starts[codes[of_ranks]]]
-    single[order[of_ranks]] = first - rank[of_ranks] - 1
-  return single
 
 
 def _score_order(run: Run) -> tuple[np.ndarray, np.ndarray]:
