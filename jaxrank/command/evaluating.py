@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TaskID
 
 from jaxrank import trec
+from jaxrank._core.errors import AdvisedError
 from jaxrank.measures.families import TEXTS, trec_families, trec_lines
 from jaxrank.measures.grammar import Dialect, read_measures
 from jaxrank.measures.measure import Measure
@@ -248,14 +249,13 @@ def _read(name: str, dialect: Dialect | None = None) -> tuple[Measure, ...]:
   """The measures of an argument, by the names of the dialect first and of all libraries then."""
   try:
     return read_measures(name, dialect)
-  except ValueError as error:
-    if "is no name" not in str(error):
+  except AdvisedError as error:
+    if error.about != "name":
       raise
     if dialect is not None:
       return _read(name)
-    told = str(error).partition("is no name of a measure")[2]
     raise ValueError(
-      f"{name!r} is no file{_instead(name)} and no name of a measure{told}"
+      f"{name!r} is no file{_instead(name)} and no name of a measure: {error.advice}"
     ) from None
 
 

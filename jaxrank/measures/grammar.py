@@ -18,6 +18,7 @@ from jaxrank import metrics
 from jaxrank._core import checks, description
 from jaxrank._core.description import Description
 from jaxrank._core.dialects import PIECES, Argument, Name
+from jaxrank._core.errors import AdvisedError
 from jaxrank._core.parameters import Kind
 from jaxrank.measures.measure import Measure, Measures, Metric, as_measures
 
@@ -209,7 +210,8 @@ def _read(name: str, dialect: Dialect | None) -> Measure:
     # But for its case `accuracy@1`, which is a hit rate there, is a name of ir_measures.
     found += _matches(name, ("recommenders",), fold=True)
   if not found:
-    raise ValueError(f"{name!r} is no name of a measure: {_suggestion(name)} {_EXAMPLES}")
+    advice = f"{_suggestion(name)} {_EXAMPLES}"
+    raise AdvisedError(f"{name!r} is no name of a measure:", advice, "name")
   measures: dict[Any, _Match] = {}
   for match in found:
     measures.setdefault(_meaning(name, match), match)
@@ -331,10 +333,11 @@ def _arguments(name: str, match: _Match) -> dict[str, Any]:
   unknown = [key for key in given if key not in takes]
   if unknown:
     allowed = " and ".join(takes) or "no parameters"
-    raise ValueError(
-      f"{name!r}: {pieces['name']} takes {allowed}, got {unknown[0]!r}."
-      + " Pass where=labels >= 0 to leave out unjudged items." * (unknown[0] == "judged_only")
-    )
+    fault = f"{name!r}: {pieces['name']} takes {allowed}, got {unknown[0]!r}."
+    if unknown[0] == "judged_only":
+      advice = "Pass where=labels >= 0 to leave out unjudged items."
+      raise AdvisedError(fault, advice, "unjudged")
+    raise ValueError(fault)
   return {key: given[key] for key in takes if key in given}
 
 

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from jaxrank._core import checks
+from jaxrank._core.errors import AdvisedError
 from jaxrank.trec._strings import arrow, integers, keys, matches, numbers, strings
 from jaxrank.trec.tables import Qrels, Run
 
@@ -47,8 +48,10 @@ def select(qrels: Qrels, run: Run, queries: Queries) -> Selection:
   only_in_qrels = tuple(sorted(judged.keys() - ranked.keys()))
   only_in_run = tuple(sorted(ranked.keys() - judged.keys()))
   if not len(run) and queries == "both":
-    raise ValueError(
-      f"run {run.name!r} has no queries; pass queries='judged' for 0 for each query of the qrels."
+    raise AdvisedError(
+      f"run {run.name!r} has no queries;",
+      "pass queries='judged' for 0 for each query of the qrels.",
+      "empty run",
     )
   if len(run) and len(only_in_run) == len(run):
     raise ValueError(
@@ -56,10 +59,11 @@ def select(qrels: Qrels, run: Run, queries: Queries) -> Selection:
       f"they have {_some(qrels.queries)}; check that both are of one collection."
     )
   if queries == "error" and only_in_qrels + only_in_run:
-    raise ValueError(
+    raise AdvisedError(
       f"run {run.name!r} lacks {_count(only_in_qrels)} of the qrels {qrels.name!r}, which lack "
-      f"{_count(only_in_run)} of the run; pass queries='both' to evaluate those in both, or "
-      "'judged' for 0 where the run has none."
+      f"{_count(only_in_run)} of the run;",
+      "pass queries='both' to evaluate those in both, or 'judged' for 0 where the run has none.",
+      "queries",
     )
   names = sorted(judged if queries == "judged" else judged.keys() & ranked.keys())
   return Selection(

@@ -32,6 +32,7 @@ def files(tmp_path, monkeypatch):
   (tmp_path / "qrels.txt").write_text(QRELS)
   (tmp_path / "one.txt").write_text(QRELS.splitlines()[0])
   (tmp_path / "folder").mkdir()
+  (tmp_path / "empty.run").write_text("")
   for name, text in RUNS.items():
     (tmp_path / f"{name}.run").write_text(text)
   return tmp_path
@@ -215,6 +216,7 @@ def fails(words, capsys, text, status=1):
       "'b.rn' is no file (is it b.run?) and no name of a measure",
     ),
     ("qrels.txt folder/ AP", "there is no file 'folder/' (it is a folder"),
+    ("qrels.txt empty.run AP --queries both", "no queries; use --queries judged for 0 for each"),
     ("qrels.txt b.run AP --queries error", "use --queries both to evaluate those in both, or --qu"),
     ("qrels.txt a.run P(judged_only=True)@5", "The option -J leaves out unjudged items"),
     ("qrels.txt a.run --trec -m P.5,x", "'P.5,x': 'x' is no number; write P.5,10"),

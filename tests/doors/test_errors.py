@@ -137,6 +137,14 @@ def test_all_functions_with_a_best_grade_are_tried():
   assert tried >= {"err", "gap", "nerr_ia", "inst", "nearly_err", "approx_err", "softrank_err"}
 
 
+def test_errors_with_advice_of_a_door_are_those_of_values():
+  with pytest.raises(ValueError, match="^evaluate: 'nDGC' is no name of a measure: did") as told:
+    jr.evaluate("nDGC", SCORES, LABELS)
+  again = pickle.loads(pickle.dumps(told.value))
+  assert str(again) == str(told.value)
+  assert (again.fault, again.about) == ("evaluate: 'nDGC' is no name of a measure:", "name")
+
+
 def test_arrays_that_convert_are_taken():
   batch = jr.pad([0, 0, 1], (0.1, 0.2, 0.3), [np.int32(1), 0, 1])
   assert batch.where.tolist() == [[True, True], [True, False]]
