@@ -20,7 +20,7 @@ from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.cascades import perfect
 from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import ir_measures
-from jaxrank._core.parameters import CUTOFF, DISCOUNT, GRADE, POSITIVE
+from jaxrank._core.parameters import CUTOFF, DISCOUNT, GRADE, NONNEGATIVE, POSITIVE
 from jaxrank._core.ranked import Ranked, Ranking, within
 from jaxrank._core.types import Cutoff, Discount
 from jaxrank.rankings.exact import Exact
@@ -76,7 +76,7 @@ _ARGUMENTS = "T=target min_rel=min_label max_rel=max_label"
   patience=CUTOFF,
   target=POSITIVE,
   max_label=GRADE,
-  min_label=GRADE,
+  min_label=NONNEGATIVE,
   names=(ir_measures("INST", "", _ARGUMENTS, patience=CWL_DEPTH),),
 )
 def inst(
@@ -144,7 +144,7 @@ def _insq(
   patience=CUTOFF,
   target=POSITIVE,
   max_label=GRADE,
-  min_label=GRADE,
+  min_label=NONNEGATIVE,
   names=(ir_measures("INSQ", "", _ARGUMENTS, patience=CWL_DEPTH),),
 )
 def insq(
@@ -214,7 +214,7 @@ def _bpm(
   departs=DIVIDES_BY_K | MEANS_FIRST,
   target=POSITIVE,
   max_label=GRADE,
-  min_label=GRADE,
+  min_label=NONNEGATIVE,
   names=(ir_measures("BPM", "@10", _ARGUMENTS),),
 )
 def bpm(
@@ -276,7 +276,7 @@ def _sdcg(
   _sdcg,
   departs=DIVIDES_BY_K,
   max_label=GRADE,
-  min_label=GRADE,
+  min_label=NONNEGATIVE,
   discount=DISCOUNT,
   names=(ir_measures("SDCG", "@10", "min_rel=min_label max_rel=max_label"),),
 )

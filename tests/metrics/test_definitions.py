@@ -190,7 +190,13 @@ OF_CURVES = {
     Metric(
       jr.eleven_point_average,
       oracles.eleven_point_average,
-      ({}, {"rel": 2}, {"rounding": "trec_eval"}),
+      (
+        {},
+        {"rel": 2},
+        {"rounding": "trec_eval"},
+        {"rounding": "nearest", "levels": (0.25, 0.5, 0.75)},
+        {"levels": (1, 0.3)},
+      ),
     ),
     Metric(
       jr.inferred_average_precision,
@@ -199,7 +205,11 @@ OF_CURVES = {
     ),
     Metric(jr.normalized_gain, oracles.normalized_gain, CURVED),
     Metric(jr.ndcg_at_relevant, oracles.ndcg_at_relevant, CURVED),
-    Metric(jr.ndcg_at_levels, oracles.ndcg_at_levels, CURVED),
+    Metric(
+      jr.ndcg_at_levels,
+      oracles.ndcg_at_levels,
+      (*CURVED, {"rel": 2}, {"rel": 4, "gains": GAIN_TABLE}),
+    ),
     Metric(jr.inst, oracles.inst, (*MODELS, *PATIENCES)),
     Metric(
       jr.nearly_err,
