@@ -90,9 +90,9 @@ def approx_err(
   >>> print(f"{approx_err(scores, labels, max_label=4):.5f}")
   0.86799
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, if a query has more
+  than about 20 relevant items: the probability of passing all of them is a product, which vanishes
+  where their scores are close, and its gradient with it. `Gumbel` needs no cut-off.
 
   See `jaxrank.losses` for the arguments that losses share.
 

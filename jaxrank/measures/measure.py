@@ -24,11 +24,16 @@ _WHAT = (
 )
 
 
+# Arrays of at most so many numbers, such as tables of gains, are compared by value.
+_COMPARED = 256
+
+
 class Measure:
   """A metric with some parameters set, and a name for its values.
 
   It is called as its metric is. Measures are equal, and have equal hashes, if their metrics,
-  parameters and names are equal; arrays among the parameters are compared by identity.
+  parameters and names are equal. Gains and discounts of equal numbers are equal; large arrays, and
+  arrays of NumPy, are compared by identity.
 
   >>> import jaxrank as jr
   >>> print(Measure(jr.ndcg, k=10), Measure(jr.rbp, name="patient", persistence=0.95))
@@ -129,11 +134,22 @@ def _is_array(x: Any) -> bool:
 
 
 def identity(x: Any) -> Any:
-  """A key to compare values by: type and value, or identity for arrays and unhashable values."""
-  if not _is_array(x):
-    with contextlib.suppress(TypeError):
-      hash(x)
-      return type(x), x
+  """A key to compare values by: type and value; pytrees, as of gains, have those of their leaves.
+
+  Large arrays, arrays of NumPy, which may change, and what cannot be hashed are compared by
+  identity.
+  """
+  leaves, tree = jax.tree.flatten(x)
+  if leaves and leaves[0] is not x:
+    return tree, tuple(map(identity, leaves))
+  if _is_array(x):
+    known = isinstance(x, Array) and not isinstance(x, jax.core.Tracer)
+    if known and x.size <= _COMPARED and isinstance(x.dtype, np.dtype) and x.is_fully_addressable:
+      return str(x.dtype), x.shape, tuple(np.ravel(x).tolist())
+    return id(x)
+  with contextlib.suppress(TypeError):
+    hash(x)
+    return type(x), x
   return id(x)
 
 

@@ -246,6 +246,10 @@ def rbp(
   >>> print(f"{value:.5f}")
   0.62500
 
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, on long lists: where
+  many scores are close, all expected ranks are near the middle of the list, whose weight is
+  negligible, and its gradient with it. `Gumbel` needs no cut-off.
+
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:

@@ -78,9 +78,9 @@ def alpha_dcg(
   >>> print(f"{alpha_dcg(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   1.81546
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, if a query has more
+  than about 20 relevant items: the probability of passing all of them is a product, which vanishes
+  where their scores are close, and its gradient with it. `Gumbel` needs no cut-off.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
@@ -162,9 +162,9 @@ def alpha_ndcg(
   >>> print(f"{alpha_ndcg(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   0.96520
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, if a query has more
+  than about 20 relevant items: the probability of passing all of them is a product, which vanishes
+  where their scores are close, and its gradient with it. `Gumbel` needs no cut-off.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
@@ -243,9 +243,9 @@ def nrbp(
   >>> print(f"{nrbp(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   0.56250
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, on long lists: where
+  many scores are close, all expected ranks are near the middle of the list, whose weight is
+  negligible, and its gradient with it. `Gumbel` needs no cut-off.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
@@ -318,9 +318,9 @@ def nnrbp(
   >>> print(f"{nnrbp(jnp.array([3.0, 2.0, 1.0]), labels):.5f}")
   0.92308
 
-  As a loss under `Laplace` or `Logistic` it is for lists of at most about 30 items, because the
-  product over all items vanishes where many scores are close, and its gradient with it; `nrbp` with
-  `k=10` does not. `Gumbel` has no such limit.
+  As a loss under `Laplace` or `Logistic` it is for short lists: where many scores are close, all
+  expected ranks are near the middle of the list, whose weight is negligible. Train on `nrbp` with
+  `k=10`, or under `Gumbel`.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 

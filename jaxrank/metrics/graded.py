@@ -178,9 +178,9 @@ def err(
   >>> print(f"{err(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0]), max_label=3):.5f}")
   0.06250
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, if a query has more
+  than about 20 relevant items: the probability of passing all of them is a product, which vanishes
+  where their scores are close, and its gradient with it. `Gumbel` needs no cut-off.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
@@ -217,9 +217,9 @@ def nerr(
   >>> print(f"{nerr(jnp.array([3.0, 2.0, 1.0]), jnp.array([0, 1, 0]), max_label=3):.5f}")
   0.50000
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, if a query has more
+  than about 20 relevant items: the probability of passing all of them is a product, which vanishes
+  where their scores are close, and its gradient with it. `Gumbel` needs no cut-off.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 

@@ -71,9 +71,9 @@ def err_ia(
   >>> print(f"{err_ia(jnp.array([3.0, 2.0, 1.0]), labels, max_label=1):.5f}")
   0.39583
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, if a query has more
+  than about 20 relevant items: the probability of passing all of them is a product, which vanishes
+  where their scores are close, and its gradient with it. `Gumbel` needs no cut-off.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
@@ -136,9 +136,9 @@ def nerr_ia(
   >>> print(f"{nerr_ia(jnp.array([3.0, 2.0, 1.0]), labels, max_label=1):.5f}")
   0.95000
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, if a query has more
+  than about 20 relevant items: the probability of passing all of them is a product, which vanishes
+  where their scores are close, and its gradient with it. `Gumbel` needs no cut-off.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
@@ -310,9 +310,8 @@ def subtopic_recall(
   >>> print(f"{subtopic_recall(jnp.array([3.0, 2.0, 1.0]), labels, k=2):.5f}")
   0.50000
 
-  As a loss under `Laplace` or `Logistic` it needs a cut-off on lists of more than about 30 items,
-  because the product over all items vanishes where many scores are close, and its gradient with it;
-  with `k=10` it does not. `Gumbel` needs no cut-off.
+  As a loss it needs a cut-off, because without one every order has the same value. With `k=10` its
+  gradient under `Laplace` or `Logistic` does not vanish on long lists.
 
   See `jaxrank.metrics` for the arguments that metrics share.
 

@@ -32,8 +32,9 @@ _ADVICE = {
   "derivatives": "Look at rules of custom_jvp and custom_vjp, and at stop_gradient. Leave the law "
   'out if the gradient is another on purpose: laws=LOSS_LAWS.keys() - {"derivatives"}. '
   "parameters=(...) names the numbers in which derivatives are tested.",
-  "alive": "A scorer that starts from zero does not learn. Use the whole list for a cut-off, or a "
-  "sum for a product over items. If lists are never so long, say so: sizes=(10, 200).",
+  "alive": "A scorer that starts from zero does not learn. A smooth cut-off such as k=10 keeps "
+  "products over items and weights that decay with the rank from vanishing; an exact cut-off has no "
+  "gradient. If lists are never so long, say so: sizes=(10, 200).",
 }
 
 

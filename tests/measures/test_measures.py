@@ -220,7 +220,7 @@ def test_a_measure_is_called_like_its_metric(lists):
 
 
 def test_equal_measures():
-  weights = jnp.ones((2, 3))
+  weights, fixed = jnp.ones((2, 3)), np.ones((2, 3))
   pairs = [
     (jr.Measure(jr.ndcg, k=10), jr.Measure(jr.ndcg, k=10), True),
     (jr.Measure(jr.dcg, k=5, gain=EXPONENTIAL), jr.Measure(jr.dcg, k=5), False),
@@ -228,7 +228,10 @@ def test_equal_measures():
     (jr.Measure(jr.ndcg, k=10), jr.parse("ndcg@10")[0], False),
     (jr.Measure(jr.ndcg, name="x", k=10), jr.Measure(jr.ndcg, name="x", k=11), False),
     (jr.Measure(jr.ndcg, weights=weights), jr.Measure(jr.ndcg, weights=weights), True),
-    (jr.Measure(jr.ndcg, weights=weights), jr.Measure(jr.ndcg, weights=weights + 0), False),
+    (jr.Measure(jr.ndcg, weights=weights), jr.Measure(jr.ndcg, weights=weights + 0), True),
+    (jr.Measure(jr.ndcg, weights=weights), jr.Measure(jr.ndcg, weights=weights + 1), False),
+    (jr.Measure(jr.ndcg, weights=fixed), jr.Measure(jr.ndcg, weights=fixed), True),
+    (jr.Measure(jr.ndcg, weights=fixed), jr.Measure(jr.ndcg, weights=fixed + 0), False),
     (jr.Measure(jr.ndcg), jr.Measure(jr.dcg, name="ndcg"), False),
     (jr.Measure(hits, rel=2.5), jr.Measure(hits, rel=2.5), True),
   ]
