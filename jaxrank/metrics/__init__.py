@@ -62,7 +62,7 @@ from jaxrank.metrics.gain_curves import (
   ndcg_at_relevant,
   normalized_gain,
 )
-from jaxrank.metrics.graded import dcg, err, gap, ndcg, nerr
+from jaxrank.metrics.graded import dcg, err, gap, ndcg, nerr, q_measure
 from jaxrank.metrics.intent_aware import (
   average_precision_ia,
   err_ia,
@@ -122,6 +122,7 @@ __all__ = [
   "precision",
   "precision_ia",
   "precision_recall_curve",
+  "q_measure",
   "query_count",
   "r_precision",
   "rbp",

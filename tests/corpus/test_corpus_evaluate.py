@@ -298,7 +298,7 @@ def test_long_ties_have_the_sums_of_all_their_ranks(k):
   most = 2 * 10**6
   other = jr.discounts.geometric(0.999)
   count = long_ties.inside(above, size, k)
-  sums = long_ties.reciprocals(above, count, jnp.float32)
+  sums = long_ties.sums(jr.discounts.reciprocal, above, count, jnp.float32)
   for at, (a, t) in enumerate(TIES):
     rank = np.arange(a + 1.0, min(a + t, k or np.inf) + 1)
     for discount, values in (
