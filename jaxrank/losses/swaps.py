@@ -182,8 +182,8 @@ def precision(
   factor = lax.stop_gradient(slope)
 
   def change(upper: Features, lower: Features) -> Array:
-    (b, w, d, found, at), (c, v, e, found_below, below) = upper, lower
-    return ((v - w) * (found_below - found + c * (d - e)) + (c - b) * (at - below)) * factor
+    (b, w, d, sum_, q), (c, v, e, further, r) = upper, lower
+    return ((v - w) * (further - sum_ + c * (d - e)) + (c - b) * (q - r)) * factor
 
   d = _at_ranks(query, discount, k)
   b, w = query.mean(b), query.mean(b if weights is None else weights)

@@ -184,8 +184,8 @@ class CountedQuery(ExactQuery):
     others = take(down_to, self.tie.end) - above - w
     count = long_ties.inside(self.above, self.size, k)
     total, further = long_ties.sums(discount, self.above, count, self.dtype)
-    ahead = others / jnp.maximum(self.size - 1, 1).astype(self.dtype) * further
-    value = (w + above) * total + ahead
+    share = others / jnp.maximum(self.size - 1, 1).astype(self.dtype)
+    value = (w + above) * total + share * further
     return jnp.sum(b * value / jnp.maximum(self.size, 1).astype(self.dtype))
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:

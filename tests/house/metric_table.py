@@ -1,10 +1,10 @@
-"""Writes the tables of `docs/metrics.md` from the descriptions of the metrics.
+"""The tables of `docs/metrics.md`, from the descriptions of the metrics.
 
-Run `python -m tests.house.metric_table` from a clone; `tests/house/test_docs.py` checks that the
-page is up to date. Formulas are those of the docstrings.
+`python -m tests.house` writes them. Formulas are those of the docstrings.
 """
 
 import inspect
+import itertools
 import pathlib
 import re
 from collections.abc import Callable
@@ -17,34 +17,18 @@ import jaxrank
 from jaxrank import chance, metrics
 from jaxrank._core import recorder
 from jaxrank._core.dialects import Name
+from tests.helpers.parameters import required
+from tests.house import reference
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
 DIALECTS = ("ir_measures", "trec_eval", "trec_eval10", "ndeval", "recommenders", "ranx")
-MODULES = (
-  "counts",
-  "sets",
-  "binary",
-  "logarithms",
-  "estimates",
-  "graded",
-  "gain_curves",
-  "user_models",
-  "stopping",
-  "overlap",
-  "diversity",
-  "intent_aware",
-  "concordance",
-  "curves",
-)
-
-# Values for the parameters that have no default.
-REQUIRED = {"max_label": 2}
 
 
 def described() -> list[tuple[Callable, metrics.Description]]:
   """All metrics with their descriptions, ordered by module and then as in the file."""
-  found = list(metrics.described())
-  return sorted(found, key=lambda pair: MODULES.index(pair[0].__module__.rpartition(".")[2]))
+  abouts = {about.name: (metric, about) for metric, about in metrics.described()}
+  names = itertools.chain(*reference.in_order(metrics).values())
+  return [abouts[name] for name in names if name in abouts]
 
 
 def formula(metric: Callable) -> str:
@@ -69,12 +53,6 @@ def questions(about: metrics.Description) -> list[str]:
   return list(dict.fromkeys(question.kind for question in asked.questions))
 
 
-def required(about: metrics.Description) -> dict[str, Any]:
-  """Values for the parameters of a metric that have no default."""
-  parameters = about.signature.parameters
-  return {name: REQUIRED[name] for name, p in parameters.items() if p.default is p.empty}
-
-
 def answered(function: Callable, *arguments: Any) -> bool:
   """Whether a call raises no `UnansweredError`; the call is traced, not run."""
   try:
@@ -84,15 +62,27 @@ def answered(function: Callable, *arguments: Any) -> bool:
   return True
 
 
+MOMENTS = {"mean": chance.expected, "variance": chance.variance}
+
+
+def has_swaps(metric: Callable, about: metrics.Description) -> bool:
+  """Whether `lambda_rank` takes a metric with its defaults."""
+  scores, labels = query(about)
+  measure = jaxrank.Measure(metric, **required(about))
+  return answered(lambda: jaxrank.losses.lambda_rank(scores, labels, metric=measure))
+
+
+def closed_forms(metric: Callable, about: metrics.Description) -> list[str]:
+  """The moments by chance of a metric with its defaults that need no samples."""
+  _, labels = query(about)
+  measure = jaxrank.Measure(metric, **required(about))
+  return [name for name, moment in MOMENTS.items() if answered(moment, measure, labels)]
+
+
 def row(metric: Callable, about: metrics.Description) -> list[str]:
   """The row of one metric in the table of metrics."""
   low, high = (f"{x:g}" for x in about.range)
   seeks = about.seeks if isinstance(about.seeks, str) else inspect.getdoc(about.seeks)
-  scores, labels = query(about)
-  measure = jaxrank.Measure(metric, **required(about))
-  swaps = answered(lambda: jaxrank.losses.lambda_rank(scores, labels, metric=measure))
-  moments = {"mean": chance.expected, "variance": chance.variance}
-  known = [name for name, moment in moments.items() if answered(moment, measure, labels)]
   return [
     f"`{about.name}`",
     f"`{formula(metric).replace('|', chr(92) + '|')}`",
@@ -101,8 +91,8 @@ def row(metric: Callable, about: metrics.Description) -> list[str]:
     better(about),
     seeks,
     ", ".join(f"`{kind}`" for kind in questions(about)),
-    "yes" if swaps else "no",
-    ", ".join(known) or "by sampling",
+    "yes" if has_swaps(metric, about) else "no",
+    ", ".join(closed_forms(metric, about)) or "by sampling",
   ]
 
 
@@ -164,7 +154,3 @@ def page() -> str:
     before, rest = text.split(begin)
     text = f"{before}{begin}{content}\n{end}{rest.split(end)[1]}"
   return text
-
-
-if __name__ == "__main__":
-  PAGE.write_text(page(), encoding="utf-8")
