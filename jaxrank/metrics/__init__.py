@@ -55,7 +55,7 @@ from jaxrank.metrics.curves import (
 )
 from jaxrank.metrics.custom import Metric, metric
 from jaxrank.metrics.diversity import alpha_dcg, alpha_ndcg, nnrbp, nrbp
-from jaxrank.metrics.estimates import inferred_average_precision, judged, rbp_residual
+from jaxrank.metrics.estimates import hole, inferred_average_precision, judged, rbp_residual
 from jaxrank.metrics.gain_curves import (
   binary_normalized_gain,
   ndcg_at_levels,
@@ -99,6 +99,7 @@ __all__ = [
   "fall_out",
   "gap",
   "hit_rate",
+  "hole",
   "inferred_average_precision",
   "insq",
   "inst",

@@ -248,6 +248,12 @@ def judged(order, items, k=None, of="judged", divisor="retrieved"):
   return ratio(sum(map(kinds[of], top)), cutoff(items, k) if divisor == "k" else len(top))
 
 
+def hole(order, items, k=None):
+  """The share of the top k that no assessor has seen."""
+  first = order[: cutoff(items, k)]
+  return ratio(sum(not is_judged(item) for item in first), len(first))
+
+
 def bpref(order, items, rel=None):
   """Binary preference as trec_eval computes it, in one pass down the ranking.
 
