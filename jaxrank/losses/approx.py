@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._core.ranked import Ranking
 from jaxrank._core.types import Cutoff, Discount, Gain
-from jaxrank.losses._loss import one_minus
+from jaxrank.losses._loss import departing, one_minus
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
 from jaxrank.rankings.expected_rank import Logistic
 from jaxrank.rankings.perturbed import Gumbel
@@ -67,6 +67,7 @@ def approx_ndcg(
   )
 
 
+@departing(alive="a product of the chances of many relevant items is 0")
 def approx_err(
   scores: ArrayLike,
   labels: ArrayLike,

@@ -1,6 +1,6 @@
-"""The tables of `docs/metrics.md`, from the descriptions of the metrics.
+"""The tables of `docs/metrics.md` and `docs/losses.md`, and the numbers in `docs/peers.md`.
 
-`python -m tests.house` writes them. Formulas are those of the docstrings.
+They follow from the descriptions and the docstrings; `python -m tests.house` writes them.
 """
 
 import inspect
@@ -14,13 +14,14 @@ import jax
 import jax.numpy as jnp
 
 import jaxrank
-from jaxrank import chance, metrics
+from jaxrank import chance, losses, metrics
 from jaxrank._core import recorder
 from jaxrank._core.dialects import Name
 from tests.helpers.parameters import required
 from tests.house import reference
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
+LOSSES, PEERS = (PAGE.with_name(name) for name in ("losses.md", "peers.md"))
 DIALECTS = ("ir_measures", "trec_eval", "trec_eval10", "ndeval", "recommenders", "ranx")
 
 
@@ -148,8 +149,35 @@ def sections() -> dict[str, str]:
 
 def page() -> str:
   """The text of the page with regenerated tables."""
-  text = PAGE.read_text(encoding="utf-8")
-  for name, content in sections().items():
+  return with_sections(PAGE, sections())
+
+
+def of_losses() -> str:
+  """The text of the page of losses with a regenerated table."""
+  rows = []
+  for name in itertools.chain(*reference.in_order(losses).values()):
+    loss = getattr(losses, name)
+    # `perturbed` returns what is called.
+    made = inspect.signature(loss).return_annotation
+    departs = getattr(loss, "departs", getattr(made, "departs", {}))
+    reasons = "; ".join(f"`{law}`: {reason}" for law, reason in departs.items())
+    rows.append([f"`{name}`", inspect.getdoc(loss).splitlines()[0].rstrip("."), reasons])
+  head = ["loss", "what it is", "laws that it departs from"]
+  return with_sections(LOSSES, {"losses": table(head, rows)})
+
+
+def of_peers() -> str:
+  """The text of the page of peers with the numbers of metrics and losses of today."""
+  text = PEERS.read_text(encoding="utf-8")
+  ranking_losses = {*losses.__all__} - {"neural_sort", "perturbed", "soft_sort"}
+  text = re.sub(r"(?m)^(\| ranking metrics \| )\d+", rf"\g<1>{len(described())}", text)
+  return re.sub(r"(?m)^(\| ranking losses \| )\d+", rf"\g<1>{len(ranking_losses)}", text)
+
+
+def with_sections(page: pathlib.Path, sections: dict[str, str]) -> str:
+  """The text of a page with other tables between its markers."""
+  text = page.read_text(encoding="utf-8")
+  for name, content in sections.items():
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
     before, rest = text.split(begin)
     text = f"{before}{begin}{content}\n{end}{rest.split(end)[1]}"

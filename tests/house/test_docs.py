@@ -10,8 +10,8 @@ import jax
 import pytest
 
 from jaxrank import losses, metrics
-from tests.helpers.suites import thorough
-from tests.house import metric_table, reference
+from tests.helpers.suites import quick, thorough
+from tests.house import derived, metric_table
 from tests.house.public_api import MODULES
 
 ROOT = Path(__file__).parents[2]
@@ -109,16 +109,10 @@ def test_examples_of_pages_are_true(page):
   assert not failed
 
 
-@thorough
-def test_the_table_of_metrics_is_up_to_date():
-  written = metric_table.PAGE.read_text(encoding="utf-8")
-  assert written == metric_table.page(), "run python -m tests.house"
-
-
-@pytest.mark.parametrize("page", reference.PAGES, ids=lambda page: page.name)
-def test_the_reference_has_every_name_of_its_package(page):
-  expected = reference.text(reference.PAGES[page])
-  assert page.read_text(encoding="utf-8") == expected, "run python -m tests.house"
+@quick("path", derived.FILES, lambda path: path != metric_table.PAGE)
+def test_files_that_follow_from_descriptions_are_up_to_date(path):
+  written = path.read_text(encoding="utf-8")
+  assert written == derived.FILES[path](), "run python -m tests.house, if the change is meant"
 
 
 def test_the_documentation_names_every_function():
