@@ -4,6 +4,7 @@ import collections
 import doctest
 import inspect
 import re
+import textwrap
 from pathlib import Path
 
 import jax
@@ -107,6 +108,14 @@ def test_examples_of_pages_are_true(page):
   with jax.numpy_dtype_promotion(promotion):
     failed, _ = doctest.testfile(str(page), module_relative=False)
   assert not failed
+
+
+def test_the_metric_that_extending_shows_is_the_one_of_the_library():
+  text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+  (block,) = re.findall(r"^   ```python\n(.*?)^   ```", text, re.M | re.S)
+  source = inspect.getsource(inspect.getmodule(metrics.hole))
+  for part in textwrap.dedent(block).split("  ...\n"):
+    assert part in source
 
 
 @quick("path", derived.FILES, lambda path: path != metric_table.PAGE)
