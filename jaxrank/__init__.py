@@ -23,209 +23,62 @@ share these conventions:
 """
 
 import importlib
+import itertools
 import typing
 
 if typing.TYPE_CHECKING:
-  from jaxrank import (
-    agreement,
-    chance,
-    class_labels,
-    config,
-    corpus,
-    discounts,
-    exposure,
-    gains,
-    letor,
-    losses,
-    metrics,
-    plackett_luce,
-    plot,
-    ranks,
-    sharded,
-    soft,
-    stats,
-    trec,
-  )
-  from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
-  from jaxrank.aggregation import aggregate, has_both_classes, has_relevant
-  from jaxrank.catalogue import Catalogue, CatalogueState, intra_list_distance, novelty
-  from jaxrank.interop.plain_names import resolve_metrics
-  from jaxrank.measures import Measure, evaluate, parse
-  from jaxrank.metrics import (
-    Curve,
-    Metric,
-    aggregate_curve,
-    alpha_dcg,
-    alpha_ndcg,
-    auc,
-    average_precision,
-    average_precision_ia,
-    binary_normalized_gain,
-    bpm,
-    bpref,
-    compatibility,
-    dcg,
-    eleven_point_average,
-    err,
-    err_ia,
-    f_measure,
-    fall_out,
-    gap,
-    hit_rate,
-    inferred_average_precision,
-    insq,
-    inst,
-    interpolated_precision,
-    item_count,
-    judged,
-    kendall_tau,
-    log_average_precision,
-    log_bpref,
-    metric,
-    ndcg,
-    ndcg_at_levels,
-    ndcg_at_relevant,
-    nearly_err,
-    nerr,
-    nerr_ia,
-    nnrbp,
-    normalized_gain,
-    nrbp,
-    ordered_pair_accuracy,
-    precision,
-    precision_ia,
-    precision_recall_curve,
-    query_count,
-    r_precision,
-    rbp,
-    rbp_residual,
-    recall,
-    recall_at_fixed_precision,
-    reciprocal_rank,
-    retrieved_auc,
-    sdcg,
-    set_average_precision,
-    spearman,
-    subtopic_recall,
-    utility,
-  )
-  from jaxrank.padding import Batch, batches, pad, pad_buckets, unpad
-  from jaxrank.rankings.exact import Exact
-  from jaxrank.rankings.expected_rank import Laplace, Logistic
-  from jaxrank.rankings.perturbed import Gaussian, Gumbel
-  from jaxrank.rankings.sharded import Sharded
-  from jaxrank.streaming import Evaluator, State
-  from jaxrank.validation import check_values
-
-__all__ = [
-  "Batch",
-  "Catalogue",
-  "CatalogueState",
-  "Curve",
-  "Evaluator",
-  "Exact",
-  "Gaussian",
-  "Gumbel",
-  "Laplace",
-  "Logistic",
-  "Measure",
-  "Metric",
-  "Ranked",
-  "Ranking",
-  "Sharded",
-  "State",
-  "UnansweredError",
-  "aggregate",
-  "aggregate_curve",
-  "agreement",
-  "alpha_dcg",
-  "alpha_ndcg",
-  "auc",
-  "average_precision",
-  "average_precision_ia",
-  "batches",
-  "binary_normalized_gain",
-  "bpm",
-  "bpref",
-  "chance",
-  "check_values",
-  "class_labels",
-  "config",
-  "corpus",
-  "compatibility",
-  "dcg",
-  "discounts",
-  "eleven_point_average",
-  "err",
-  "err_ia",
-  "evaluate",
-  "exposure",
-  "f_measure",
-  "fall_out",
-  "gains",
-  "gap",
-  "has_both_classes",
-  "has_relevant",
-  "hit_rate",
-  "inferred_average_precision",
-  "insq",
-  "inst",
-  "interpolated_precision",
-  "intra_list_distance",
-  "item_count",
-  "judged",
-  "kendall_tau",
-  "letor",
-  "log_average_precision",
-  "log_bpref",
-  "losses",
-  "metric",
-  "metrics",
-  "ndcg",
-  "ndcg_at_levels",
-  "ndcg_at_relevant",
-  "nearly_err",
-  "nerr",
-  "nerr_ia",
-  "nnrbp",
-  "normalized_gain",
-  "novelty",
-  "nrbp",
-  "ordered_pair_accuracy",
-  "pad",
-  "pad_buckets",
-  "parse",
-  "plackett_luce",
-  "plot",
-  "precision",
-  "precision_ia",
-  "precision_recall_curve",
-  "query_count",
-  "r_precision",
-  "ranks",
-  "rbp",
-  "rbp_residual",
-  "recall",
-  "recall_at_fixed_precision",
-  "reciprocal_rank",
-  "resolve_metrics",
-  "retrieved_auc",
-  "sdcg",
-  "set_average_precision",
-  "sharded",
-  "soft",
-  "spearman",
-  "stats",
-  "subtopic_recall",
-  "trec",
-  "unpad",
-  "utility",
-]
+  from jaxrank import agreement as agreement
+  from jaxrank import chance as chance
+  from jaxrank import class_labels as class_labels
+  from jaxrank import config as config
+  from jaxrank import corpus as corpus
+  from jaxrank import discounts as discounts
+  from jaxrank import exposure as exposure
+  from jaxrank import gains as gains
+  from jaxrank import letor as letor
+  from jaxrank import losses as losses
+  from jaxrank import metrics as metrics
+  from jaxrank import plackett_luce as plackett_luce
+  from jaxrank import plot as plot
+  from jaxrank import ranks as ranks
+  from jaxrank import sharded as sharded
+  from jaxrank import soft as soft
+  from jaxrank import stats as stats
+  from jaxrank import trec as trec
+  from jaxrank._core.ranked import Ranked as Ranked
+  from jaxrank._core.ranked import Ranking as Ranking
+  from jaxrank._core.ranked import UnansweredError as UnansweredError
+  from jaxrank.aggregation import aggregate as aggregate
+  from jaxrank.aggregation import has_both_classes as has_both_classes
+  from jaxrank.aggregation import has_relevant as has_relevant
+  from jaxrank.catalogue import Catalogue as Catalogue
+  from jaxrank.catalogue import CatalogueState as CatalogueState
+  from jaxrank.catalogue import intra_list_distance as intra_list_distance
+  from jaxrank.catalogue import novelty as novelty
+  from jaxrank.interop.plain_names import resolve_metrics as resolve_metrics
+  from jaxrank.measures import Measure as Measure
+  from jaxrank.measures import evaluate as evaluate
+  from jaxrank.measures import parse as parse
+  from jaxrank.metrics import *  # noqa: F403
+  from jaxrank.padding import Batch as Batch
+  from jaxrank.padding import batches as batches
+  from jaxrank.padding import pad as pad
+  from jaxrank.padding import pad_buckets as pad_buckets
+  from jaxrank.padding import unpad as unpad
+  from jaxrank.rankings.exact import Exact as Exact
+  from jaxrank.rankings.expected_rank import Laplace as Laplace
+  from jaxrank.rankings.expected_rank import Logistic as Logistic
+  from jaxrank.rankings.perturbed import Gaussian as Gaussian
+  from jaxrank.rankings.perturbed import Gumbel as Gumbel
+  from jaxrank.rankings.sharded import Sharded as Sharded
+  from jaxrank.streaming import Evaluator as Evaluator
+  from jaxrank.streaming import State as State
+  from jaxrank.validation import check_values as check_values
 
 __version__ = "0.1.0"
 
-# Everything is imported on first use, so `import jaxrank` alone does not import jax. The names that
-# are not here are those of metrics.
+# Everything is imported on first use, so `import jaxrank` alone does not import jax. Public names
+# that are neither here nor below are those of `jaxrank.metrics`.
 _MODULES = (
   "agreement",
   "chance",
@@ -260,6 +113,8 @@ _NAMES = {
   "streaming": ("Evaluator", "State"),
   "validation": ("check_values",),
 }
+# Public names of `jaxrank.metrics` about metrics, which are found there only.
+_OF_METRICS_ALONE = {"Description", "described"}
 
 
 # What other libraries call what has another name here, or is in a module; without `_at_k`.
@@ -303,27 +158,37 @@ def _advice(name: str) -> str:
   """What to write instead of a name that is none of this module."""
   import difflib
 
-  plain = name.lower()
+  plain, names = name.lower(), _exported()
   cut = plain.endswith(("_at_k", "_at_ks"))
   family = plain.removesuffix("s").removesuffix("_at_k") if cut else plain.removesuffix("_loss")
-  found = _ELSEWHERE.get(family) or (family if family in __all__ else None)
+  found = _ELSEWHERE.get(family) or (family if family in names else None)
   if found:
     return f"write jaxrank.{found}{', with k=10' * cut}."
-  near = difflib.get_close_matches(plain, __all__, n=1)
+  near = difflib.get_close_matches(plain, names, n=1)
   return f"did you mean jaxrank.{near[0]}?" if near else "jaxrank.__all__ has all names."
 
 
+def _exported() -> list[str]:
+  """The public names."""
+  metrics = importlib.import_module("jaxrank.metrics").__all__
+  return sorted({*_MODULES, *itertools.chain(*_NAMES.values()), *metrics} - _OF_METRICS_ALONE)
+
+
 def __getattr__(name: str) -> typing.Any:
-  if name not in __all__:
-    advice = "" if name.startswith("_") else f" {_advice(name)}"
-    raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.{advice}")
   if name in _MODULES:
     return importlib.import_module(f"jaxrank.{name}")
   home = next((home for home, names in _NAMES.items() if name in names), "metrics")
-  value = getattr(importlib.import_module(f"jaxrank.{home}"), name)
+  if name == "__all__":
+    value: typing.Any = _exported()
+  elif name.startswith("_"):
+    raise AttributeError(f"module 'jaxrank' has no attribute {name!r}.")
+  elif home != "metrics" or name in _exported():
+    value = getattr(importlib.import_module(f"jaxrank.{home}"), name)
+  else:
+    raise AttributeError(f"module 'jaxrank' has no attribute {name!r}. {_advice(name)}")
   globals()[name] = value
   return value
 
 
 def __dir__() -> list[str]:
-  return sorted({*globals(), *__all__})
+  return sorted({*globals(), *_exported()})

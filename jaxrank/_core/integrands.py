@@ -25,21 +25,23 @@ def _given(whole: Integrand, stops: bool, marked: bool) -> Integrand:
   """
 
   def along(function: Callable[..., Any], u: Array, z: Array, c: Array, *args: Array) -> Any:
+    """The function without marks, and with them."""
     stop, *rest = args if stops else (jnp.zeros_like(z), *args)
     if not marked:
-      return function(u, z, c, stop, *rest)
+      found = function(u, z, c, stop, *rest)
+      return found, found
     *rest, mark = rest
-    both = jax.jvp(lambda stop: function(u, z, c, stop, *rest), (stop,), (-mark,))
-    return jax.tree.map(jnp.add, *both)
+    without, more = jax.jvp(lambda stop: function(u, z, c, stop, *rest), (stop,), (-mark,))
+    return without, jax.tree.map(jnp.add, without, more)
 
   def value(u: Array, *args: Array) -> Array:
-    total: Array = along(whole.value, u, *args)
+    total: Array = along(whole.value, u, *args)[1]
     return total
 
   def gradient(u: Array, *args: Array) -> tuple[Array, ...]:
-    by_z, by_c, by_stop, *slopes = along(whole.slopes, u, *args)
+    without, (by_z, by_c, by_stop, *slopes) = along(whole.slopes, u, *args)
     first = (by_z, by_c, by_stop) if stops else (by_z, by_c)
-    return *first, *slopes, *((jnp.zeros_like(args[-1]),) if marked else ())
+    return *first, *slopes, *((-without[2],) if marked else ())
 
   return Integrand(value, gradient)
 

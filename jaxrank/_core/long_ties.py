@@ -96,8 +96,18 @@ def _places(size: int, like: Array) -> Array:
   return jnp.arange(size, dtype=jnp.int32).reshape((1,) * like.ndim + (size,))
 
 
-def reciprocals(above: Array, count: Array, dtype: Any) -> tuple[Array, Array]:
-  """`sum 1 / r` and `sum (r - above - 1) / r` over the first `count` ranks of ties.
+def sums(discount: Discount, above: Array, count: Array, dtype: Any) -> tuple[Array, Array]:
+  """`sum d(r)` and `sum (r - above - 1) d(r)` over the first `count` ranks of ties."""
+  if discount is discounts.reciprocal:
+    return _reciprocals(above, count, dtype)
+  return (
+    _in_steps(lambda rank, _: discount(rank), above, count, dtype),
+    _in_steps(lambda rank, place: place.astype(dtype) * discount(rank), above, count, dtype),
+  )
+
+
+def _reciprocals(above: Array, count: Array, dtype: Any) -> tuple[Array, Array]:
+  """`sums` of `1 / r`.
 
   The first ranks are added one by one, and the others by the midpoint rule:
   docs/mathematics.md, "Queries given by ranks".

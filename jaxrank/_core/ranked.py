@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank import gains
+from jaxrank import discounts, gains
 from jaxrank._core import permutations, sorting
 from jaxrank._core.memoised import current_trace, memoised, remembering
 from jaxrank._core.platforms import by_platform
@@ -50,6 +50,11 @@ def within(rank: Array, k: Cutoff) -> Array:
 def seen(ranked: "Ranked", k: Cutoff) -> Array:
   """How many of the first `k` ranks hold an item, as a float."""
   return jnp.minimum(ranked.cutoff(k), ranked.count(ranked.retrieved))
+
+
+def weighed(b: Array, weights: Array | None) -> Array:
+  """`b_i w_i`; `b` itself without weights, which are those of a mask."""
+  return b if weights is None else jnp.where(b, b.astype(weights.dtype) * weights, 0)
 
 
 def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
@@ -286,9 +291,20 @@ class Ranked(abc.ABC):
     del stop, discount, k, worth
     self._cannot_answer("cascade, the item at which a user stops")
 
-  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """`E` of the sum, over the relevant items `b` with `r_i <= k`, of the precision at `r_i`."""
-    del b, k
+  def precision(
+    self,
+    b: Array,
+    *,
+    k: Cutoff = None,
+    weights: Array | None = None,
+    discount: Discount = discounts.reciprocal,
+  ) -> Array:
+    """`E sum_i b_i discount(r_i) sum_j w_j`, over the `j` with `r_j <= r_i`, and `r_i <= k`.
+
+    The weights `w` are `b` by default, so that the answer is the sum of the precisions at the ranks
+    of the relevant items `b`.
+    """
+    del b, k, weights, discount
     self._cannot_answer("precision, the sum of the precisions at relevant items")
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:

@@ -152,9 +152,16 @@ class Recorder(Ranked):
     columns = zip(*(x.T for x in users), strict=True)
     return jnp.stack([question(*user, **parameters) for user in columns])
 
-  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
+  def precision(
+    self,
+    b: Array,
+    *,
+    k: Cutoff = None,
+    weights: Array | None = None,
+    discount: Discount = discounts.reciprocal,
+  ) -> Array:
     """Records `precision`; the answer is a scalar."""
-    return self._ask("precision", (), k, b=b, k=k)
+    return self._ask("precision", (), k, b=b, k=k, weights=weights, discount=discount)
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """Records `first`, which needs no sort, only counts; the answer is a scalar."""

@@ -139,8 +139,8 @@ def reduced_products(noise: Noise, stops: bool, marked: bool) -> Integrand:
     sums = _sums(given, marked)
     weight = w[..., None, :, None]
 
-    def after(known: Array) -> tuple[Array, Array, Array, Array]:
-      """The slopes by hits, probabilities to be above, terms and stops, before they are summed."""
+    def after(known: Array) -> tuple[Array, ...]:
+      """The slopes by hits, chances to be above, terms, stops and marks, before they are summed."""
       again, _ = given.after(known)
       left = jnp.exp(sums.log - again.log())
       rate = weight * again.reciprocal()
@@ -152,7 +152,8 @@ def reduced_products(noise: Noise, stops: bool, marked: bool) -> Integrand:
       if marked:
         by_above = by_above - (1 - given.lost) * given.mark * by_ahead
         by_lost = by_lost + again.above * given.mark * by_ahead
-      return weight * left, by_above, by_lost, (1 - given.lost) * again.above * by_ended
+      passed = (1 - given.lost) * again.above
+      return weight * left, by_above, by_lost, passed * by_ended, -passed * by_ahead
 
     by_hit = jnp.sum(jnp.real(after(sums.one)[0]), axis=-2)
     by_above = jnp.sum(jnp.real(after(by_hit)[1]), axis=-2)
@@ -161,7 +162,9 @@ def reduced_products(noise: Noise, stops: bool, marked: bool) -> Integrand:
     (by_z,) = back((by_above, jnp.zeros_like(by_above), c[..., None, :] * by_hit))
     by_w = jnp.sum(sums.total[..., 0], axis=-2)
     by_c = jnp.sum(by_hit * found[2], axis=-2)
-    return by_z, by_c, *by_stop, by_w, by_lost, *map(jnp.zeros_like, args[2 + stops :])
+    by_mark = (jnp.sum(jnp.real(after(by_lost)[4]), axis=(-3, -2)),) if marked else ()
+    among = map(jnp.zeros_like, args[2 + stops : len(args) - marked])
+    return by_z, by_c, *by_stop, by_w, by_lost, *among, *by_mark
 
   return Integrand(value, gradient)
 
@@ -206,16 +209,20 @@ def reduced_counts(noise: Noise, stops: bool, marked: bool) -> Integrand:
 
   def gradient(u: Array, z: Array, c: Array, *args: Array) -> tuple[Array, ...]:
     stop, d, rest = args[:stops], args[stops], args[stops + 1 :]
+    among, mark = rest[: len(rest) - marked], rest[len(rest) - marked :]
+    first = 2 + stops
 
     def block(
       total: tuple[Array, ...], terms: tuple[Array, Array]
     ) -> tuple[tuple[Array, ...], Array]:
-      *slopes, by_w, _ = products.slopes(u, z, c, *stop, *terms, *rest)[: 4 + stops]
-      return tuple(map(jnp.add, total, slopes)), by_w
+      found = products.slopes(u, z, c, *stop, *terms, *rest)
+      slopes = (*found[:first], *found[len(found) - marked :])
+      return tuple(map(jnp.add, total, slopes)), found[first]
 
     w, back, lost = jax.vjp(lambda d: on_circle(d, z.shape[-1]), d, has_aux=True)
-    slopes, by_w = lax.scan(block, tuple(map(jnp.zeros_like, (z, c, *stop))), (w, lost))
-    return *slopes, *back(by_w), *map(jnp.zeros_like, rest)
+    nothing = tuple(map(jnp.zeros_like, (z, c, *stop, *mark)))
+    slopes, by_w = lax.scan(block, nothing, (w, lost))
+    return *slopes[:first], *back(by_w), *map(jnp.zeros_like, among), *slopes[first:]
 
   # Marks take three more sums, whose complex terms are stored.
   return Integrand(value, gradient, nodes=4 if marked else 10)

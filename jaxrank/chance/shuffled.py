@@ -20,7 +20,7 @@ from jax import Array, lax
 from jaxrank import discounts
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide, safe_sqrt, varying_zeros
-from jaxrank._core.ranked import Ranked, Ranking, UnansweredError, within
+from jaxrank._core.ranked import Ranked, Ranking, UnansweredError, weighed, within
 from jaxrank._core.recorder import Slope, depth_of_pairs
 from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
 from jaxrank.rankings.exact import Exact
@@ -145,20 +145,33 @@ class ShuffledQuery(Ranked):
     square = jnp.sum(chance * jnp.square(change - mean))
     return safe_sqrt(square + never * jnp.square(missed - mean))
 
-  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """The mean of the sum of precisions at relevant items, a quadratic form in their ranks."""
-    relevant, w = self.count(b & self.retrieved), self._rank_discounts(discounts.reciprocal, k)
-    others = safe_divide(relevant - 1, self.size - 1)
-    return safe_divide(relevant, self.size) * jnp.sum(w * (1 + (self.ranks - 1) * others))
+  def precision(
+    self,
+    b: Array,
+    *,
+    k: Cutoff = None,
+    weights: Array | None = None,
+    discount: Discount = discounts.reciprocal,
+  ) -> Array:
+    """The mean of the weights down to the items `b`, a quadratic form in the order of the items."""
+    total = self._sum(self.weighted(b if weights is None else weights))
+    own = self._sum(self.weighted(weighed(b, weights)))
+    ahead = safe_divide(self._sum(self.weighted(b)) * total - own, self.size - 1)
+    at_ranks = self._rank_discounts(discount, k) * (own + (self.ranks - 1) * ahead)
+    return safe_divide(jnp.sum(at_ranks), self.size)
 
-  def _deviation_of_precision(self, *, b: Array, k: Cutoff) -> Array:
+  def _deviation_of_precision(
+    self, *, b: Array, k: Cutoff, weights: Array | None, discount: Discount
+  ) -> Array:
     """The standard deviation of `sum_r w_r b_r + sum_{s < r} w_r b_s b_r`, with `w_r = 1 / r`.
 
     Hoeffding's decomposition of the pairs, `w_r = mean + a_s + a_r + q_sr`, gives a linear part
     with the coefficients `w + (R - 1) a` and an uncorrelated part `q`: docs/mathematics.md,
     "Moments by chance".
     """
-    relevant, w = self.count(b & self.retrieved), self._rank_discounts(discounts.reciprocal, k)
+    if weights is not None:
+      raise NoClosedFormError(f"the variance of precision with weights under chance {_REMEDY}")
+    relevant, w = self.count(b & self.retrieved), self._rank_discounts(discount, k)
     n, above = self.size, self.ranks - 1
     row = jnp.where(self.occupied, above * w + jnp.sum(w) - jnp.cumsum(w), 0)
     centred = jnp.where(self.occupied, row - safe_divide(jnp.sum(row), n), 0)

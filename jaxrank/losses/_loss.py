@@ -6,7 +6,7 @@ The modules of `jaxrank.losses` import it.
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,23 @@ _EXCEEDING = 1 << 17
 _NUMBERS = {"epsilon", "margin", "mu"}
 
 Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
+
+_Public = TypeVar("_Public", bound=Callable[..., Any])
+
+
+def departing(**laws: str) -> Callable[[_Public], _Public]:
+  """A decorator that declares the laws of losses that a loss does not obey on purpose.
+
+  It sets the attribute `departs`, the reason by the name of the law, which
+  `jaxrank.testing.check_loss` reads, and returns the function itself.
+  """
+
+  def attach(loss: _Public) -> _Public:
+    function: Any = loss
+    function.departs = laws
+    return loss
+
+  return attach
 
 
 def apply_loss(

@@ -18,7 +18,7 @@ from jaxrank._core.description import with_advice
 from jaxrank._core.parameters import GRADE
 from jaxrank._core.ranked import Ranking
 from jaxrank._core.types import Cutoff, Discount, Gain
-from jaxrank.losses._loss import one_minus
+from jaxrank.losses._loss import departing, one_minus
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
 from jaxrank.rankings.expected_rank import Logistic
 from jaxrank.rankings.perturbed import Gumbel
@@ -69,6 +69,7 @@ def approx_ndcg(
   )
 
 
+@departing(alive="a product of the chances of many relevant items is 0")
 @with_advice(max_label=GRADE)
 def approx_err(
   scores: ArrayLike,

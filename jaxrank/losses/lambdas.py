@@ -21,7 +21,7 @@ from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.losses import swaps
-from jaxrank.losses._loss import Lists, apply_loss, headroom, logits, saturated
+from jaxrank.losses._loss import Lists, apply_loss, departing, headroom, logits, saturated
 from jaxrank.losses.pairs import Items, rows_of, stored, total
 from jaxrank.losses.pairwise import bends
 from jaxrank.losses.swaps import Features, Swap
@@ -33,7 +33,10 @@ from jaxrank.rankings.exact import Exact, ExactQuery
 # the logits.
 Term = Callable[[Array, Array, Array, Array], Array]
 
+_FIRST_COLUMN = "of items with equal scores and labels, the first column goes ahead"
 
+
+@departing(permutation=_FIRST_COLUMN)
 def lambda_rank(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -122,6 +125,10 @@ class _LambdaRank:
     return _sum_of_swaps(query, swaps_, temperature, self.rows, self.term)
 
 
+@departing(
+  permutation=_FIRST_COLUMN,
+  derivatives="the weights of pairs, which mu and weights change, count as constants",
+)
 def lambda_ndcg(
   scores: ArrayLike,
   labels: ArrayLike,

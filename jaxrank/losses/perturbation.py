@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,13 @@ class Perturbed:
     key: PRNG key of the noise.
     samples: Number of noise samples.
     scale: Scale of the noise.
+    departs: The laws of losses that it does not obey on purpose.
   """
 
+  departs: ClassVar[Mapping[str, str]] = {
+    **dict.fromkeys(("padding", "permutation", "batch", "vmap"), "noise is drawn by the column"),
+    "derivatives": "noise in float64 is another",
+  }
   loss: Callable[..., Array]
   key: Array
   samples: int

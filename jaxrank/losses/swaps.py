@@ -165,21 +165,29 @@ def _first(query: ExactQuery, b: Array, discount: Discount, k: Cutoff, slope: Ar
   return cascade(query, b, discount, k, slope=slope)
 
 
-def precision(query: ExactQuery, b: Array, k: Cutoff, slope: Array | int) -> Swap:
-  """The swap of the sum of the precisions at the ranks `r_i <= k` of the relevant items.
+def precision(
+  query: ExactQuery,
+  b: Array,
+  k: Cutoff,
+  slope: Array | int,
+  weights: Array | None = None,
+  discount: Discount = discounts.reciprocal,
+) -> Swap:
+  """The swap of `sum_i b_i d_i W_i`, with the sum `W_r` of the weights `w` at the ranks up to `r`.
 
-  With the number `H_r` of relevant items and the sum `C_r` of `b / r` at the ranks up to `r`, and
-  `Q_r = H_r / r - C_r`, the change is `(b_b - b_a) (Q_a - Q_b + b_b (1 / a - 1 / b))`.
+  With the sum `C_r` of `b d` at the ranks up to `r`, the change is
+  `(w_b - w_a) (C_b - C_a + b_b (d_a - d_b)) + (b_b - b_a) (d_a W_a - d_b W_b)`.
   """
   # Not a factor of `d`, so that the questions of several grades share that array.
   factor = lax.stop_gradient(slope)
 
   def change(upper: Features, lower: Features) -> Array:
-    (b, d, q), (c, e, r) = upper, lower
-    return (c - b) * (q - r + c * (d - e)) * factor
+    (b, w, d, sum_, q), (c, v, e, further, r) = upper, lower
+    return ((v - w) * (further - sum_ + c * (d - e)) + (c - b) * (q - r)) * factor
 
-  b, d = query.mean(b), _at_ranks(query, discounts.reciprocal, k)
-  return Swap(change, (b, d, jnp.cumsum(b) * d - jnp.cumsum(b * d)))
+  d = _at_ranks(query, discount, k)
+  b, w = query.mean(b), query.mean(b if weights is None else weights)
+  return Swap(change, (b, w, d, jnp.cumsum(b * d), jnp.cumsum(w) * d))
 
 
 def _before(query: ExactQuery, w: Array, slope: Array) -> Swap:

@@ -55,14 +55,14 @@ from jaxrank.metrics.curves import (
 )
 from jaxrank.metrics.custom import Metric, metric
 from jaxrank.metrics.diversity import alpha_dcg, alpha_ndcg, nnrbp, nrbp
-from jaxrank.metrics.estimates import inferred_average_precision, judged, rbp_residual
+from jaxrank.metrics.estimates import hole, inferred_average_precision, judged, rbp_residual
 from jaxrank.metrics.gain_curves import (
   binary_normalized_gain,
   ndcg_at_levels,
   ndcg_at_relevant,
   normalized_gain,
 )
-from jaxrank.metrics.graded import dcg, err, gap, ndcg, nerr
+from jaxrank.metrics.graded import dcg, err, gap, ndcg, nerr, q_measure
 from jaxrank.metrics.intent_aware import (
   average_precision_ia,
   err_ia,
@@ -99,6 +99,7 @@ __all__ = [
   "fall_out",
   "gap",
   "hit_rate",
+  "hole",
   "inferred_average_precision",
   "insq",
   "inst",
@@ -122,6 +123,7 @@ __all__ = [
   "precision",
   "precision_ia",
   "precision_recall_curve",
+  "q_measure",
   "query_count",
   "r_precision",
   "rbp",

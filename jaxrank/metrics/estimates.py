@@ -76,6 +76,39 @@ def judged(
   return apply(_judged, scores, labels, where=where, ranking=ranking, k=k, of=of, divisor=divisor)
 
 
+def _hole(ranked: Ranked, *, k: Cutoff) -> Array:
+  unjudged = ranked.retrieved & ~ranked.judged
+  return safe_divide(ranked.expect(unjudged, discounts.constant, k=k), seen(ranked, k))
+
+
+@describe(_hole, seeks="any items", higher_is_better=False)
+def hole(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  ranking: Ranking = Exact(),
+) -> Array:
+  """The fraction of the first `k` items that are not judged: those with a negative label.
+
+  `hole@k = unjudged items at r <= k / min(k, items retrieved)`; 0 if nothing is retrieved. It is
+  one minus `judged` where something is.
+
+  >>> print(f"{hole(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, -1, 0]), k=2):.5f}")
+  0.50000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    k: Cut-off; None is the whole list. If fewer items are retrieved, their number divides.
+
+  Returns:
+    `[...]`, in [0, 1].
+  """
+  return apply(_hole, scores, labels, where=where, ranking=ranking, k=k)
+
+
 def _inferred_average_precision(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   b = ranked.relevant(rel)
   others = ranked.judged & ~b

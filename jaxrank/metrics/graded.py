@@ -1,4 +1,6 @@
-"""Metrics of graded relevance: DCG, nDCG, ERR, nERR and graded average precision."""
+"""Metrics of graded relevance: DCG, nDCG, ERR, nERR, graded average precision and Q-measure."""
+
+from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
@@ -16,7 +18,10 @@ from jaxrank._core.parameters import (
   GAIN_BY_LABEL,
   GRADE,
   GRADE_COUNT,
+  NONNEGATIVE,
+  THRESHOLD,
   Kind,
+  one_of,
 )
 from jaxrank._core.ranked import Ranked, Ranking, at_ranks
 from jaxrank._core.tie_cascades import survival
@@ -294,4 +299,75 @@ def gap(
     k=k,
     max_label=max_label,
     chances=chances,
+  )
+
+
+def _q_measure(
+  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, beta: ArrayLike, gain: Gain, normalizer: str
+) -> Array:
+  b, beta = ranked.relevant(rel), jnp.asarray(beta).astype(ranked.dtype)
+  ideal = jnp.cumsum(ranked.best(gain, k=k))
+  ranks = jnp.arange(1, ideal.size + 1, dtype=ranked.dtype)
+
+  def share(rank: Array) -> Array:
+    return 1 / (rank + beta * jnp.interp(rank, ranks, ideal))
+
+  count = jnp.minimum(ranked.count(b), ranked.cutoff(k if normalizer == "cutoff" else None))
+  weights = ranked.weighted(b) + beta * ranked.gain(gain)
+  return safe_divide(ranked.precision(b, k=k, weights=weights, discount=share), count)
+
+
+@describe(
+  _q_measure,
+  rel=THRESHOLD,
+  beta=NONNEGATIVE,
+  gain=GAIN,
+  normalizer=one_of("relevant", "cutoff"),
+)
+def q_measure(
+  scores: ArrayLike,
+  labels: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  k: Cutoff = None,
+  rel: ArrayLike | None = None,
+  beta: ArrayLike = 1.0,
+  gain: Gain = gains.linear,
+  normalizer: Literal["relevant", "cutoff"] = "relevant",
+  ranking: Ranking = Exact(),
+) -> Array:
+  """Q-measure: average precision of graded labels, which blends precision with cumulative gain.
+
+  `Q@k = sum_{r_i <= k} b_i (C(r_i) + beta G(r_i)) / (r_i + beta I(r_i)) / R`, with `b_i` 1 if item
+  `i` is relevant and 0 otherwise, the number `C(r)` and the gains `G(r)` of the relevant items and
+  of all items down to rank `r`, the gains `I(r)` of an ideal ranking, and `R` relevant items.
+
+  >>> print(f"{q_measure(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])):.5f}")
+  0.75000
+
+  See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    beta: How much gains count beside relevance, at least 0; 0 gives `average_precision`.
+    normalizer: The divisor: `"relevant"`, `R`; or `"cutoff"`, `min(k, R)`.
+
+  Returns:
+    `[...]`, in [0, 1].
+
+  References:
+    Sakai, New performance metrics based on multigrade relevance: their application to question
+    answering, NTCIR-4, 2004; see also `Graded relevance assessments and graded relevance measures
+    of NTCIR <https://arxiv.org/abs/1903.11272>`_, 2019.
+  """
+  return apply(
+    _q_measure,
+    scores,
+    labels,
+    where=where,
+    ranking=ranking,
+    k=k,
+    rel=rel,
+    beta=beta,
+    gain=gain,
+    normalizer=normalizer,
   )

@@ -12,9 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxrank import discounts
 from jaxrank._core import long_ties
 from jaxrank._core.memoised import memoised
 from jaxrank._core.ranked import Ranked, UnansweredError
+from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import ExactQuery
 
@@ -164,17 +166,27 @@ class CountedQuery(ExactQuery):
     every = self.counts(self.slots.live)
     return self.above - every.above, self.size - (every.through - every.above)
 
-  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""
+  def precision(
+    self,
+    b: Array,
+    *,
+    k: Cutoff = None,
+    weights: Array | None = None,
+    discount: Discount = discounts.reciprocal,
+  ) -> Array:
+    """`E sum_i b_i discount(r_i) sum_j w_j`, over the `j` with `r_j <= r_i`, and `r_i <= k`."""
+    live, w = self.slots.live, b if weights is None else weights
     self._listed_only(b)
+    self._listed_only(w)
+    b, w = (jnp.where(live, x.astype(self.dtype), 0) for x in (b, w))
+    down_to = jnp.cumsum(w)
+    above = take(down_to - w, self.tie.start)
+    others = take(down_to, self.tie.end) - above - w
     count = long_ties.inside(self.above, self.size, k)
-    reciprocal, further = long_ties.reciprocals(self.above, count, self.dtype)
-    chosen = self.counts(b)
-    others = (chosen.through - chosen.above - 1).astype(self.dtype)
+    total, further = long_ties.sums(discount, self.above, count, self.dtype)
     share = others / jnp.maximum(self.size - 1, 1).astype(self.dtype)
-    value = (1 + chosen.above.astype(self.dtype)) * reciprocal + share * further
-    value = value / jnp.maximum(self.size, 1).astype(self.dtype)
-    return jnp.sum(jnp.where(self.slots.live, self.mean(b) * value, 0))
+    value = (w + above) * total + share * further
+    return jnp.sum(b * value / jnp.maximum(self.size, 1).astype(self.dtype))
 
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E discount(r)` of the first relevant item, if `r <= k`."""

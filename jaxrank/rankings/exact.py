@@ -13,7 +13,7 @@ from jax import Array, lax
 from jaxrank import discounts, gains
 from jaxrank._core import checks, prefix, sorting, tie_cascades, ties
 from jaxrank._core.memoised import memoised
-from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, within
+from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, weighed, within
 from jaxrank._core.recorder import counts_all_alike
 from jaxrank._core.sorting import take
 from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
@@ -216,20 +216,27 @@ class ExactQuery(Ranked):
     met = self.stops(stop, ranks) if worth is None else self._met(worth, stop, ranks)
     return at_ranks(met, discount, k)
 
-  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items.
+  def precision(
+    self,
+    b: Array,
+    *,
+    k: Cutoff = None,
+    weights: Array | None = None,
+    discount: Discount = discounts.reciprocal,
+  ) -> Array:
+    """`E sum_i b_i discount(r_i) sum_j w_j`, over the `j` with `r_j <= r_i`, and `r_i <= k`.
 
-    Given that the item at a rank is relevant, fewer of the tied items ahead of it are:
+    The weight of an item and that of the tied items ahead of it depend on each other:
     docs/mathematics.md, "Averages over tied orders".
     """
-    mean = self.mean(b)
-    ahead = self.hits(b, own=0)
+    w = b if weights is None else weights
+    chosen, weight, both = self.mean(b), self.mean(w), self.mean(weighed(b, weights))
+    at_item = chosen * self.hits(w, own=0) + both
     if self.average:
-      ahead = ahead - (1 - mean) * self.progress
-    # The mean is 0 where no item is. XLA computes what is chosen in one kernel, and would otherwise
-    # leave the products to the library that adds them up, after a kernel for each factor.
-    found = jnp.where(self.slots.live, mean * (1 + ahead), 0)
-    return at_ranks(found, discounts.reciprocal, k)
+      at_item = at_item - self.progress * (both - chosen * weight)
+    # The means are 0 where no item is. XLA computes what is chosen in one kernel, and would
+    # otherwise leave the products to the library that adds them up, after a kernel for each factor.
+    return at_ranks(jnp.where(self.slots.live, at_item, 0), discount, k)
 
   @memoised
   def hits(self, w: Array, own: int = 1) -> Array:

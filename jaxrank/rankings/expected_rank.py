@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank import discounts
 from jaxrank._core import checks, pair_sums, sorting
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank._core.decays import distance
@@ -209,11 +210,19 @@ class ExpectedRankQuery(SmoothQuery):
     worth = self._weight(stop if worth is None else worth) * self.kept(k, None)
     return jnp.sum(worth * self._survival(stop, k) * discount(self.rank(k, None)))
 
-  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """`sum_i b_i (1 + before(b)_i) / r_i` over the kept items, among kept items."""
-    b = self._weight(b)
-    kept = b * self.kept(k, None)
-    return jnp.sum(kept * (b + self._weight_ahead(kept)) / self.rank(k, None))
+  def precision(
+    self,
+    b: Array,
+    *,
+    k: Cutoff = None,
+    weights: Array | None = None,
+    discount: Discount = discounts.reciprocal,
+  ) -> Array:
+    """`sum_i b_i discount(r_i) (w_i + before(w)_i)` over the kept items, among kept items."""
+    b, w = self._weight(b), self._weight(b if weights is None else weights)
+    kept = self.kept(k, None)
+    down_to = w + self._weight_ahead(w * kept)
+    return jnp.sum(b * kept * down_to * discount(self.rank(k, None)))
 
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, whose sums are computed anew for the gradient."""

@@ -19,6 +19,7 @@ from jaxrank._core import integrands, quadrature
 from jaxrank._core.decays import distance
 from jaxrank._core.quadrature import Integrand, Noise
 from jaxrank._core.rank_chances import rank_chances
+from jaxrank._core.ranked import weighed
 from jaxrank._core.types import Cutoff, Discount, pytree
 from jaxrank.rankings.expected_rank import SmoothQuery, SmoothRanking
 
@@ -95,21 +96,21 @@ class NoiseQuery(SmoothQuery):
     *,
     stop: Array | None = None,
     among: Array | None = None,
-    marked: bool = False,
+    marks: Array | None = None,
   ) -> Array:
     """`E sum_i c_i discount(r_i)`, down to rank `k`.
 
-    With probabilities `stop`, each item counts with the probability of passing those ahead. If
-    `marked`, it counts 1 plus the sum of `c` over the items ahead, as in precision.
+    With probabilities `stop`, each item counts with the probability of passing those ahead. With
+    `marks`, it counts 1 plus the marks of the items ahead, as in precision.
     """
-    c = self._weight(c)
-    stops = () if stop is None else (self._weight(stop),)
-    last = () if among is None else (self._weight(among),)
-    last = (*last, c) if marked else last
-    integrand, width, given, depth = self._discounted(
-      discount, k, stops=stop is not None, marked=marked
+    stops, among_these, marked = (
+      () if x is None else (self._weight(x),) for x in (stop, among, marks)
     )
-    return self._integral(integrand, width, c, *stops, *given, *last, depth=depth)
+    integrand, width, given, depth = self._discounted(
+      discount, k, stops=bool(stops), marked=bool(marked)
+    )
+    last = (*given, *among_these, *marked)
+    return self._integral(integrand, width, self._weight(c), *stops, *last, depth=depth)
 
   def _discounted(
     self, discount: Discount, k: Cutoff, **kind: bool
@@ -159,9 +160,20 @@ class NoiseQuery(SmoothQuery):
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
     return self._expect(stop if worth is None else worth, discount, k, stop=stop)
 
-  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
-    """The expected sum of the precisions at the ranks `r_i <= k` of the relevant items."""
-    return self._expect(b, discounts.reciprocal, k, marked=True)
+  def precision(
+    self,
+    b: Array,
+    *,
+    k: Cutoff = None,
+    weights: Array | None = None,
+    discount: Discount = discounts.reciprocal,
+  ) -> Array:
+    """`E sum_i b_i discount(r_i) sum_j w_j`, over the `j` with `r_j <= r_i`, and `r_i <= k`."""
+    if weights is None:
+      return self._expect(b, discount, k, marks=b)
+    # The integral counts each item itself as 1.
+    own = weighed(b, weights - 1)
+    return self._expect(b, discount, k, marks=weights) + self._expect(own, discount, k)
 
   def chances(self, depth: int) -> Array:
     """The probability of each item to have each of the first ranks, `[n, depth]`."""

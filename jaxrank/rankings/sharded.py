@@ -81,10 +81,10 @@ class ShardedQuery(ExactQuery):
       self._cannot_answer("expect among some items, the ranks among these")
     return super().expect(w, discount, k=k)
 
-  def precision(self, b: Array, *, k: Cutoff = None) -> Array:
+  def precision(self, b: Array, *, k: Cutoff = None, **weighing: Any) -> Array:
     """The expected sum of the precisions at the ranks `r_i <= k`, for a static `k`."""
     self._refuse_whole_lists(k)
-    return super().precision(b, k=k)
+    return super().precision(b, k=k, **weighing)
 
   _cascade = Ranked._cascade
   before = Ranked.before

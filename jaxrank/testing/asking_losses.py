@@ -33,8 +33,8 @@ _ADVICE = {
   'out if the gradient is another on purpose: laws=LOSS_LAWS.keys() - {"derivatives"}. '
   "parameters=(...) names the numbers in which derivatives are tested.",
   "alive": "A scorer that starts from zero does not learn. A smooth cut-off such as k=10 keeps "
-  "products over items and weights that decay with the rank from vanishing; an exact cut-off has no "
-  "gradient. If lists are never so long, say so: sizes=(10, 200).",
+  "products over items and weights that decay with the rank from vanishing; an exact cut-off has "
+  "no gradient. If lists are never so long, say so: sizes=(10, 200).",
 }
 
 

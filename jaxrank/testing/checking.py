@@ -181,8 +181,9 @@ def check_loss(
       not have `where`. Other parameters keep their defaults, and `functools.partial` sets them.
       A loss of a teacher takes its scores for labels: `lambda scores, labels, *, where=None:
       jaxrank.losses.kl(scores, teacher=labels, where=where)`.
-    laws: The names of the laws, keys of `LOSS_LAWS`; None is all. A loss that differs from a law on
-      purpose leaves it out: `LOSS_LAWS.keys() - {"alive"}`.
+    laws: The names of the laws, keys of `LOSS_LAWS`; for all but one, `LOSS_LAWS.keys() -
+      {"alive"}`. None is all, without those in the attribute `departs` of the loss, a dict with the
+      reason why it differs from a law on purpose, by the name of the law.
     labels: A strategy of labels `[n]`; None is `jaxrank.testing.labels(n)`. Losses of binary labels
       take `jaxrank.testing.labels(n, values=(0, 1))`.
     parameters: The names of the numeric parameters in which derivatives are tested too; None is
@@ -203,7 +204,7 @@ def check_loss(
   """
   with checks.named("check_loss"):
     checks.function("loss", loss, "a loss of scores and labels")
-    chosen = _chosen(laws, LOSS_LAWS, {})
+    chosen = _chosen(laws, LOSS_LAWS, _departs_of_loss(loss))
     n = checks.count("n", n)
     max_examples = checks.count("max_examples", max_examples)
     _check_strategies(labels=labels)
@@ -287,6 +288,15 @@ def _departs(metric: Metric) -> Mapping[str, str]:
   departs = {} if about is None else about.departs
   for law in departs:
     checks.choice(f"departs of {name_of(metric)}", law, LAWS)
+  return departs
+
+
+def _departs_of_loss(loss: Metric) -> Mapping[str, str]:
+  """The laws that a loss departs from, by its attribute `departs`."""
+  inner = loss.func if isinstance(loss, functools.partial) else loss
+  departs: Mapping[str, str] = getattr(inner, "departs", {})
+  for law in departs:
+    checks.choice(f"departs of {name_of(loss)}", law, LOSS_LAWS)
   return departs
 
 

@@ -298,7 +298,10 @@ def test_long_ties_have_the_sums_of_all_their_ranks(k):
   most = 2 * 10**6
   other = jr.discounts.geometric(0.999)
   count = long_ties.inside(above, size, k)
-  sums = long_ties.reciprocals(above, count, jnp.float32)
+  sums = [
+    long_ties.sums(discount, above, count, jnp.float32)
+    for discount in (jr.discounts.reciprocal, other)
+  ]
   for at, (a, t) in enumerate(TIES):
     rank = np.arange(a + 1.0, min(a + t, k or np.inf) + 1)
     for discount, values in (
@@ -309,8 +312,10 @@ def test_long_ties_have_the_sums_of_all_their_ranks(k):
     ):
       found = long_ties.mean(discount, above, size, k, most, jnp.float32)
       np.testing.assert_allclose(found[at], values.sum() / t, rtol=3e-5, atol=1e-30)
-    for found, values in zip(sums, (1 / rank, (rank - a - 1) / rank), strict=True):
-      np.testing.assert_allclose(found[at], values.sum(), rtol=1e-5)
+    for (plain, by_place), values in zip(sums, (1 / rank, 0.999 ** (rank - 1)), strict=True):
+      np.testing.assert_allclose(plain[at], values.sum(), rtol=3e-5, atol=1e-30)
+      expected = np.sum((rank - a - 1) * values)
+      np.testing.assert_allclose(by_place[at], expected, rtol=3e-5, atol=1e-30)
 
 
 def first_of(values, chosen, size):

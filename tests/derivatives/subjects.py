@@ -134,8 +134,6 @@ GIVEN: dict[str, Any] = {
   "order": ORDER,
   "n_groups": 2,
   "gap.max_label": 4,
-  # Some items without a judgement.
-  "judged.labels": np.where(GROUPS == 1, LABELS, np.float32(-1)),
   "soft.top_k.k": 2,
   "utility.k": 2,
   "bpm.target": 1.4,
@@ -218,6 +216,9 @@ def subject(name, ranking=None, **fixed):
   about = description.of_metric(public)
   if about is not None and about.subtopics:
     given["labels"] = np.asarray(subtopics(LABELS))
+  elif about is not None and about.seeks == "any items":
+    # Such metrics may count items without a judgement.
+    given["labels"] = np.where(GROUPS == 1, LABELS, np.float32(-1))
   cases = {p: {name: looked_up(VALUES, name, p)} for p in numbers}
   if "scores" in cases:
     cases["scores"] = {SHARED: VALUES["scores"]}

@@ -24,7 +24,7 @@ from tests.derivatives.subjects import (
   subject,
   together,
 )
-from tests.helpers import public_calls
+from tests.helpers import public_calls, traits
 from tests.helpers.suites import quick
 
 # Metrics that ask what only an exact ranking answers.
@@ -42,17 +42,17 @@ EXACT_ONLY = {
   "ordered_pair_accuracy",
   "retrieved_auc",
 }
+# These are constant.
+CONSTANT = ("item_count", "query_count", "set_average_precision")
 # These are constant unless there is a cut-off.
 SETS = (
-  *("f_measure", "fall_out", "judged", "precision", "precision_ia", "rbp_residual", "recall"),
-  "subtopic_recall",
+  *("precision_ia", "subtopic_recall"),
+  *(about.name for _, about in described() if traits.only_counts(about)),
 )
 # So are these functions of lists.
 LISTS = ("novelty", "intra_list_distance")
-# These are constant.
-CONSTANT = ("item_count", "query_count", "set_average_precision")
 # Metrics that are also called with a cut-off: one for each question, and those of sets.
-CUT = ("average_precision", "err", "ndcg", "rbp", "reciprocal_rank", *SETS)
+CUT = {"average_precision", "err", "ndcg", "rbp", "reciprocal_rank", *SETS}.difference(CONSTANT)
 METRICS = {about.name: metric for metric, about in described()}
 MAKERS = ("geometric", "inverse_square", "affine", "table")
 # What is not differentiated here, by the reason; a name ending in a dot is a module.

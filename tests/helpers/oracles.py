@@ -210,6 +210,20 @@ def share_of(level, count):
   return math.ceil(level * count - 1e-9)
 
 
+def q_measure(order, items, k=None, rel=None, beta=1.0, gains="linear", normalizer="relevant"):
+  """The blended ratio at each relevant item (Sakai 2004), over the number of relevant items."""
+  total, count, cumulative, best = 0.0, 0, 0.0, 0.0
+  ideal = sorted((gain(item.label, gains) for item in items), reverse=True)
+  for rank, item in enumerate(order[: cutoff(items, k)], start=1):
+    count += is_relevant(item, rel)
+    cumulative += gain(item.label, gains)
+    best += ideal[rank - 1]
+    if is_relevant(item, rel):
+      total += (count + beta * cumulative) / (rank + beta * best)
+  limit = cutoff(items, k if normalizer == "cutoff" else None)
+  return ratio(total, min(limit, relevant_count(items, rel)))
+
+
 def r_precision(order, items, rel=None, multiple=1):
   """Precision at R, or at a multiple of it."""
   count = share_of(multiple, relevant_count(items, rel))
@@ -232,6 +246,12 @@ def judged(order, items, k=None, of="judged", divisor="retrieved"):
     "unjudged": lambda item: not is_judged(item),
   }
   return ratio(sum(map(kinds[of], top)), cutoff(items, k) if divisor == "k" else len(top))
+
+
+def hole(order, items, k=None):
+  """The share of the top k that no assessor has seen."""
+  first = order[: cutoff(items, k)]
+  return ratio(sum(not is_judged(item) for item in first), len(first))
 
 
 def bpref(order, items, rel=None):

@@ -1,9 +1,10 @@
 """Every described metric as a row: how to call it, and what is true of it.
 
-The columns are derived from the description and the signature of the metric. One cannot be: the
-value of a perfect ranking.
+The columns are derived from the description and the signature of the metric, except for what the
+tables here say.
 """
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -14,7 +15,9 @@ import jax.numpy as jnp
 import jaxrank as jr
 from jaxrank._core import description
 from jaxrank._core.description import Description
+from jaxrank._core.recorder import needs_of
 from jaxrank.metrics import described
+from tests.helpers import parameters
 
 # Metrics of pairs: no rule breaks their ties.
 CONCORDANCE = ("auc", "kendall_tau", "ordered_pair_accuracy", "spearman")
@@ -30,22 +33,19 @@ OF_MEAN_CURVES = (
   "normalized_gain",
   "retrieved_auc",
 )
-# Metrics that are not the same number for a perfect ranking of every query.
+# Metrics that do not reach the best value of their range in a perfect ranking of every query.
 BY_QUERY = (
-  "dcg",
   "err",
   "f_measure",
   "fall_out",
   "insq",
   "inst",
-  "item_count",
   "nearly_err",
   "precision",
   "rbp",
   "rbp_residual",
   "sdcg",
   "set_average_precision",
-  "utility",
 )
 # Logarithms with a floor.
 LOGARITHMS = ("log_average_precision", "log_bpref")
@@ -128,16 +128,23 @@ def rows() -> dict[str, Row]:
   """A row for every described metric, by its name; a best grade is 4."""
   table = {}
   for metric, about in described():
-    by_query = about.subtopics or about.name in BY_QUERY
-    perfect = 0.0 if about.name in LOGARITHMS else 1.0
-    own = {"max_label": 4} if "max_label" in about.signature.parameters else {}
+    best = about.range[1 if about.higher_is_better else 0]
+    by_query = about.subtopics or about.name in BY_QUERY or not math.isfinite(best)
     table[about.name] = row(
       metric,
-      perfect=None if by_query else perfect,
+      perfect=None if by_query else best,
       saturates="long_cutoff" not in about.departs,
-      **own,
+      **parameters.required(about),
     )
   return table
+
+
+def only_counts(about: Description) -> bool:
+  """Whether a metric is made of numbers of retrieved items: constant unless there is a cut-off."""
+  scores = jnp.array([2.0, 1.0])
+  labels = jnp.ones((2, 2)) if about.subtopics else scores
+  kernel = functools.partial(about.kernel, **about.bind(parameters.required(about)))
+  return needs_of(kernel, scores, labels, scores > 0).counts
 
 
 def curve_precision(scores, labels, *, where=None):

@@ -1,10 +1,10 @@
-"""Writes the tables of `docs/metrics.md` from the descriptions of the metrics.
+"""The tables of `docs/metrics.md` and `docs/losses.md`, and the numbers in `docs/peers.md`.
 
-Run `python -m tests.house.metric_table` from a clone; `tests/house/test_docs.py` checks that the
-page is up to date. Formulas are those of the docstrings.
+They follow from the descriptions and the docstrings; `python -m tests.house` writes them.
 """
 
 import inspect
+import itertools
 import pathlib
 import re
 from collections.abc import Callable
@@ -14,37 +14,22 @@ import jax
 import jax.numpy as jnp
 
 import jaxrank
-from jaxrank import chance, metrics
+from jaxrank import chance, losses, metrics
 from jaxrank._core import recorder
 from jaxrank._core.dialects import Name
+from tests.helpers.parameters import required
+from tests.house import reference
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
+LOSSES, PEERS = (PAGE.with_name(name) for name in ("losses.md", "peers.md"))
 DIALECTS = ("ir_measures", "trec_eval", "trec_eval10", "ndeval", "recommenders", "ranx")
-MODULES = (
-  "counts",
-  "sets",
-  "binary",
-  "logarithms",
-  "estimates",
-  "graded",
-  "gain_curves",
-  "user_models",
-  "stopping",
-  "overlap",
-  "diversity",
-  "intent_aware",
-  "concordance",
-  "curves",
-)
-
-# Values for the parameters that have no default.
-REQUIRED = {"max_label": 2}
 
 
 def described() -> list[tuple[Callable, metrics.Description]]:
   """All metrics with their descriptions, ordered by module and then as in the file."""
-  found = list(metrics.described())
-  return sorted(found, key=lambda pair: MODULES.index(pair[0].__module__.rpartition(".")[2]))
+  abouts = {about.name: (metric, about) for metric, about in metrics.described()}
+  names = itertools.chain(*reference.in_order(metrics).values())
+  return [abouts[name] for name in names if name in abouts]
 
 
 def formula(metric: Callable) -> str:
@@ -69,12 +54,6 @@ def questions(about: metrics.Description) -> list[str]:
   return list(dict.fromkeys(question.kind for question in asked.questions))
 
 
-def required(about: metrics.Description) -> dict[str, Any]:
-  """Values for the parameters of a metric that have no default."""
-  parameters = about.signature.parameters
-  return {name: REQUIRED[name] for name, p in parameters.items() if p.default is p.empty}
-
-
 def answered(function: Callable, *arguments: Any) -> bool:
   """Whether a call raises no `UnansweredError`; the call is traced, not run."""
   try:
@@ -84,15 +63,27 @@ def answered(function: Callable, *arguments: Any) -> bool:
   return True
 
 
+MOMENTS = {"mean": chance.expected, "variance": chance.variance}
+
+
+def has_swaps(metric: Callable, about: metrics.Description) -> bool:
+  """Whether `lambda_rank` takes a metric with its defaults."""
+  scores, labels = query(about)
+  measure = jaxrank.Measure(metric, **required(about))
+  return answered(lambda: jaxrank.losses.lambda_rank(scores, labels, metric=measure))
+
+
+def closed_forms(metric: Callable, about: metrics.Description) -> list[str]:
+  """The moments by chance of a metric with its defaults that need no samples."""
+  _, labels = query(about)
+  measure = jaxrank.Measure(metric, **required(about))
+  return [name for name, moment in MOMENTS.items() if answered(moment, measure, labels)]
+
+
 def row(metric: Callable, about: metrics.Description) -> list[str]:
   """The row of one metric in the table of metrics."""
   low, high = (f"{x:g}" for x in about.range)
   seeks = about.seeks if isinstance(about.seeks, str) else inspect.getdoc(about.seeks)
-  scores, labels = query(about)
-  measure = jaxrank.Measure(metric, **required(about))
-  swaps = answered(lambda: jaxrank.losses.lambda_rank(scores, labels, metric=measure))
-  moments = {"mean": chance.expected, "variance": chance.variance}
-  known = [name for name, moment in moments.items() if answered(moment, measure, labels)]
   return [
     f"`{about.name}`",
     f"`{formula(metric).replace('|', chr(92) + '|')}`",
@@ -101,8 +92,8 @@ def row(metric: Callable, about: metrics.Description) -> list[str]:
     better(about),
     seeks,
     ", ".join(f"`{kind}`" for kind in questions(about)),
-    "yes" if swaps else "no",
-    ", ".join(known) or "by sampling",
+    "yes" if has_swaps(metric, about) else "no",
+    ", ".join(closed_forms(metric, about)) or "by sampling",
   ]
 
 
@@ -158,13 +149,36 @@ def sections() -> dict[str, str]:
 
 def page() -> str:
   """The text of the page with regenerated tables."""
-  text = PAGE.read_text(encoding="utf-8")
-  for name, content in sections().items():
+  return with_sections(PAGE, sections())
+
+
+def of_losses() -> str:
+  """The text of the page of losses with a regenerated table."""
+  rows = []
+  for name in itertools.chain(*reference.in_order(losses).values()):
+    loss = getattr(losses, name)
+    # `perturbed` returns what is called.
+    made = inspect.signature(loss).return_annotation
+    departs = getattr(loss, "departs", getattr(made, "departs", {}))
+    reasons = "; ".join(f"`{law}`: {reason}" for law, reason in departs.items())
+    rows.append([f"`{name}`", inspect.getdoc(loss).splitlines()[0].rstrip("."), reasons])
+  head = ["loss", "what it is", "laws that it departs from"]
+  return with_sections(LOSSES, {"losses": table(head, rows)})
+
+
+def of_peers() -> str:
+  """The text of the page of peers with the numbers of metrics and losses of today."""
+  text = PEERS.read_text(encoding="utf-8")
+  ranking_losses = {*losses.__all__} - {"neural_sort", "perturbed", "soft_sort"}
+  text = re.sub(r"(?m)^(\| ranking metrics \| )\d+", rf"\g<1>{len(described())}", text)
+  return re.sub(r"(?m)^(\| ranking losses \| )\d+", rf"\g<1>{len(ranking_losses)}", text)
+
+
+def with_sections(page: pathlib.Path, sections: dict[str, str]) -> str:
+  """The text of a page with other tables between its markers."""
+  text = page.read_text(encoding="utf-8")
+  for name, content in sections.items():
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
     before, rest = text.split(begin)
     text = f"{before}{begin}{content}\n{end}{rest.split(end)[1]}"
   return text
-
-
-if __name__ == "__main__":
-  PAGE.write_text(page(), encoding="utf-8")

@@ -1,7 +1,6 @@
-"""Writes `public_api.txt`: every public function, class and method with parameters and defaults.
+"""The text of `public_api.txt`: every public function and method with parameters and defaults.
 
-Run `python -m tests.house.public_api` after a change of the public names that is meant; the file
-shows the change in review.
+`python -m tests.house` writes the file, which shows a change in review.
 """
 
 import importlib
@@ -59,7 +58,3 @@ class Shown:
 def text():
   """The contents of the file."""
   return "\n".join(lines()) + "\n"
-
-
-if __name__ == "__main__":
-  FILE.write_text(text(), encoding="utf-8")

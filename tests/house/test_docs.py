@@ -4,14 +4,15 @@ import collections
 import doctest
 import inspect
 import re
+import textwrap
 from pathlib import Path
 
 import jax
 import pytest
 
 from jaxrank import losses, metrics
-from tests.helpers.suites import thorough
-from tests.house import metric_table
+from tests.helpers.suites import quick, thorough
+from tests.house import derived, metric_table
 from tests.house.public_api import MODULES
 
 ROOT = Path(__file__).parents[2]
@@ -109,10 +110,18 @@ def test_examples_of_pages_are_true(page):
   assert not failed
 
 
-@thorough
-def test_the_table_of_metrics_is_up_to_date():
-  written = metric_table.PAGE.read_text(encoding="utf-8")
-  assert written == metric_table.page(), "run python -m tests.house.metric_table"
+def test_the_metric_that_extending_shows_is_the_one_of_the_library():
+  text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+  (block,) = re.findall(r"^   ```python\n(.*?)^   ```", text, re.M | re.S)
+  source = inspect.getsource(inspect.getmodule(metrics.hole))
+  for part in textwrap.dedent(block).split("  ...\n"):
+    assert part in source
+
+
+@quick("path", derived.FILES, lambda path: path != metric_table.PAGE)
+def test_files_that_follow_from_descriptions_are_up_to_date(path):
+  written = path.read_text(encoding="utf-8")
+  assert written == derived.FILES[path](), "run python -m tests.house, if the change is meant"
 
 
 def test_the_documentation_names_every_function():

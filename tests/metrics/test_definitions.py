@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 
 import jaxrank as jr
-from jaxrank.metrics import described
-from tests.helpers import cases, oracles
+from jaxrank.metrics import Description, described
+from tests.helpers import cases, oracles, parameters
 from tests.helpers.suites import quick, thorough
 
 GAIN_TABLE = (0.0, 0.5, 0.75, 4.0, 4.5)
@@ -230,6 +230,32 @@ OF_CURVES = {
     Metric(jr.bpm, oracles.bpm, (*MODELS, {"max_label": 4, "k": 3}, {"max_label": 4, "k": 11})),
   )
 }
+NAMES_OF_GAINS = {gain: name for name, gain in GAINS.items()}
+NAMES_OF_DISCOUNTS = {discount: name for name, discount in DISCOUNTS.items()}
+
+
+def by_description(public: Callable[..., Any], about: Description) -> Metric:
+  """A metric with the oracle of its name, and parameters of the kinds of its description."""
+  choices = []
+  for own in parameters.choices(about):
+    if "gain" in own:
+      own = own | {"gains": NAMES_OF_GAINS[own["gain"]]}
+    if "discount" in own:
+      own = own | {"discounts": NAMES_OF_DISCOUNTS[own["discount"]]}
+    choices.append({name: x for name, x in own.items() if name not in ("gain", "discount")})
+  if "weights" in about.signature.parameters:
+    choices.append(choices[0] | {"weighted": True})
+  return Metric(public, getattr(oracles, about.name), tuple(choices))
+
+
+# All other metrics. The first argument of an oracle says what it takes: an order of the items, or
+# the query, with a rule for ties or without.
+for _public, _about in described():
+  if not _about.subtopics and hasattr(oracles, _about.name):
+    _first, *_others = inspect.signature(getattr(oracles, _about.name)).parameters
+    _table = METRICS if _first == "order" else OF_CURVES if "ties" in _others else CONCORDANCE
+    if not any(_about.name in table for table in (METRICS, OF_CURVES, CONCORDANCE)):
+      _table[_about.name] = by_description(_public, _about)
 # A cut-off that is an array: every query has its own, and they are traced.
 TRACED = "one per query"
 # A tenth of the queries are quick.
@@ -374,7 +400,7 @@ def assert_agree(actual, expected, drawn: cases.Cases, context: str) -> None:
 
 @pytest.mark.parametrize("name", [d.name for _, d in described() if not d.subtopics])
 def test_every_metric_has_an_oracle(name):
-  """One that is described in `jaxrank.metrics`, and left out of the tables above, fails here."""
+  """One that is described in `jaxrank.metrics`, and has no definition in `oracles`, fails here."""
   (metric,) = [table[name] for table in (METRICS, OF_CURVES, CONCORDANCE) if name in table]
   assert metric.public is getattr(jr, name)
   assert metric.oracle is getattr(oracles, name)

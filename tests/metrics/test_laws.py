@@ -26,6 +26,7 @@ from tests.helpers.traits import (
   UNRETRIEVED,
   curve_precision,
   curve_recall,
+  only_counts,
   row,
   rows,
 )
@@ -76,6 +77,11 @@ METRICS = {
   "item_count@3": row(jr.item_count, k=3, perfect=None),
   "rbp_residual@3": row(jr.rbp_residual, k=3, perfect=None),
 }
+# Metrics that are constant without a cut-off have one too.
+_cut = {metric.public for metric in METRICS.values() if "k" in metric.own}
+for _name, _row in rows().items():
+  if _row.takes("k") and _row.public not in _cut and only_counts(_row.about):
+    METRICS[f"{_name}@3"] = _row._replace(own=_row.own | {"k": 3}, perfect=None)
 # One row for each public function, where a law costs another compilation.
 ONCE = list({metric.public: name for name, metric in METRICS.items()}.values())
 TIED = [name for name in ONCE if METRICS[name].tied]

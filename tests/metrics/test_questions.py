@@ -39,6 +39,11 @@ def among(ranked, *, weights, k=None, discount=jr.discounts.reciprocal):
 
 
 @jr.metric
+def through(ranked, *, weights, k=None, discount=jr.discounts.reciprocal):
+  return ranked.precision(ranked.relevant(AMONG), k=k, weights=weights, discount=discount)
+
+
+@jr.metric
 def concordant(ranked):
   return ranked.pairs().concordant
 
@@ -189,34 +194,53 @@ def rank_among(order, items, k, discount):
   return total
 
 
-def mean_among(drawn, ties, k, discount):
+def weight_through(order, items, k, discount):
+  """The discounted weights from the head of an order through each item of the mask."""
+  total, weight = 0.0, 0.0
+  for rank, item in enumerate(order[:k], 1):
+    weight += item.weight
+    total += weight * discount(rank) * (item.label >= AMONG)
+  return total
+
+
+# Questions about an order, beside what they are of one order.
+OF_ORDER = {"among": (among, rank_among), "through": (through, weight_through)}
+of_order = quick("question", OF_ORDER, OF_ORDER)
+
+
+def mean_over_orders(value, drawn, ties, k, discount):
   """By all orders of every query; one cut-off for all, or one for each."""
   ks = k if isinstance(k, np.ndarray) else [k] * len(drawn.scores)
   return [
-    oracles.expectation(rank_among, items, ties, k=k, discount=discount)
+    oracles.expectation(value, items, ties, k=k, discount=discount)
     for items, k in zip(drawn.queries(weighted=True), ks, strict=True)
   ]
 
 
+@of_order
 @discounts
 @quick("ties", oracles.TIES, ["average", "pessimistic"])
-def test_expect_among_is_the_mean_over_all_orders(ties, discount):
-  drawn = of_ties(ties)
-  for k in (None, 1, 3, 99):
-    value = ask(among, drawn, jr.Exact(ties), k=k, discount=discount)
-    same(value, mean_among(drawn, ties, k, DISCOUNTS[discount]), rtol=5e-6, atol=5e-6)
+def test_the_answer_is_the_mean_over_all_orders(question, ties, discount):
+  (metric, of_one), drawn = OF_ORDER[question], of_ties(ties)
+  # Down to rank 2 of 8, items are selected and not sorted.
+  for k in (None, 1, 2, 3, 99):
+    value = ask(metric, drawn, jr.Exact(ties), k=k, discount=discount)
+    expected = mean_over_orders(of_one, drawn, ties, k, DISCOUNTS[discount])
+    same(value, expected, rtol=5e-6, atol=5e-6)
 
 
-def test_expect_among_at_a_cutoff_of_each_query():
-  drawn = of_ties("average")
+@of_order
+def test_an_answer_at_a_cutoff_of_each_query(question):
+  (metric, of_one), drawn = OF_ORDER[question], of_ties("average")
   ks = np.random.default_rng(0).integers(1, N + 3, QUERIES).astype(np.int32)
 
   @jax.jit
   @jax.vmap
   def at(scores, labels, where, weights, k):
-    return among(scores, labels, where=where, weights=weights, k=k)
+    return metric(scores, labels, where=where, weights=weights, k=k)
 
-  same(at(*drawn, ks), mean_among(drawn, "average", ks, DISCOUNTS[jr.discounts.reciprocal]))
+  expected = mean_over_orders(of_one, drawn, "average", ks, lambda rank: 1 / rank)
+  same(at(*drawn, ks), expected)
 
 
 def test_random_ties_give_one_order_to_every_question():
@@ -290,14 +314,29 @@ def pairwise_among(row, kind, k, discount):
   return sum(weights * inside * np.array([discount(r) for r in rank]))
 
 
-def gumbel_among(row, kind, k, discount):
+def pairwise_through(row, kind, k, discount):
+  """The definition of the rankings by expected ranks, with the smooth cut-off."""
+  items = valid(row)
+  if not items:
+    return 0.0
+  s = np.array([item.score for item in items], float)
+  every = np.ones(len(s), bool)
+  kept = np.ones(len(s)) if k is None else smooth_oracles.largest(kind, s, TEMPERATURE, k, every)
+  ahead = smooth_oracles.ahead(kind, s, TEMPERATURE)
+  weights = np.array([item.weight for item in items])
+  at_rank = kept * np.array([discount(r) for r in 1 + ahead @ kept])
+  chosen = np.array([item.label >= AMONG for item in items])
+  return sum(chosen * at_rank * (weights + ahead @ (kept * weights)))
+
+
+def gumbel_order(value, row, kind, k, discount):
   """All orders with their chances under the model of Plackett and Luce."""
   items, total = valid(row), 0.0
   odds = [math.exp(item.score / TEMPERATURE) for item in items]
   for order in itertools.permutations(range(len(items))):
     left = [sum(odds[j] for j in order[rank:]) for rank in range(len(order))]
     chance = math.prod(odds[j] / rest for j, rest in zip(order, left, strict=True))
-    total += chance * rank_among([items[j] for j in order], items, k, discount)
+    total += chance * value([items[j] for j in order], items, k, discount)
   return total
 
 
@@ -321,20 +360,47 @@ def gaussian_among(row, kind, k, discount):
   return total
 
 
+def gaussian_through(row, kind, k, discount):
+  """As `gaussian_among`, with the expected weight ahead at each number of items ahead."""
+  items, total = valid(row), 0.0
+  z = np.linspace(-9, 9, 1201)
+  density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
+  erfc = np.vectorize(math.erfc)
+  for i, item in enumerate(items):
+    chances, weights = np.ones((1, z.size)), np.full((1, z.size), item.weight)
+    for j, other in enumerate(items):
+      if j != i and item.label >= AMONG:
+        chance = erfc((z + (item.score - other.score) / TEMPERATURE) / math.sqrt(2)) / 2
+        nothing = np.zeros((1, z.size))
+        heavier = weights + other.weight * chances
+        weights = np.r_[weights * (1 - chance), nothing] + np.r_[nothing, heavier * chance]
+        chances = np.r_[chances * (1 - chance), nothing] + np.r_[nothing, chances * chance]
+    for rank, weight in enumerate(weights, 1):
+      if item.label >= AMONG and (k is None or rank <= k):
+        total += discount(rank) * float(weight @ density)
+  return total
+
+
 DEFINITIONS = {
-  "Laplace": pairwise_among,
-  "Logistic": pairwise_among,
-  "Gumbel": gumbel_among,
-  "Gaussian": gaussian_among,
+  ("among", "Laplace"): pairwise_among,
+  ("among", "Logistic"): pairwise_among,
+  ("among", "Gumbel"): functools.partial(gumbel_order, rank_among),
+  ("among", "Gaussian"): gaussian_among,
+  ("through", "Laplace"): pairwise_through,
+  ("through", "Logistic"): pairwise_through,
+  ("through", "Gumbel"): functools.partial(gumbel_order, weight_through),
+  ("through", "Gaussian"): gaussian_through,
 }
 
 
+@of_order
 @discounts
 @quick("kind", SMOOTH, ["Laplace", "Gumbel"])
-def test_expect_among_of_a_smooth_ranking(kind, discount):
-  drawn, of_row = noisy(), DEFINITIONS[kind]
+def test_an_answer_of_a_smooth_ranking(question, kind, discount):
+  drawn, of_row = noisy(), DEFINITIONS[question, kind]
   for k in (None, 2):
-    value = ask(among, drawn, getattr(jr, kind)(TEMPERATURE), k=k, discount=discount)
+    value = ask(OF_ORDER[question][0], drawn, getattr(jr, kind)(TEMPERATURE), k=k,
+                discount=discount)  # fmt: skip
     rows = zip(*drawn, strict=True)
     expected = [of_row(row, kind, k, DISCOUNTS[discount]) for row in rows]
     same(value, expected, rtol=2e-5, atol=1e-5)
@@ -359,7 +425,8 @@ def test_questions_have_finite_slopes_that_are_0_under_the_mask(kind):
   def total(scores, weights):
     given = {"where": drawn.where, "weights": weights, "ranking": getattr(jr, kind)(TEMPERATURE)}
     ranks = weight_ahead(scores, drawn.labels, **given)
-    return jnp.sum(jnp.square(ranks)) + jnp.sum(among(scores, drawn.labels, **given))
+    answers = [metric(scores, drawn.labels, **given) for metric, _ in OF_ORDER.values()]
+    return jnp.sum(jnp.square(ranks)) + sum(map(jnp.sum, answers))
 
   by_score, by_weight = jax.jit(jax.grad(total, argnums=(0, 1)))(drawn.scores, drawn.weights)
   hidden = ~drawn.where | (drawn.scores == -np.inf)

@@ -384,20 +384,13 @@ def subject(name):
   return found
 
 
-# The laws that a loss differs from on purpose, and why.
-FIRST_COLUMN = "of items with equal scores and labels, the first column goes ahead"
-DEPARTS = {
-  "lambda_rank": {"permutation": FIRST_COLUMN},
-  "lambda_ndcg": {
-    "permutation": FIRST_COLUMN,
-    "derivatives": "the weights of pairs, which mu and weights change, count as constants",
-  },
-  "perturbed": {
-    **dict.fromkeys(("padding", "permutation", "batch", "vmap"), "noise is drawn by the column"),
-    "derivatives": "noise in float64 is another",
-  },
-  "approx_err": {"alive": "a product of the chances of many relevant items is 0"},
-}
+def departs(name):
+  """The laws that a loss says it differs from on purpose, and why."""
+  loss = subject(name)
+  return getattr(loss.func if isinstance(loss, functools.partial) else loss, "departs", {})
+
+
+DEPARTS = {name: laws for name in losses.__all__ if (laws := departs(name))}
 
 CASES = testing.Case(
   np.float32(
@@ -463,6 +456,19 @@ def test_losses_at_a_cut_off_are_alive(name):
   # The rankings with noise take the exact probability of a cut-off.
   if "k" in parameters and "softrank" not in name and name != "approx_mrr":
     held(functools.partial(subject(name), k=10), ["alive"])
+
+
+def test_a_loss_of_a_user_says_what_it_departs_from():
+  loss = functools.partial(entropy, bug="columns counted")
+  entropy.departs = {"padding": "it divides by the number of columns"}
+  try:
+    assert testing.check_loss(loss, max_examples=5) is None
+    assert "law of padding" in broken(loss, laws=["padding"])
+    entropy.departs = {"paddings": ""}
+    with pytest.raises(ValueError, match="departs of entropy must be one of.*'paddings'"):
+      testing.check_loss(loss)
+  finally:
+    del entropy.departs
 
 
 def test_weights_of_pairs_count_as_constants():

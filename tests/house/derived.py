@@ -1,0 +1,14 @@
+"""The files that follow from the public names and the descriptions, with what they should hold."""
+
+import pathlib
+from collections.abc import Callable
+
+from tests.house import metric_table, public_api, reference
+
+FILES: dict[pathlib.Path, Callable[[], str]] = {
+  public_api.FILE: public_api.text,
+  metric_table.PAGE: metric_table.page,
+  metric_table.LOSSES: metric_table.of_losses,
+  metric_table.PEERS: metric_table.of_peers,
+  **reference.PAGES,
+}
