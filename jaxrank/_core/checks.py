@@ -15,6 +15,8 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._core.errors import AdvisedError
+
 # Ranks are 32-bit integers.
 _LARGEST = np.iinfo(np.int32).max
 
@@ -27,6 +29,8 @@ def named(function: str) -> Iterator[None]:
   """
   try:
     yield
+  except AdvisedError as error:
+    raise AdvisedError(f"{function}: {error.fault}", error.advice, error.about) from None
   except (TypeError, ValueError) as error:
     if type(error) not in (TypeError, ValueError):
       raise

@@ -10,7 +10,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import jax.numpy as jnp
 from jax import Array
@@ -28,6 +28,8 @@ Seeks = Callable[..., Array]
 
 # Names that parameters of a kernel may not have: the arguments of every metric and measure.
 RESERVED = ("scores", "labels", "where", "ranking", "name")
+
+_KEYWORD, _MISSING = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
 
 _Public = TypeVar("_Public", bound=Callable[..., Any])
 
@@ -241,11 +243,12 @@ def describe(
 ) -> Callable[[_Public], _Public]:
   """A decorator that registers the description of a public metric, which applies `kernel`.
 
-  It returns the function unchanged. See `Description` for the arguments; `parameters` are the kinds
-  of the parameters by name.
+  The function stays as it is, but for `with_advice`. See `Description` for the arguments;
+  `parameters` are the kinds of the parameters by name.
   """
 
   def attach(metric: _Public) -> _Public:
+    metric = with_advice(**parameters)(metric)
     description = Description(
       metric.__name__,
       kernel,
@@ -264,6 +267,35 @@ def describe(
     )
     _BY_KERNEL[kernel] = _BY_METRIC[metric] = description
     return metric
+
+  return attach
+
+
+def with_advice(**kinds: Kind) -> Callable[[_Public], _Public]:
+  """A decorator: a call without a required parameter raises an error that says what to write.
+
+  A function that requires none of the parameters stays as it is.
+  """
+
+  def attach(function: _Public) -> _Public:
+    takes = inspect.signature(function).parameters
+    required = [n for n in kinds if takes[n].kind is _KEYWORD and takes[n].default is _MISSING]
+    if not required:
+      return function
+    arrays = [name for name, p in takes.items() if p.kind is not _KEYWORD]
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+      for name in required:
+        if name not in given:
+          written = ", ".join([*arrays, *(f"{x}=4" for x in required)])
+          raise TypeError(
+            f"{function.__name__} needs {name}, {kinds[name].meaning}: write "
+            f"{function.__name__}({written})."
+          )
+      return function(*args, **given)
+
+    return cast(_Public, call)
 
   return attach
 

@@ -8,11 +8,11 @@ import numpy as np
 def single(scores: Any) -> np.ndarray:
   """float32 scores with the order and the ties of `scores`, `[..., n]`, along the last axis.
 
-  Where float32 does not hold all scores, they are the dense ranks from 0 for the smallest; -inf and
-  NaN stay.
+  They are the scores, rounded; in a list with scores that float32 does not tell apart, or does not
+  hold, minus the dense ranks, -1 for the largest. -inf and NaN stay.
 
   >>> print(single(1 + np.array([2.0, 0.0, 1.0, 0.0]) * 2.0**-50), single(np.array([0.5, 2.0])))
-  [2. 0. 1. 0.] [0.5 2. ]
+  [-1. -3. -2. -3.] [0.5 2. ]
 
   Args:
     scores: A NumPy array of any real dtype, what stands on padding included.
@@ -20,12 +20,19 @@ def single(scores: Any) -> np.ndarray:
   scores = np.asarray(scores)
   with np.errstate(over="ignore"):
     narrow = scores.astype(np.float32)
-  if np.all((narrow == scores) | (scores != scores)):
+  is_nan = scores != scores
+  if np.all((narrow == scores) | is_nan):
     return np.asarray(narrow)
   order = np.argsort(scores, axis=-1, kind="stable")
-  ascending = np.take_along_axis(scores, order, axis=-1)
+  ascending, rounded = (np.take_along_axis(x, order, axis=-1) for x in (scores, narrow))
+  rises = ascending[..., 1:] > ascending[..., :-1]
+  merged = np.any(rises & (rounded[..., 1:] == rounded[..., :-1]), axis=-1, keepdims=True)
+  lost = np.any(np.isinf(narrow) & ~np.isinf(scores), axis=-1, keepdims=True)
+  if not (merged | lost).any():
+    return np.asarray(narrow)
+  # The dense ranks from the smallest, and then from the largest.
   step = np.zeros(scores.shape, np.int32)
-  step[..., 1:] = ascending[..., 1:] > ascending[..., :-1]
+  np.cumsum(rises, axis=-1, out=step[..., 1:])
   rank = np.empty(scores.shape, np.float32)
-  np.put_along_axis(rank, order, np.cumsum(step, axis=-1, dtype=np.int32), axis=-1)
-  return np.where(np.isneginf(scores) | (scores != scores), narrow, rank)
+  np.put_along_axis(rank, order, step - step[..., -1:] - 1, axis=-1)
+  return np.where((merged | lost) & ~(np.isneginf(scores) | is_nan), rank, narrow)

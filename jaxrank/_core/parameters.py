@@ -77,6 +77,16 @@ class _OrDecimal:
     return value
 
 
+def _levels(name: str, value: Any) -> tuple[decimal.Decimal, ...]:
+  given = isinstance(value, list | tuple) and len(value) > 0
+  if not given or not all(isinstance(x, int | float | decimal.Decimal) for x in value):
+    raise TypeError(f"{name} must be Python numbers, such as (0.25, 0.5), got {value!r}.")
+  for level in value:
+    checks.unit_interval(name, float(level))
+  # Floats would be traced, and how many items make a level is a table of the program.
+  return tuple(decimal.Decimal(str(level)) for level in value)
+
+
 def _optional_array(name: str, value: Any) -> Any:
   return None if value is None else checks.array(name, value)
 
@@ -135,8 +145,12 @@ OPTIONAL_GAIN = dataclasses.replace(GAIN, check=_optional_gain)
 GAIN_BY_LABEL = Kind(
   "labels with gains from 0, like {0: 0, 1: 1, 2: 5}", _gain_by_label, literals=(dict,)
 )
-GRADE = Kind("a number from 0", _checked(checks.best_grade))
+GRADE = Kind("the best grade that labels can have, a number from 0", _checked(checks.best_grade))
+GRADE_COUNT = Kind(
+  "the best grade that labels can have, a whole number from 1, known at trace time", _count
+)
 LEVEL = Kind("a number from 0 to 1", _OrDecimal(checks.unit_interval))
+LEVELS = Kind("numbers from 0 to 1", _levels, spelled=False, literals=(tuple,))
 MULTIPLE = Kind("a number from 0", _OrDecimal(checks.nonnegative))
 # Written without an exponent, as in iprec_at_recall_0.10.
 DECIMAL = Kind("a number", _anything, literals=(decimal.Decimal,))

@@ -17,11 +17,29 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TaskID
 
 from jaxrank import trec
-from jaxrank.measures.families import trec_families, trec_lines
+from jaxrank._core.errors import AdvisedError
+from jaxrank.measures.families import TEXTS, trec_families, trec_lines
 from jaxrank.measures.grammar import Dialect, read_measures
 from jaxrank.measures.measure import Measure
 
+# What stands in `relstring` for labels of documents that are not judged.
+_MARKS = {-1: "-", -2: "."}
+
 DEFAULTS = "nDCG@10 AP RR P@10 R@100"
+
+
+class Relstring(NamedTuple):
+  """The line `relstring` of trec_eval: the labels of the first documents, a character each.
+
+  Attributes:
+    name: The name that is printed.
+    length: The number of documents.
+    place: How many measures are printed before it.
+  """
+
+  name: str
+  length: int
+  place: int
 
 
 class Evaluated(NamedTuple):
@@ -32,6 +50,7 @@ class Evaluated(NamedTuple):
     tag: The name in its file.
     queries: The queries that were evaluated.
     missing: Those of them that the run does not have, and that count as 0.
+    relstrings: `[queries]`, what the line `relstring` says; empty without it.
     values: `[measures, queries]`.
     totals: `[measures]`, over all queries: means, or what else the measures call for.
   """
@@ -40,6 +59,7 @@ class Evaluated(NamedTuple):
   tag: str
   queries: tuple[str, ...]
   missing: frozenset[str]
+  relstrings: tuple[str, ...]
   values: np.ndarray
   totals: np.ndarray
 
@@ -52,11 +72,13 @@ class Results(NamedTuple):
     measures: The measures.
     runs: The runs, in the order of the arguments.
     with_tag: Whether the lines of trec_eval begin with the tag of the run.
+    relstring: That line, if it is one of the lines of trec_eval.
   """
 
   qrels: str
   measures: tuple[Measure, ...]
   with_tag: bool
+  relstring: Relstring | None
   runs: tuple[Evaluated, ...]
 
   @property
@@ -103,7 +125,7 @@ def keep_programs() -> None:
 def evaluate(args: argparse.Namespace) -> Results:
   """Evaluates the runs of the arguments."""
   files, names = _files_and_measures(args)
-  measures, with_tag = _measures(names, args)
+  measures, with_tag, relstring = _measures(names, args)
   with _progress() as progress:
     task = progress.add_task("reading", total=1 + len(files))
     by_subtopic = any(measure.description.subtopics for measure in measures)
@@ -131,9 +153,29 @@ def evaluate(args: argparse.Namespace) -> Results:
       means = found.mean()
       totals = np.array([means[measure.name] for measure in measures])
       missing = frozenset(found.only_in_qrels).intersection(found.queries)
-      evaluated.append(Evaluated(name, run.name, found.queries, missing, values, totals))
+      texts = () if relstring is None else _relstrings(qrels, run, relstring.length, args)
+      evaluated.append(Evaluated(name, run.name, found.queries, missing, texts, values, totals))
       _tell(name, found, args.queries)
-  return Results(qrels.name, measures, with_tag, tuple(evaluated))
+  return Results(qrels.name, measures, with_tag, relstring, tuple(evaluated))
+
+
+def _relstrings(
+  qrels: trec.Qrels, run: trec.Run, length: int, args: argparse.Namespace
+) -> tuple[str, ...]:
+  """The labels of the first documents of each query, a character each, as in trec_eval."""
+  arrays = trec.to_arrays(qrels, run, queries=args.queries)
+  kept = arrays.where & (arrays.scores > -np.inf)
+  if args.drop_self:
+    kept &= arrays.documents != np.array(arrays.queries, object)[:, None]
+  if args.depth is not None:
+    kept &= np.cumsum(kept, axis=1) <= args.depth
+  if args.judged_only:
+    kept &= arrays.labels >= 0
+  first = kept & (np.cumsum(kept, axis=1) <= length)
+  return tuple(
+    "".join(_MARKS.get(int(x), str(int(x)) if x < 10 else ">") for x in labels[chosen])
+    for labels, chosen in zip(arrays.labels, first, strict=True)
+  )
 
 
 def _files_and_measures(args: argparse.Namespace) -> tuple[list[str], list[str]]:
@@ -170,37 +212,50 @@ def _instead(word: str) -> str:
   return f" (is it {path.parent / near[0]}?)" if near else ""
 
 
-def _measures(names: list[str], args: argparse.Namespace) -> tuple[tuple[Measure, ...], bool]:
-  """The measures, and whether the tag of the run is one of the lines of trec_eval."""
+def _measures(
+  names: list[str], args: argparse.Namespace
+) -> tuple[tuple[Measure, ...], bool, Relstring | None]:
+  """The measures, and the lines of trec_eval that are texts: whether the tag, and `relstring`."""
   # A word may hold several names, unless their parameters have blanks.
   words = [x for name in names for x in ([name] if "(" in name else name.split())]
   if args.form != "trec":
     found = [x for name in trec_families(words or DEFAULTS.split()) for x in _read(name)]
-    return tuple(dict.fromkeys(_changed(measure, args) for measure in found)), False
+    return tuple(dict.fromkeys(_changed(measure, args) for measure in found)), False, None
   lines = trec_lines(words or ["official"], args.dialect)
-  found = [
-    Measure(x.metric, name=line.printed if line.printed != line.name else x.name, **x.parameters)
-    for line in lines
-    if line.name != "runid"
-    for x in _read(line.name, args.dialect)
-  ]
+  found, relstring = [], None
+  for line in lines:
+    if line.text == "relstring":
+      relstring = Relstring(line.printed, _length(line.name), len(found))
+    elif line.text is None:
+      for x in _read(line.name, args.dialect):
+        # The name that is printed; a line that is printed as it was written may have several.
+        name = line.printed if line.printed != line.name else x.name
+        found.append(Measure(x.metric, name=name, **x.parameters))
   if not found:
-    raise ValueError("runid is the tag of the run and no measure; name one, such as map.")
-  return tuple(_changed(measure, args) for measure in found), lines[0].name == "runid"
+    raise ValueError(f"{' and '.join(TEXTS)} are texts and no measures; name one, such as map.")
+  measures = tuple(_changed(measure, args) for measure in found)
+  return measures, lines[0].text == "runid", relstring
+
+
+def _length(name: str) -> int:
+  """The number of documents that a name such as `relstring.20` asks for."""
+  number = name.partition(".")[2] or "10"
+  if not number.isdecimal():
+    raise ValueError(f"{name!r}: {number!r} is no whole number; write relstring.10.")
+  return int(number)
 
 
 def _read(name: str, dialect: Dialect | None = None) -> tuple[Measure, ...]:
   """The measures of an argument, by the names of the dialect first and of all libraries then."""
   try:
     return read_measures(name, dialect)
-  except ValueError as error:
-    if "is no name" not in str(error):
+  except AdvisedError as error:
+    if error.about != "name":
       raise
     if dialect is not None:
       return _read(name)
-    told = str(error).partition("is no name of a measure")[2]
     raise ValueError(
-      f"{name!r} is no file{_instead(name)} and no name of a measure{told}"
+      f"{name!r} is no file{_instead(name)} and no name of a measure: {error.advice}"
     ) from None
 
 

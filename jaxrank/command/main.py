@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from jaxrank._core.errors import AdvisedError
 from jaxrank.command import arguments
 
 # What the extra `trec` installs.
@@ -17,17 +18,14 @@ _NEEDED = ("platformdirs", "pyarrow", "rich")
 
 
 # What functions of Python advise, in options of the command.
-_ADVICE = (
-  (r"^(?:trec\.\w+|parse|evaluate): ", ""),
-  (
-    r"pass queries='both' to evaluate those in both, or 'judged' for",
-    "use --queries both to evaluate those in both, or --queries judged for",
+_ADVICE = {
+  "unjudged": "The option -J leaves out unjudged items.",
+  "queries": (
+    "use --queries both to evaluate those in both, or --queries judged for 0 where the run has "
+    "none."
   ),
-  (
-    r"Pass where=labels >= 0 to leave out unjudged items",
-    "The option -J leaves out unjudged items",
-  ),
-)
+  "empty run": "use --queries judged for 0 for each query of the qrels.",
+}
 
 
 def program() -> NoReturn:
@@ -67,8 +65,10 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _failed(error: object) -> int:
   text = str(error)
-  for pattern, advice in _ADVICE:
-    text = re.sub(pattern, advice, text)
+  if isinstance(error, AdvisedError):
+    text = f"{error.fault} {_ADVICE.get(error.about, error.advice)}"
+  # Without the name of the function of Python.
+  text = re.sub(r"^(?:trec\.\w+|parse|evaluate): ", "", text)
   print(f"jaxrank: error: {text}", file=sys.stderr)
   return 1
 

@@ -105,15 +105,20 @@ def _caption(results: Results) -> str:
 def _trec(results: Results, _: Compare, args: argparse.Namespace) -> str:
   """The lines of trec_eval: for each query if asked for, and for all."""
   (run,) = results.runs
-  rows = []
-  if args.per_query:
-    for query, values in sorted(zip(run.queries, run.values.T, strict=True), key=_by_bytes):
-      rows += [
-        (measure, query, value)
-        for measure, value in zip(results.measures, values, strict=True)
-        if query not in run.missing and _is_of_a_query(measure)
-      ]
-  lines = [(measure.name, query, _number(measure, value)) for measure, query, value in rows]
+  lines: list[tuple[str, str, str]] = []
+  order = sorted(range(len(run.queries)), key=lambda i: run.queries[i].encode())
+  for i in order if args.per_query else ():
+    query = run.queries[i]
+    if query in run.missing:
+      continue
+    told = [
+      (measure.name, query, _number(measure, value)) if _is_of_a_query(measure) else None
+      for measure, value in zip(results.measures, run.values[:, i], strict=True)
+    ]
+    if results.relstring:
+      text = (results.relstring.name, query, f"'{run.relstrings[i]}'")
+      told.insert(results.relstring.place, text)
+    lines += filter(None, told)
   if args.totals:
     lines += [("runid", "all", run.tag)] * results.with_tag
     lines += [
@@ -126,10 +131,6 @@ def _trec(results: Results, _: Compare, args: argparse.Namespace) -> str:
 def _is_of_a_query(measure: Measure) -> bool:
   """Whether trec_eval prints the measure for single queries."""
   return measure.description.aggregation != "exp_mean" and measure.metric is not query_count
-
-
-def _by_bytes(row: tuple[str, np.ndarray]) -> bytes:
-  return row[0].encode()
 
 
 def _tsv(results: Results, compared: Compare, args: argparse.Namespace) -> str:

@@ -14,6 +14,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._core.description import with_advice
+from jaxrank._core.parameters import GRADE
 from jaxrank._core.ranked import Ranking
 from jaxrank._core.types import Cutoff, Discount, Gain
 from jaxrank.losses._loss import one_minus
@@ -67,6 +69,7 @@ def approx_ndcg(
   )
 
 
+@with_advice(max_label=GRADE)
 def approx_err(
   scores: ArrayLike,
   labels: ArrayLike,

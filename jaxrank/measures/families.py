@@ -27,11 +27,23 @@ _CUT = ("map_cut", "relative_P", "success")
 _OFFICIAL = (*_COUNTS, *_RANKED)
 _ALL = (*_OFFICIAL, *_OTHERS, *_GRADED, *_CUT, *_SETS, "num_nonrel_judged_ret")
 _ALL_10 = (*_ALL, "rbp", "rbp_resid", "unj")
-_LINES = ("runid", *_ALL_10)
+# Lines that are texts, and no measures.
+TEXTS = ("runid", "relstring")
+_LINES = ("runid", *_OFFICIAL, "relstring", *_ALL_10[len(_OFFICIAL) :])
 # Families whose numbers are shares, which trec_eval prints with two decimals.
 _SHARES = ("iprec_at_recall", "Rprec_mult")
 # Measures with parameters, which trec_eval prints behind the name as they were written.
-_WITH_PARAMETERS = ("utility", "ndcg", "ndcg_rel", "Rndcg", "G", "set_F", "rbp")
+_WITH_PARAMETERS = (
+  "relstring",
+  "utility",
+  "11pt_avg",
+  "ndcg",
+  "ndcg_rel",
+  "Rndcg",
+  "G",
+  "set_F",
+  "rbp",
+)
 Version = Literal["trec_eval", "trec_eval10"]
 
 
@@ -67,15 +79,21 @@ def trec_families(names: str | Iterable[str], dialect: Version = "trec_eval") ->
 
 
 class Line(NamedTuple):
-  """A measure of the command line of trec_eval.
+  """A measure of the command line of trec_eval, or a text that it prints among them.
 
   Attributes:
     printed: The name that trec_eval prints.
-    name: A name for `jaxrank.parse`.
+    name: A name for `jaxrank.parse`, unless it is a text.
   """
 
   printed: str
   name: str
+
+  @property
+  def text(self) -> str | None:
+    """The name of the text, without a parameter; None for a measure."""
+    base = self.name.partition(".")[0]
+    return base if base in TEXTS else None
 
 
 def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Line, ...]:
@@ -93,7 +111,8 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
   for name in names:
     base, _, parameters = name.partition(".")
     if base in known or base in _LINES:
-      for member in ("runid", *known[base]) if base in known else (base,):
+      texts = TEXTS if base == "all_trec" else TEXTS[:1]
+      for member in (*texts, *known[base]) if base in known else (base,):
         marked[member] = parameters or marked.get(member, "")
     else:
       found.append(Line(name, name))
@@ -103,8 +122,6 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
 
 def _lines(base: str, parameters: str) -> list[Line]:
   """The lines of a family, or of a measure, with parameters or without."""
-  if base == "11pt_avg" and parameters:
-    raise ValueError(f"'{base}.{parameters}': its eleven levels are fixed; write {base}.")
   if base not in _ENDINGS:
     # trec_eval ignores the parameters of other measures, as of gm_map.
     kept = parameters if base in _WITH_PARAMETERS else ""

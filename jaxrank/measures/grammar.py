@@ -18,6 +18,7 @@ from jaxrank import metrics
 from jaxrank._core import checks, description
 from jaxrank._core.description import Description
 from jaxrank._core.dialects import PIECES, Argument, Name
+from jaxrank._core.errors import AdvisedError
 from jaxrank._core.parameters import Kind
 from jaxrank.measures.measure import Measure, Measures, Metric, as_measures
 
@@ -39,7 +40,7 @@ _EXAMPLES = (
 
 
 # Names of trec_eval whose numbers belong to one measure.
-_WHOLE = ("utility",)
+_WHOLE = ("utility", "11pt")
 
 
 class _Entry(NamedTuple):
@@ -209,7 +210,8 @@ def _read(name: str, dialect: Dialect | None) -> Measure:
     # But for its case `accuracy@1`, which is a hit rate there, is a name of ir_measures.
     found += _matches(name, ("recommenders",), fold=True)
   if not found:
-    raise ValueError(f"{name!r} is no name of a measure: {_suggestion(name)} {_EXAMPLES}")
+    advice = f"{_suggestion(name)} {_EXAMPLES}"
+    raise AdvisedError(f"{name!r} is no name of a measure:", advice, "name")
   measures: dict[Any, _Match] = {}
   for match in found:
     measures.setdefault(_meaning(name, match), match)
@@ -322,6 +324,8 @@ def _arguments(name: str, match: _Match) -> dict[str, Any]:
     given |= _pairs(name, pieces["pairs"] or "")
   if pieces.get("numbers"):
     given |= _numbers(name, pieces["numbers"] or "", takes)
+  if pieces.get("levels"):
+    given["levels"] = _floats(name, pieces["levels"] or "", ".25,.5,.75")
   if pieces.get("rel"):
     # Graded measures of ranx set the gains of lower labels, which are integers there, to 0.
     level = int(pieces["rel"] or 0)
@@ -329,10 +333,11 @@ def _arguments(name: str, match: _Match) -> dict[str, Any]:
   unknown = [key for key in given if key not in takes]
   if unknown:
     allowed = " and ".join(takes) or "no parameters"
-    raise ValueError(
-      f"{name!r}: {pieces['name']} takes {allowed}, got {unknown[0]!r}."
-      + " Pass where=labels >= 0 to leave out unjudged items." * (unknown[0] == "judged_only")
-    )
+    fault = f"{name!r}: {pieces['name']} takes {allowed}, got {unknown[0]!r}."
+    if unknown[0] == "judged_only":
+      advice = "Pass where=labels >= 0 to leave out unjudged items."
+      raise AdvisedError(fault, advice, "unjudged")
+    raise ValueError(fault)
   return {key: given[key] for key in takes if key in given}
 
 
@@ -354,10 +359,15 @@ def _numbers(name: str, text: str, takes: Iterable[str]) -> dict[str, Any]:
     raise ValueError(
       f"{name!r}: {len(names)} numbers are needed, {', '.join(names)}, got {len(values)}."
     )
+  return dict(zip(names, _floats(name, text, "1,-1,0,0"), strict=True))
+
+
+def _floats(name: str, text: str, example: str) -> tuple[float, ...]:
+  """The numbers in a text such as the example."""
   try:
-    return dict(zip(names, map(float, values), strict=True))
+    return tuple(map(float, text.split(",")))
   except ValueError:
-    raise ValueError(f"{name!r}: parameters are written like 1,-1,0,0, got {text}.") from None
+    raise ValueError(f"{name!r}: parameters are written like {example}, got {text}.") from None
 
 
 def _literals(name: str, text: str) -> dict[str, Any]:

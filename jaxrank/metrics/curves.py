@@ -2,7 +2,7 @@
 
 import decimal
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import jax
@@ -17,13 +17,13 @@ from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.batching import as_empty_as
 from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures, trec_eval, trec_eval10
-from jaxrank._core.parameters import DECIMAL, LEVEL, THRESHOLD, one_of
+from jaxrank._core.parameters import DECIMAL, LEVEL, LEVELS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.shares import Level, share_of
 from jaxrank.aggregation import Reduction
 from jaxrank.rankings.exact import Exact
 
-_LEVELS = tuple(f"{i / 10}" for i in range(11))
+_LEVELS = tuple(i / 10 for i in range(11))
 
 # A tolerance for rounding: a recall of 3 / 10 may be less than a level of 0.3, and a mean of
 # precisions less than a precision to keep.
@@ -113,6 +113,7 @@ def _interpolated_precision(
 
 
 _AT = {"x": Argument("level", DECIMAL)}
+_ALL_AT = {"levels": Argument("levels")}
 
 
 @describe(
@@ -176,18 +177,25 @@ def interpolated_precision(
   )
 
 
-def _eleven_point_average(ranked: Ranked, *, rel: ArrayLike | None, rounding: str) -> Array:
-  at = functools.partial(_interpolated_precision, ranked, rel=rel)
-  read = decimal.Decimal if rounding == "trec_eval" else float
-  return jnp.mean(jnp.stack([at(level=read(level)) for level in _LEVELS]))
+def _eleven_point_average(
+  ranked: Ranked, *, rel: ArrayLike | None, levels: tuple[decimal.Decimal, ...], rounding: str
+) -> Array:
+  how = "nearest" if rounding == "nearest" else "up"
+  at = functools.partial(_interpolated_precision, ranked, rel=rel, rounding=how)
+  read = map(float, levels) if rounding == "up" else levels
+  return jnp.mean(jnp.stack([at(level=level) for level in read]))
 
 
 @describe(
   _eleven_point_average,
   departs=MEANS_FIRST,
   rel=THRESHOLD,
-  rounding=one_of("up", "trec_eval"),
-  names=(trec_eval("11pt_avg", rel=1, rounding="trec_eval"),),
+  levels=LEVELS,
+  rounding=one_of("up", "nearest", "trec_eval"),
+  names=(
+    trec_eval("11pt_avg", "[_.25,.5]", reads=_ALL_AT, rel=1, rounding="trec_eval"),
+    trec_eval10("11pt_avg", "[_.25,.5]", reads=_ALL_AT, rel=1, rounding="nearest"),
+  ),
 )
 def eleven_point_average(
   scores: ArrayLike,
@@ -195,12 +203,14 @@ def eleven_point_average(
   *,
   where: ArrayLike | None = None,
   rel: ArrayLike | None = None,
-  rounding: Literal["up", "trec_eval"] = "up",
+  levels: Sequence[float] = _LEVELS,
+  rounding: Literal["up", "nearest", "trec_eval"] = "up",
   ranking: Ranking = Exact(),
 ) -> Array:
   """The mean of the interpolated precision at the recall levels from 0 to 1 in steps of 0.1.
 
-  `11AP = sum_{l = 0 ... 10} IP(l / 10) / 11`, where `IP` is `interpolated_precision`.
+  `11AP = sum_{l = 0 ... 10} IP(l / 10) / 11`, where `IP` is `interpolated_precision`; or the mean
+  at other levels.
 
   Tied scores are averaged in the curve, which is then interpolated.
 
@@ -211,8 +221,10 @@ def eleven_point_average(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    rounding: How many of the `R` relevant items a recall of `l` takes: `"up"`, `ceil(l R)`; or
-      `"trec_eval"`, `floor(l R + 0.9)` in its arithmetic.
+    levels: The levels of recall, Python numbers in [0, 1].
+    rounding: How many of the `R` relevant items a recall of `l` takes: `"up"`, `ceil(l R)`;
+      `"nearest"`, the whole number nearest to `l R`, as in trec_eval 10; or `"trec_eval"`,
+      `floor(l R + 0.9)`, as in version 9. The last two are computed in float64.
 
   Returns:
     `[...]`, in [0, 1].
@@ -229,6 +241,7 @@ def eleven_point_average(
     where=where,
     ranking=ranking,
     rel=rel,
+    levels=levels,
     rounding=rounding,
   )
 

@@ -166,19 +166,23 @@ def ndcg_at_relevant(
   )
 
 
-def _ndcg_at_levels(ranked: Ranked, *, gain: Gain, discount: Discount) -> Array:
+def _ndcg_at_levels(
+  ranked: Ranked, *, gain: Gain, discount: Discount, rel: ArrayLike | None
+) -> Array:
   ndcg, best = _ndcg_curve(ranked, gain, discount)
   last = (best > 0) & (best > ties.below(best))
   longer = ranked.count(ranked.retrieved) > 1 + ranked.count(ranked.gain(gain) > 0)
   total = jnp.sum(jnp.where(last, ndcg, 0)) + jnp.where(longer, ndcg[-1], 0)
-  return safe_divide(total, jnp.sum(last, dtype=ranked.dtype) + longer.astype(ranked.dtype))
+  mean = safe_divide(total, jnp.sum(last, dtype=ranked.dtype) + longer.astype(ranked.dtype))
+  return jnp.where(ranked.count(ranked.relevant(rel)) > 0, mean, 0)
 
 
 @describe(
   _ndcg_at_levels,
   gain=GAIN,
   discount=DISCOUNT,
-  names=(trec_eval("Rndcg", "[_1=3,2=9]", reads=_GAINS),),
+  rel=THRESHOLD,
+  names=(trec_eval("Rndcg", "[_1=3,2=9]", reads=_GAINS, rel=1),),
 )
 def ndcg_at_levels(
   scores: ArrayLike,
@@ -187,13 +191,15 @@ def ndcg_at_levels(
   where: ArrayLike | None = None,
   gain: Gain = gains.linear,
   discount: Discount = discounts.logarithmic,
+  rel: ArrayLike | None = None,
   ranking: Ranking = Exact(),
 ) -> Array:
   """The mean of nDCG at as many ranks as items have each gain or more, `Rndcg` in trec_eval.
 
   `Rndcg = mean_g nDCG@R_g`, over the different positive gains `g` of the query, with `R_g` items of
   gain `g` or more; the nDCG of the whole list is a further term if more than `R_g + 1` items are
-  retrieved for the least of these gains.
+  retrieved for the least of these gains. It is 0 if no label is relevant, and all gains count
+  otherwise.
 
   Tied scores are averaged in the curve of the gains.
 
@@ -216,4 +222,5 @@ def ndcg_at_levels(
     ranking=ranking,
     gain=gain,
     discount=discount,
+    rel=rel,
   )

@@ -9,7 +9,15 @@ from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
-from jaxrank._core.parameters import CHANCES, COUNT, DISCOUNT, GAIN, GAIN_BY_LABEL, GRADE, Kind
+from jaxrank._core.parameters import (
+  CHANCES,
+  DISCOUNT,
+  GAIN,
+  GAIN_BY_LABEL,
+  GRADE,
+  GRADE_COUNT,
+  Kind,
+)
 from jaxrank._core.ranked import Ranked, Ranking, at_ranks
 from jaxrank._core.tie_cascades import survival
 from jaxrank._core.types import Cutoff, Discount, Gain
@@ -238,7 +246,7 @@ def _gap(ranked: Ranked, *, k: Cutoff, max_label: int, chances: Array | None) ->
   return safe_divide(jnp.sum(chances * found), jnp.sum(chances * ranked.count(b)))
 
 
-@describe(_gap, max_label=COUNT, chances=CHANCES)
+@describe(_gap, max_label=GRADE_COUNT, chances=CHANCES)
 def gap(
   scores: ArrayLike,
   labels: ArrayLike,

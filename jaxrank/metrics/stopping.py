@@ -13,7 +13,7 @@ from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import over_ranks
 from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures
-from jaxrank._core.parameters import DISCOUNT, GRADE, POSITIVE, SHARE, Kind
+from jaxrank._core.parameters import DISCOUNT, GRADE, NONNEGATIVE, POSITIVE, SHARE, Kind
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.types import Cutoff, Discount
 from jaxrank.metrics.user_models import CWL_DEPTH, scaled_gains
@@ -61,7 +61,7 @@ def _nearly_err(
   depth="all",
   departs=DIVIDES_BY_K | MEANS_FIRST,
   max_label=GRADE,
-  min_label=GRADE,
+  min_label=NONNEGATIVE,
   discount=DISCOUNT,
   names=(
     ir_measures("NERR8", "@10", reads=_GRADES),

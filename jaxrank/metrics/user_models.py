@@ -11,7 +11,7 @@ are averaged in the curve.
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
@@ -20,7 +20,7 @@ from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.cascades import perfect
 from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import ir_measures
-from jaxrank._core.parameters import CUTOFF, DISCOUNT, GRADE, POSITIVE
+from jaxrank._core.parameters import CUTOFF, DISCOUNT, GRADE, NONNEGATIVE, POSITIVE
 from jaxrank._core.ranked import Ranked, Ranking, within
 from jaxrank._core.types import Cutoff, Discount
 from jaxrank.rankings.exact import Exact
@@ -32,9 +32,10 @@ CWL_DEPTH = 1000
 def scaled_gains(ranked: Ranked, max_label: ArrayLike, min_label: ArrayLike) -> Array:
   """Labels from one grade to another as gains from 0 to 1; 0 for others, and under the mask."""
   best, least = (jnp.asarray(x).astype(ranked.dtype) for x in (max_label, min_label))
-  return ranked.weighted(
-    safe_divide(jnp.clip(ranked.labels - least, 0, best - least), best - least)
-  )
+  gains = safe_divide(jnp.clip(ranked.labels - least, 0, best - least), best - least)
+  # A quotient that is rounded below 1 would let a smooth ranking go on where the best grade stops.
+  best_grade = (ranked.labels >= best) & (best > least)
+  return ranked.weighted(gains + lax.stop_gradient(jnp.where(best_grade, 1 - gains, 0)))
 
 
 def _tail(first: Array, last: Cutoff, like: Array) -> Array:
@@ -75,7 +76,7 @@ _ARGUMENTS = "T=target min_rel=min_label max_rel=max_label"
   patience=CUTOFF,
   target=POSITIVE,
   max_label=GRADE,
-  min_label=GRADE,
+  min_label=NONNEGATIVE,
   names=(ir_measures("INST", "", _ARGUMENTS, patience=CWL_DEPTH),),
 )
 def inst(
@@ -143,7 +144,7 @@ def _insq(
   patience=CUTOFF,
   target=POSITIVE,
   max_label=GRADE,
-  min_label=GRADE,
+  min_label=NONNEGATIVE,
   names=(ir_measures("INSQ", "", _ARGUMENTS, patience=CWL_DEPTH),),
 )
 def insq(
@@ -214,7 +215,7 @@ def _bpm(
   departs=DIVIDES_BY_K | MEANS_FIRST,
   target=POSITIVE,
   max_label=GRADE,
-  min_label=GRADE,
+  min_label=NONNEGATIVE,
   names=(ir_measures("BPM", "@10", _ARGUMENTS),),
 )
 def bpm(
@@ -276,7 +277,7 @@ def _sdcg(
   _sdcg,
   departs=DIVIDES_BY_K,
   max_label=GRADE,
-  min_label=GRADE,
+  min_label=NONNEGATIVE,
   discount=DISCOUNT,
   names=(ir_measures("SDCG", "@10", "min_rel=min_label max_rel=max_label"),),
 )

@@ -119,6 +119,7 @@ class Law:
 
   Attributes:
     case: The case with arrays of numpy.
+    asked: The case of the last call, which a message shows if the call raises an error.
     exact: Whether the ranking sorts; it does by default.
     compared: The number of values that were compared.
   """
@@ -143,6 +144,7 @@ class Law:
       raise ValueError(f"{self.programs.name} does not take where: give it a case without padding.")
     if getattr(case.ranking, "key", None) is not None:
       raise ValueError("the ranking of a case must not be random.")
+    self.asked = self.case
     self.exact = isinstance(self.case.ranking, Exact | None)
     self.compared = 0
 
@@ -159,7 +161,7 @@ class Law:
       return True
     if isinstance(error, Exception) and not isinstance(error, AssertionError):
       text = f"{type(error).__name__}: {error}"
-      where = self.text(self.case, (0,) * (self.case.scores.ndim - 1))
+      where = self.text(self.asked, (0,) * (self.asked.scores.ndim - 1))
       raise AssertionError(f"{self._heading()}\n{where}\nraises {text}") from error
     return False
 
@@ -168,6 +170,7 @@ class Law:
 
   def ask(self, case: Case, how: How = "jitted", prefix: str = "") -> Answer:
     """The values of a case."""
+    self.asked = case
     run = self.programs.run[how]
     k: Any = case.k
     if how == "direct":

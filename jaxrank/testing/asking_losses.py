@@ -2,7 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, NoReturn
 
 import jax
@@ -26,11 +27,18 @@ _ADVICE = {
   "vmap": "Reduce over the last axis, axis=-1; look at rules of custom_vmap and at callbacks.",
   "finite": "Use jax.nn.logsumexp and jax.nn.softplus for logarithms of sums, and replace infinite "
   "scores before they meet arithmetic: a jnp.where after it still multiplies 0 by inf.",
+  "dtypes": "Compute in float32 at least: "
+  "scores = scores.astype(np.promote_types(scores.dtype, np.float32)).",
   "derivatives": "Look at rules of custom_jvp and custom_vjp, and at stop_gradient. Leave the law "
-  'out if the gradient is another on purpose: laws=LOSS_LAWS.keys() - {"derivatives"}.',
+  'out if the gradient is another on purpose: laws=LOSS_LAWS.keys() - {"derivatives"}. '
+  "parameters=(...) names the numbers in which derivatives are tested.",
   "alive": "A scorer that starts from zero does not learn. Use the whole list for a cut-off, or a "
   "sum for a product over items. If lists are never so long, say so: sizes=(10, 200).",
 }
+
+
+# Annotations that allow a float; an array or a scalar of JAX may be one.
+_REAL = re.compile("float|array|scalar|real|number", re.IGNORECASE)
 
 
 class Programs:
@@ -39,8 +47,10 @@ class Programs:
   Attributes:
     name: The name of the loss for messages.
     takes: `where`, if the loss takes it.
-    numbers: The numbers of the signature by name, as `numbers_of` returns them.
+    numbers: The defaults of the numbers of the signature by name, as `numbers_of` returns them.
     run: The forms `(scores, labels, where)` to values `[...]` and gradients `[..., n]`.
+    backward: Of queries `[Q, n]` and a tree of numbers: the values, and the gradients in both.
+    probe: The same and, where the loss has forward mode, the derivatives along some moves.
   """
 
   def __init__(self, loss: Metric):
@@ -48,21 +58,53 @@ class Programs:
     self.name = "loss" if name == "<lambda>" else name
     self.takes = takes(loss) & {"where"}
     self.bound = loss.keywords if isinstance(loss, functools.partial) else {}
-    self.numbers = numbers_of(loss)
+    self.numbers, self.counts = numbers_of(loss), counts_of(loss)
 
     def value(scores: Any, labels: Any, where: Any, given: Any) -> Any:
-      return loss(scores, labels, **({"where": where} if self.takes else {}), **given)
+      try:
+        found = loss(scores, labels, **({"where": where} if self.takes else {}), **given)
+      except Exception as error:
+        if not given or _is_reverse_only(error):
+          raise
+        raise AssertionError(
+          f"check_loss: {self.name} must take traced numbers for {' and '.join(given)}, to be "
+          "differentiated in them. Annotate as int what is a count, or name the parameters that "
+          "have derivatives, perhaps none: parameters=(). With traced numbers, the loss raised "
+          f"{type(error).__name__}: {error}"
+        ) from error
+      if not isinstance(found, jax.Array):
+        raise AssertionError(
+          f"check_loss: {self.name} must return one array, with one value per query, got a "
+          f"{type(found).__name__}. If it returns more than that, give check_loss a function that "
+          "returns the value alone."
+        )
+      if not jnp.issubdtype(found.dtype, jnp.floating):
+        raise AssertionError(
+          f"check_loss: {self.name} must return floats, got {found.dtype}, which has no gradient. "
+          "For counts of comparisons take a smooth function, such as jax.nn.sigmoid of differences "
+          "of scores."
+        )
+      return found
 
     def both(function: Callable[..., Any], scores: Any, labels: Any, where: Any) -> Any:
       found, pull = jax.vjp(lambda s: function(s, labels, where, {}), scores)
       return found, *pull(jnp.ones_like(found))
 
+    def backward(scores: Any, labels: Any, where: Any, given: Any) -> Any:
+      found, pull = jax.vjp(lambda s, given: value(s, labels, where, given), scores, given)
+      return found, pull(jnp.ones_like(found))
+
     def probe(scores: Any, labels: Any, where: Any, given: Any, moves: Any) -> Any:
       def at(scores: Any, given: Any) -> Any:
         return value(scores, labels, where, given)
 
-      found, rise = jax.jvp(at, (scores, given), moves)
-      return found, rise, jax.vjp(at, scores, given)[1](jnp.ones_like(found))
+      try:
+        rise = jax.jvp(at, (scores, given), moves)[1]
+      except TypeError as error:
+        if not _is_reverse_only(error):
+          raise
+        rise = None
+      return *backward(scores, labels, where, given), rise
 
     direct = functools.partial(both, value)
     self.run: dict[str, Callable[..., Any]] = {
@@ -71,7 +113,19 @@ class Programs:
       "mapped": jax.jit(jax.vmap(direct)),
       "remat": jax.jit(functools.partial(both, jax.checkpoint(value))),
     }
-    self.probe = jax.jit(jax.vmap(probe))
+    self.backward, self.probe = jax.jit(jax.vmap(backward)), jax.jit(jax.vmap(probe))
+
+  def given(self, parameters: Iterable[str] | None, size: int, n: int) -> dict[str, Any]:
+    """The defaults of some numbers, all that are no counts for None, in each of `size` queries.
+
+    Weights of 1 are the default, None.
+    """
+    names = [x for x in self.numbers if x not in self.counts] if parameters is None else parameters
+    chosen = {x: np.ones((size, n)) if self.numbers[x] is None else self.numbers[x] for x in names}
+    filled: dict[str, Any] = jax.tree.map(
+      lambda x: x if np.ndim(x) else np.full(size, float(x)), chosen
+    )
+    return filled
 
 
 @functools.lru_cache(maxsize=16)
@@ -81,7 +135,7 @@ def programs(identity: Identity) -> Programs:
 
 
 def numbers_of(loss: Metric) -> dict[str, Any]:
-  """The numeric parameters of a loss: those whose default is a float or a tree of floats.
+  """The parameters of a loss whose default is a number or a tree of numbers, and their defaults.
 
   `weights` whose default is None is there too, with the value None.
   """
@@ -89,23 +143,57 @@ def numbers_of(loss: Metric) -> dict[str, Any]:
   for name, parameter in inspect.signature(loss).parameters.items():
     leaves = jax.tree.leaves(parameter.default)
     weights = name == "weights" and parameter.default is None
-    if weights or (leaves and all(map(_is_float, leaves))):
+    if weights or (leaves and all(map(_is_number, leaves))):
       found[name] = parameter.default
   return found
 
 
-def _is_float(x: Any) -> bool:
-  return isinstance(x, float) or (
-    isinstance(x, np.ndarray | jax.Array) and x.ndim == 0 and jnp.issubdtype(x.dtype, jnp.floating)
+def counts_of(loss: Metric) -> set[str]:
+  """The numbers of a loss that are no reals: ints named `k` or whose annotation allows no float.
+
+  An int without an annotation is real: `scale=1` is more often a factor than a count.
+  """
+  found = set()
+  for name, parameter in inspect.signature(loss).parameters.items():
+    annotated = parameter.annotation is not parameter.empty
+    real = not annotated or _REAL.search(inspect.formatannotation(parameter.annotation))
+    if (name == "k" or not real) and _is_whole(parameter.default):
+      found.add(name)
+  return found
+
+
+def _is_whole(x: Any) -> bool:
+  """Whether a default is an int or holds ints; the leaves of a ranking are real all the same."""
+  plain = isinstance(x, int | np.number | np.ndarray | jax.Array | tuple | list | dict)
+  return plain and all(jnp.result_type(leaf).kind in "iu" for leaf in jax.tree.leaves(x))
+
+
+def _is_reverse_only(error: Exception) -> bool:
+  """Whether an error says that a function with a rule of `jax.custom_vjp` has no forward mode."""
+  return isinstance(error, TypeError) and "(jvp) to a custom_vjp function" in str(error)
+
+
+def _is_number(x: Any) -> bool:
+  return (
+    isinstance(x, int | float | np.number | np.ndarray | jax.Array)
+    and not isinstance(x, bool)
+    and np.ndim(x) == 0
+    and jnp.issubdtype(jnp.result_type(x), jnp.number)
   )
 
 
 class Both(NamedTuple):
-  """Values `[...]` of queries, gradients `[..., n]`, and what they are values of."""
+  """Values `[...]` of queries, gradients `[..., n]`, and what they are values and gradients of."""
 
   values: np.ndarray
   slopes: np.ndarray
   text: Callable[[tuple[int, ...]], str]
+  what: str = "the gradient"
+
+  @property
+  def answer(self) -> Answer:
+    """The values alone."""
+    return Answer(self.values, self.text)
 
   def at(self, index: int) -> "Both":
     """What is known about one entry of the first axis."""
@@ -122,6 +210,7 @@ class LossLaw(Law):
 
   def both(self, case: Case, how: str = "jitted", prefix: str = "") -> Both:
     """The values and the gradients of a case."""
+    self.asked = case
     found = self.programs.run[how](*map(jnp.asarray, (case.scores, case.labels, case.valid)))
     values, slopes = map(np.asarray, found)
     if values.shape != case.scores.shape[:-1]:
@@ -130,6 +219,18 @@ class LossLaw(Law):
         f"{case.scores.shape}, got {values.shape}."
       )
     return Both(values, slopes, lambda query: prefix + self.text(case, query))
+
+  def by_numbers(self, case: Case, parameters: Iterable[str] | None) -> Both:
+    """The values `[Q]` of all queries of a case, and their gradients in some numbers, `[Q, m]`."""
+    case = case.arrays(lambda x: x.reshape(-1, x.shape[-1]))
+    self.asked, (size, n) = case, case.scores.shape
+    given = self.programs.given(parameters, size, n)
+    given = jax.tree.map(np.float32, given)
+    values, (_, slopes) = self.programs.backward(case.scores, case.labels, case.valid, given)
+    flat = [np.reshape(x, (size, -1)) for x in jax.tree.leaves(slopes)]
+    slopes = np.concatenate([*flat, np.zeros((size, 0), np.float32)], -1)
+    what = f"the gradient in {' and '.join(sorted(given))}"
+    return Both(np.asarray(values), slopes, lambda query: self.text(case, query), what)
 
   def text(self, case: Case, query: tuple[int, ...]) -> str:
     """The call of the loss on one query of a case, with what `functools.partial` sets."""
@@ -142,7 +243,7 @@ class LossLaw(Law):
 
   def same(self, found: Both, expected: Both, among: Any = True) -> None:
     """Raises an error for the first of some queries whose values or gradients differ."""
-    self.equal(Answer(found.values, found.text), Answer(expected.values, expected.text), among)
+    self.equal(found.answer, expected.answer, among)
     self.parallel(found, expected, self.tolerance, among)
 
   def parallel(self, found: Both, expected: Both, tolerance: float, among: Any = True) -> None:
@@ -158,11 +259,11 @@ class LossLaw(Law):
       slopes = array(expected.slopes[query])
       return f", but that of\n{expected.text(query)}\nis, item by item, {slopes}"
 
-    self.first_wrong(right, among, found, other, "the gradient")
+    self.first_wrong(right, among, found, other, found.what)
 
   def zero(self, found: Both, here: np.ndarray) -> None:
     """Raises an error unless gradients are exactly 0 at some items."""
-    what = "the gradient, which should be 0 of items that do not count,"
+    what = f"{found.what}, which should be 0 of all that does not count,"
     self.first_wrong(~here | (found.slopes == 0), True, found, lambda _: "", what)
 
   def finite(self, found: Both) -> None:

@@ -53,6 +53,7 @@ LOSS_LAWS: Mapping[str, Callable[[Metric, Case], int]] = MappingProxyType(
     "empty": losses.check_empty,
     "batch": losses.check_batch,
     "vmap": losses.check_vmap,
+    "dtypes": losses.check_dtypes,
     "finite": losses.check_finite,
     "derivatives": derivatives.check_derivatives,
     "alive": losses.check_alive,
@@ -117,11 +118,14 @@ def check_metric(
   Raises:
     AssertionError: if the metric breaks a law, or raises an error.
     ValueError: if `laws` has a name that is not in `LAWS`, or a number is out of range.
-    TypeError: if the metric is no function.
+    TypeError: if the metric is no function, or an argument is of another kind, such as one name
+      for a collection.
   """
   with checks.named("check_metric"):
     checks.function("metric", metric, "a metric of scores and labels")
     chosen = _chosen(laws, LAWS, _departs(metric))
+    _check_strategies(scores=scores, labels=labels)
+    cutoffs, rankings = _collection("cutoffs", cutoffs), _collection("rankings", rankings)
     n = checks.count("n", n)
     max_examples = checks.count("max_examples", max_examples)
   options = takes(metric)
@@ -182,8 +186,9 @@ def check_loss(
     labels: A strategy of labels `[n]`; None is `jaxrank.testing.labels(n)`. Losses of binary labels
       take `jaxrank.testing.labels(n, values=(0, 1))`.
     parameters: The names of the numeric parameters in which derivatives are tested too; None is
-      all whose default is a float or a ranking, and `weights`. They are tested at their defaults
-      and at .8 and .45 of them.
+      all whose default is a number or a ranking, and `weights`, without ints named `k` or whose
+      annotation allows no float. They are tested at .8 and .45 of their defaults, and at .2 and
+      .55 if the default is 0.
     sizes: The lengths of the lists with tied scores at which there is a gradient; they may be
       shorter than the lists of a loss that is known to vanish on long ones: `(10,)`.
     n: The number of items of a query in the other laws.
@@ -193,23 +198,25 @@ def check_loss(
   Raises:
     AssertionError: if the loss breaks a law, or raises an error. The message says what to do.
     ValueError: if `laws` has a name that is not in `LOSS_LAWS`, or a number is out of range.
-    TypeError: if the loss is no function, or needs a parameter that has no default.
+    TypeError: if the loss is no function, or needs a parameter that has no default, or an argument
+      is of another kind, such as one name for a collection.
   """
   with checks.named("check_loss"):
     checks.function("loss", loss, "a loss of scores and labels")
     chosen = _chosen(laws, LOSS_LAWS, {})
     n = checks.count("n", n)
     max_examples = checks.count("max_examples", max_examples)
-    sizes = [checks.count("sizes", size) for size in sizes]
+    _check_strategies(labels=labels)
+    sizes = [checks.count("sizes", size) for size in _collection("sizes", sizes)]
     _check_signature(loss)
-    parameters = None if parameters is None else list(parameters)
-    for name in parameters or ():
-      checks.choice("parameters", name, asking_losses.numbers_of(loss))
+    parameters = None if parameters is None else _collection("parameters", parameters)
+    _check_parameters(loss, parameters or ())
   drawn = strategies.cases(
     n, labels=labels, where=None if "where" in takes(loss) else st.just(np.ones(n, bool))
   )
   relevant = drawn.filter(lambda case: bool(np.any(case.valid & (case.labels > 0))))
-  given: dict[str, Any] = {"derivatives": {"parameters": parameters}, "alive": {"sizes": sizes}}
+  given: dict[str, Any] = dict.fromkeys(("nan", "empty", "derivatives"), {"parameters": parameters})
+  given["alive"] = {"sizes": sizes}
   for law in chosen:
     check = functools.partial(LOSS_LAWS[law], **given.get(law, {}))
     some = relevant if law == "alive" else drawn
@@ -220,8 +227,8 @@ def _check_signature(loss: Metric) -> None:
   """Raises an error if a loss cannot be called with scores and labels, and perhaps `where`."""
   taken = list(inspect.signature(loss).parameters.values())
   free = [p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-  needed = [p.name for p in taken if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
-  needed += [p.name for p in free[2:] if p.default is p.empty]
+  named = [p for p in taken if p.kind is p.KEYWORD_ONLY]
+  needed = [p.name for p in [*named, *free[2:]] if p.default is p.empty and p.name != "where"]
   if needed:
     raise TypeError(
       f"loss needs {needed[0]}, which check_loss does not give; set it: "
@@ -234,11 +241,40 @@ def _check_signature(loss: Metric) -> None:
     )
 
 
+def _check_parameters(loss: Metric, parameters: Iterable[str]) -> None:
+  """Raises an error unless parameters of a loss are numbers."""
+  numbers = asking_losses.numbers_of(loss)
+  for name in parameters:
+    if not numbers:
+      raise ValueError(
+        f"parameters must name numbers of the loss, got {name!r}, but it has none: give {name} a "
+        "default that is a number, in the signature or by functools.partial."
+      )
+    checks.choice("parameters", name, numbers)
+
+
+def _collection(name: str, given: Any) -> list[Any]:
+  """A collection as a list; raises an error for a string or a single thing."""
+  if isinstance(given, str) or not isinstance(given, Iterable):
+    raise TypeError(f"{name} must be a collection, such as ({given!r},), got {given!r}.")
+  return list(given)
+
+
+def _check_strategies(**given: Any) -> None:
+  """Raises an error for what is neither None nor a strategy of hypothesis."""
+  for name, strategy in given.items():
+    if not isinstance(strategy, st.SearchStrategy | None):
+      raise TypeError(
+        f"{name} must be a strategy of hypothesis, such as jaxrank.testing.{name}(5), or "
+        f"hypothesis.strategies.just(array) for one array, got a {type(strategy).__name__}."
+      )
+
+
 def _chosen(
   laws: Iterable[str] | None, table: Mapping[str, object], departs: Mapping[str, str]
 ) -> list[str]:
   """The names of the laws in the order of a table; None is all that nothing departs from."""
-  names = table.keys() - departs.keys() if laws is None else set(laws)
+  names = table.keys() - departs.keys() if laws is None else _collection("laws", laws)
   for law in names:
     checks.choice("laws", law, table)
   return [law for law in table if law in names]

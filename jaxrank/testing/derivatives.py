@@ -16,7 +16,8 @@ from jaxrank.testing.queries import Case
 _POINTS = np.array([0.0, 1.0, -1.0, 2.0, -2.0])
 _WEIGHTS = np.array([0.0, 8.0, -8.0, -1.0, 1.0]) / 12
 _STEP = 1e-3
-# Numbers stand at these multiples of their defaults; below them, so that a share stays a share.
+# Numbers stand at these multiples of their defaults; below them, so that a share stays a share. One
+# whose default is 0 stands as far from it as one whose default is 1.
 _FACTORS = (1.0, 0.8, 0.45)
 _SINGLE_TOLERANCE = 1e-4
 
@@ -48,8 +49,9 @@ def check_derivatives(
 ) -> int:
   """Derivatives in the scores and in the numbers of the signature are slopes.
 
-  By `jax.jvp` and by `jax.vjp`, they are held against central differences of fourth order in
-  float64, at scores without ties in the order of those of the case, far apart and close together.
+  By `jax.vjp`, and by `jax.jvp` unless a rule of `jax.custom_vjp` refuses it, they are held against
+  central differences of fourth order in float64, at scores without ties in the order of those of
+  the case, far apart and close together.
   Gradients in float32 are those in float64, up to 1e-4.
   """
   statement = "derivatives are slopes"
@@ -75,7 +77,8 @@ def _held(
   law: LossLaw, queries: Case, parameters: Iterable[str] | None, scale: float
 ) -> np.ndarray:
   """Holds derivatives against differences; returns the gradients in the scores `[Q, n]`."""
-  lines, tree = _lines(law.programs.numbers, queries, parameters, scale)
+  lines, tree = _lines(law.programs.given(parameters, *queries.scores.shape), queries, scale)
+  law.asked = queries
   columns = [line.at(step) for line in lines for step in _POINTS]
   moves = [(line.by_scores, line.by_leaves) for line in lines for _ in _POINTS]
   count, (size, n) = len(columns), queries.scores.shape
@@ -88,21 +91,23 @@ def _held(
   (scores, given), directions = flat(columns), flat(moves)
   labels, where = (np.tile(x, (count, 1)) for x in (queries.labels, queries.valid))
   found = law.programs.probe(scores, labels, where, given, directions)
-  values, rises, slopes = jax.tree.map(np.asarray, found)
+  values, slopes, rises = jax.tree.map(np.asarray, found)
   if values.shape != (count * size,):
     law.fail(f"The loss of one query must have shape (), got {values.shape[1:]}.")
-  products = [
-    np.reshape(slope * move, (count, size, -1))
-    for slope, move in zip(jax.tree.leaves(slopes), jax.tree.leaves(directions), strict=True)
-  ]
+  pairs = zip(jax.tree.leaves(slopes), jax.tree.leaves(directions), strict=True)
+  with np.errstate(invalid="ignore"):
+    products = [np.reshape(slope * move, (count, size, -1)) for slope, move in pairs]
   product = np.concatenate(products, -1)
-  values, rises = (x.reshape(len(lines), len(_POINTS), size) for x in (values, rises))
+  values = values.reshape(len(lines), len(_POINTS), size)
   pulls, sizes = (np.sum(x, -1).reshape(values.shape)[:, 0] for x in (product, np.abs(product)))
   expected = np.einsum("lpq,p->lq", values, _WEIGHTS)
   room = law.tolerance * (np.abs(expected) + np.nan_to_num(sizes)) + 1e-13 * (
     1 + np.abs(values[:, 0])
   )
-  for how, got in (("jax.jvp", rises[:, 0]), ("jax.vjp", pulls)):
+  ways = {"jax.vjp": pulls}
+  if rises is not None:
+    ways = {"jax.jvp": rises.reshape(values.shape)[:, 0], **ways}
+  for how, got in ways.items():
     law.compared += got.size
     wrong = np.argwhere(~(np.abs(got - expected) <= room))
     if len(wrong):
@@ -117,24 +122,22 @@ def _held(
   return shaped
 
 
-def _lines(
-  numbers: dict[str, Any], queries: Case, parameters: Iterable[str] | None, scale: float
-) -> tuple[list[_Line], Any]:
+def _lines(given: dict[str, Any], queries: Case, scale: float) -> tuple[list[_Line], Any]:
   """The lines along which derivatives are held against differences, and the tree of numbers."""
-  chosen = {x: numbers[x] for x in numbers if parameters is None or x in parameters}
-  size, n = queries.scores.shape
-  # Weights of 1 are the default, None.
-  with_weights = {name: np.ones((size, n)) if x is None else x for name, x in chosen.items()}
-  paths, tree = jax.tree.flatten_with_path(with_weights)
+  paths, tree = jax.tree.flatten_with_path(given)
   names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths]
-  starts = [x if np.ndim(x) else np.full(size, float(x)) for _, x in paths]
+  starts = [x for _, x in paths]
+  size, n = queries.scores.shape
   moving = queries.valid & np.isfinite(queries.scores)
   wave = _STEP * np.cos(1 + 2 * np.arange(n))
   along, still = np.where(moving, scale * wave, 0), np.zeros((size, n))
 
   def lines() -> Iterator[_Line]:
     for factor in _FACTORS if paths else _FACTORS[:1]:
-      leaves = [factor * x if x.ndim == 1 else x + 300 * (1 - factor) * wave for x in starts]
+      leaves = [
+        factor * x + (1 - factor) * (x == 0) if x.ndim == 1 else x + 300 * (1 - factor) * wave
+        for x in starts
+      ]
       rest = [0 * x for x in leaves]
       known = zip(names, leaves, strict=True)
       at = ", ".join(f"{name}={x[0]:.4g}" for name, x in known if x.ndim == 1)

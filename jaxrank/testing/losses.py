@@ -6,12 +6,16 @@ share. A loss is called with its own defaults, and with `where` if it takes it.
 
 from collections.abc import Iterable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jaxrank._core.x64 import enable_x64
 from jaxrank.testing.asking import Answer, Metric, known
 from jaxrank.testing.asking_losses import LossLaw
 from jaxrank.testing.exact import untied
 from jaxrank.testing.laws import batch_of, padded, replaced
+from jaxrank.testing.numbers import as_floats, integers, of_dtype
 from jaxrank.testing.queries import Case, array, stacked
 
 _HIDDEN = (1e9, -3e38, np.inf, -np.inf)
@@ -50,22 +54,29 @@ def check_mask(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   return law.compared
 
 
-def check_nan(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
-  """A NaN under the mask does not matter; one of a valid item makes the value NaN."""
+def check_nan(
+  loss: Metric, case: Case, *, parameters: Iterable[str] | None = None, tolerance: float = 1e-5
+) -> int:
+  """A NaN under the mask does not matter; one of a valid item makes the value NaN.
+
+  Gradients in the numbers of the loss do not depend on what is under the mask either.
+  """
   statement = "the value is NaN if and only if a score or a label of a valid item is"
   with LossLaw("nan", statement, loss, case, tolerance) as law:
     valid = law.case.valid
     if not valid.all():
-      found = law.both(replaced(law.case, ~valid, np.nan, np.nan))
+      spoiled = replaced(law.case, ~valid, np.nan, np.nan)
+      found = law.both(spoiled)
       law.same(found, law.both(law.case))
       law.zero(found, ~valid)
+      law.same(law.by_numbers(spoiled, parameters), law.by_numbers(law.case, parameters))
     here = valid & (np.arange(valid.shape[-1]) == valid.argmax(-1)[..., None])
     for score, label in ((np.nan, None), (None, np.nan)):
       if label is not None and law.case.labels.dtype.kind in "biu":
         continue
       found = law.both(replaced(law.case, here, score, label))
-      spoiled = known(np.nan, "the value of a query with a NaN")
-      law.equal(Answer(found.values, found.text), spoiled, here.any(-1))
+      nan = known(np.nan, "the value of a query with a NaN")
+      law.equal(found.answer, nan, here.any(-1))
   return law.compared
 
 
@@ -98,15 +109,20 @@ def check_permutation(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> i
   return law.compared
 
 
-def check_empty(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
-  """A query with every item masked has a finite value, and gradient 0."""
+def check_empty(
+  loss: Metric, case: Case, *, parameters: Iterable[str] | None = None, tolerance: float = 1e-5
+) -> int:
+  """A query with every item masked has a finite value, and gradient 0, in numbers too."""
   statement = "all masked is a finite value and gradient 0"
   with LossLaw("empty", statement, loss, case, tolerance) as law:
     if "where" in law.takes:
       nothing = np.zeros_like(law.case.valid)
-      found = law.both(law.case._replace(where=nothing))
+      empty = law.case._replace(where=nothing)
+      found = law.both(empty)
       law.finite(found)
       law.zero(found, ~nothing)
+      found = law.by_numbers(empty, parameters)
+      law.zero(found, np.ones(found.slopes.shape, bool))
   return law.compared
 
 
@@ -127,6 +143,37 @@ def check_vmap(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     batch = batch_of(law.case, "where" in law.takes)
     found = law.both(batch, "mapped", "under jax.vmap, one query of a batch, ")
     law.same(found, law.both(batch, prefix="without jax.vmap, "))
+  return law.compared
+
+
+def check_dtypes(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
+  """Values have the precision of the scores, and float32 at least; gradients are rounded once.
+
+  * bfloat16 and float16 scores have the values of the same scores in float32, and its gradients up
+    to rounding: what is finite in float32 is finite, if the dtype can hold it.
+  * Integer and boolean labels have the values and gradients of the same labels in float32.
+  * float64 scores, where JAX has them, have float64 values.
+  """
+  statement = "values have the precision of the scores, and float32 at least"
+  with LossLaw("dtypes", statement, loss, case, tolerance) as law:
+    single = as_floats(law.case, np.float32)
+    of_dtype(law, law.both(single).answer, np.float32)
+    for dtype in (jnp.bfloat16, jnp.float16):
+      with np.errstate(over="ignore"):
+        half = single._replace(scores=single.scores.astype(dtype))
+        found, image = law.both(half), law.both(as_floats(half, np.float32))
+        image = image._replace(slopes=image.slopes.astype(dtype))
+      of_dtype(law, found.answer, np.float32)
+      law.equal(found.answer, image.answer)
+      law.parallel(found, image, 4 * float(jnp.finfo(dtype).eps))
+    grades = integers(single.labels)
+    for kind in (grades, grades > 0):
+      found = law.both(single._replace(labels=kind))
+      law.same(found, law.both(single._replace(labels=kind.astype(np.float32))))
+    with enable_x64():
+      double = as_floats(law.case, np.float64)
+      value, _ = jax.eval_shape(law.programs.run["direct"], *map(jnp.asarray, double[:3]))
+      of_dtype(law, Answer(value, lambda query: law.text(double, query)), np.float64)
   return law.compared
 
 

@@ -29,23 +29,23 @@ def check_dtypes(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """
   statement = "values have the precision of the scores, and float32 at least"
   with Law("dtypes", statement, metric, case, tolerance) as law:
-    single = _as_floats(law.case, np.float32)
-    _of_dtype(law, law.ask(single), np.float32)
+    single = as_floats(law.case, np.float32)
+    of_dtype(law, law.ask(single), np.float32)
     for dtype in (jnp.bfloat16, jnp.float16):
       with np.errstate(over="ignore"):
         half = single._replace(scores=single.scores.astype(dtype))
       image = half._replace(scores=half.scores.astype(np.float32))
       found = law.ask(half)
-      _of_dtype(law, found, np.float32)
+      of_dtype(law, found, np.float32)
       law.equal(found, law.ask(image))
-    grades = _integers(single.labels)
+    grades = integers(single.labels)
     for kind in (grades, grades > 0):
       image = single._replace(labels=kind.astype(np.float32))
       law.equal(law.ask(single._replace(labels=kind)), law.ask(image))
     order = places(single)
-    whole = _integers(np.where(order > -np.inf, order, -1))
-    integers = single._replace(scores=whole, labels=grades)
-    law.equal(law.ask(integers), law.ask(integers._replace(scores=whole.astype(np.float32))))
+    whole = integers(np.where(order > -np.inf, order, -1))
+    image = single._replace(scores=whole.astype(np.float32), labels=grades)
+    law.equal(law.ask(image._replace(scores=whole)), law.ask(image))
     _double(law, single._replace(scores=order))
   return law.compared
 
@@ -60,7 +60,7 @@ def check_gradients(metric: Metric, case: Case, *, tolerance: float = _SLOPE_TOL
   """
   statement = "gradients are slopes, finite, and 0 under the mask"
   with Law("gradients", statement, metric, case, tolerance) as law:
-    _bounded(law, _as_floats(law.case, np.float32))
+    _bounded(law, as_floats(law.case, np.float32))
     with enable_x64():
       _slopes(law)
   return law.compared
@@ -68,7 +68,7 @@ def check_gradients(metric: Metric, case: Case, *, tolerance: float = _SLOPE_TOL
 
 def _slopes(law: Law) -> None:
   """Gradients in float64 are finite, and those in the scores are difference quotients."""
-  double = _as_floats(law.case, np.float64)
+  double = as_floats(law.case, np.float64)
   _bounded(law, double)
   n = double.scores.shape[-1]
   # Unequal distances, because a kink such as that of bpref may lie where items are symmetric.
@@ -91,12 +91,12 @@ def _slopes(law: Law) -> None:
   law.equal(Answer(found, slope), Answer(rise, lambda _: "its difference quotient"))
 
 
-def _as_floats(case: Case, dtype: type) -> Case:
+def as_floats(case: Case, dtype: type) -> Case:
   """The case with scores and labels of a dtype."""
   return case._replace(scores=case.scores.astype(dtype), labels=case.labels.astype(dtype))
 
 
-def _integers(x: np.ndarray) -> np.ndarray:
+def integers(x: np.ndarray) -> np.ndarray:
   """The whole parts of numbers; what stands under a mask may be none."""
   whole: np.ndarray = np.trunc(np.clip(np.nan_to_num(x), -100, 100)).astype(np.int32)
   return whole
@@ -115,7 +115,7 @@ def _bounded(law: Law, case: Case) -> None:
     law.require(np.isfinite(slope) & ((slope == 0) | ~still), slope, spoiled, what)
 
 
-def _of_dtype(law: Law, answer: Answer, least: type) -> None:
+def of_dtype(law: Law, answer: Answer, least: type) -> None:
   """Raises an error unless values are floats of at least a precision."""
   dtype = answer.values.dtype
   if not jnp.issubdtype(dtype, jnp.floating) or jnp.finfo(dtype).bits < jnp.finfo(least).bits:
@@ -131,5 +131,5 @@ def _double(law: Law, case: Case) -> None:
     scores = 1 + order * _TINY if law.exact else order
     double = case._replace(scores=scores, labels=case.labels.astype(np.float64))
     found = law.ask(double)
-    _of_dtype(law, found, np.float64)
+    of_dtype(law, found, np.float64)
     law.equal(found, expected)

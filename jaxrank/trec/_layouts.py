@@ -2,15 +2,10 @@
 
 import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-
-# The names of columns under a header or in a frame: those of ir_measures, ranx, PyTerrier and BEIR.
-_QUERY = ("query_id", "q_id", "qid", "query-id")
-_DOCUMENT = ("doc_id", "docno", "docid", "corpus-id")
-_VALUES = {"label": ("relevance", "label", "rel", "score"), "score": ("score",)}
 
 # Labels and ranks are smaller in size.
 LARGEST = 2**31
@@ -45,6 +40,7 @@ class Layout(NamedTuple):
     what: The kind of file, for messages.
     columns: The names of the columns.
     value: The name of the column of numbers.
+    names: What the columns that are needed are called under a header or in a frame.
     whole: Whether the numbers must be whole.
     separator: The only separator; None for any blanks.
     quoted: Whether a column may be quoted.
@@ -53,6 +49,7 @@ class Layout(NamedTuple):
   what: str
   columns: tuple[str, ...]
   value: str
+  names: Mapping[str, tuple[str, ...]]
   whole: bool = False
   separator: str | None = None
   quoted: bool = False
@@ -88,39 +85,49 @@ class Rows(NamedTuple):
     return None
 
 
-QRELS = Layout("qrels", ("query", "iteration", "document", "label"), "label", whole=True)
-RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score")
+# The names are those of ir_measures, ranx, PyTerrier and BEIR.
+_IDS = {
+  "query": ("query_id", "q_id", "qid", "query-id"),
+  "document": ("doc_id", "docno", "docid", "corpus-id"),
+}
+_JUDGED = _IDS | {"label": ("relevance", "label", "rel", "score")}
+_SCORED = _IDS | {"score": ("score",)}
+# Those of ir_datasets and ir_measures, and those of the pages of ndeval.
+_BY_SUBTOPIC = {
+  "query": (*_JUDGED["query"], "topic", "query"),
+  "subtopic": ("subtopic_id", "subtopic", "iteration"),
+  "document": (*_JUDGED["document"], "document"),
+  "label": (*_JUDGED["label"], "judgement", "judgment"),
+}
+
+QRELS = Layout("qrels", ("query", "iteration", "document", "label"), "label", _JUDGED, whole=True)
+RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", _SCORED)
 # Of ndeval, whose second column is the subtopic.
-SUBTOPICS = QRELS._replace(columns=("query", "subtopic", "document", "label"))
+SUBTOPICS = QRELS._replace(columns=("query", "subtopic", "document", "label"), names=_BY_SUBTOPIC)
 # Without an iteration, as BEIR and many sets of data have them.
 _THREE = QRELS._replace(columns=("query", "document", "label"), whole=False)
 _BEIR = _THREE._replace(separator="\t")
 # Those of MS MARCO.
-_RANKS = Layout("run", ("query", "document", "rank"), "rank", whole=True)
+_RANKS = Layout("run", ("query", "document", "rank"), "rank", _IDS | {"rank": ()}, whole=True)
 _RANKED = RUN._replace(columns=("query", "document", "rank", "score"))
 
 
-def named(names: Iterable[str], layout: Layout) -> tuple[str, str, str]:
-  """The names of the columns of queries, documents and values among those of a table.
+def named(names: Iterable[str], layout: Layout) -> dict[str, str]:
+  """The names of the columns that are needed among those of a table, by ours.
 
   Raises:
     ValueError: if there is no name for one of them.
   """
-  given, found = [*names], []
-  for what, known in (
-    ("query", _QUERY),
-    ("document", _DOCUMENT),
-    (layout.value, _VALUES[layout.value]),
-  ):
+  given, found = [*names], {}
+  for what, known in layout.names.items():
     name = next((name for name in known if name in given), None)
     if name is None:
       raise ValueError(
         f"there must be a column of the {what}, {' or '.join(map(repr, known))}, got "
         f"{', '.join(map(repr, given))}; rename one."
       )
-    found.append(name)
-  query, document, value = found
-  return query, document, value
+    found[what] = name
+  return found
 
 
 def is_named(names: Iterable[str], layout: Layout) -> bool:
@@ -141,7 +148,7 @@ def of_first_line(line: bytes, layout: Layout) -> tuple[Layout, bool]:
   for separator, quoted in ((",", True), ("\t", False)):
     wide = layout._replace(separator=separator, quoted=quoted)
     fields = [field.decode(errors="replace") for field in split(line, wide)]
-    if layout is not SUBTOPICS and is_named(fields, layout):
+    if is_named(fields, layout):
       return wide._replace(columns=_placed(fields, layout), whole=False), True
   tokens = line.split()
   if layout is SUBTOPICS:
@@ -161,7 +168,7 @@ def of_first_line(line: bytes, layout: Layout) -> tuple[Layout, bool]:
 
 def _placed(fields: list[str], layout: Layout) -> tuple[str, ...]:
   """The columns of a header, in which those that are needed have our names."""
-  ours = dict(zip(named(fields, layout), ("query", "document", layout.value), strict=True))
+  ours = {name: what for what, name in named(fields, layout).items()}
   # A second column of a name, or one that happens to have a name of ours, is not needed.
   return tuple(
     ours[field] if field in ours and fields.index(field) == i else f"{field} ({i + 1})"
@@ -198,7 +205,7 @@ def seems(head: bytes, layout: Layout) -> str:
   if layout.value == "label" and len(tokens) >= 6 and is_number(tokens[4]):
     return f"the file seems to be a run; {READ}"
   if len(b" ".join(tokens).split(b",")) > 2:
-    names = ", ".join((_QUERY[0], _DOCUMENT[0], _VALUES[layout.value][0]))
+    names = ", ".join(known[0] for known in layout.names.values())
     return f"the file seems to be CSV, whose first line must name the columns ({names}); {READ}"
   return READ
 

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from jaxrank._core import checks
+from jaxrank._core.errors import AdvisedError
 from jaxrank.trec._strings import arrow, integers, keys, matches, numbers, strings
 from jaxrank.trec.tables import Qrels, Run
 
@@ -14,8 +15,6 @@ ABSENT, NEGATIVE = -1, -2
 
 Ties = Literal["document", "average"]
 Queries = Literal["both", "judged", "error"]
-
-_LARGEST = np.finfo(np.float32).max
 
 
 class Selection(NamedTuple):
@@ -49,8 +48,10 @@ def select(qrels: Qrels, run: Run, queries: Queries) -> Selection:
   only_in_qrels = tuple(sorted(judged.keys() - ranked.keys()))
   only_in_run = tuple(sorted(ranked.keys() - judged.keys()))
   if not len(run) and queries == "both":
-    raise ValueError(
-      f"run {run.name!r} has no queries; pass queries='judged' for 0 for each query of the qrels."
+    raise AdvisedError(
+      f"run {run.name!r} has no queries;",
+      "pass queries='judged' for 0 for each query of the qrels.",
+      "empty run",
     )
   if len(run) and len(only_in_run) == len(run):
     raise ValueError(
@@ -58,10 +59,11 @@ def select(qrels: Qrels, run: Run, queries: Queries) -> Selection:
       f"they have {_some(qrels.queries)}; check that both are of one collection."
     )
   if queries == "error" and only_in_qrels + only_in_run:
-    raise ValueError(
+    raise AdvisedError(
       f"run {run.name!r} lacks {_count(only_in_qrels)} of the qrels {qrels.name!r}, which lack "
-      f"{_count(only_in_run)} of the run; pass queries='both' to evaluate those in both, or "
-      "'judged' for 0 where the run has none."
+      f"{_count(only_in_run)} of the run;",
+      "pass queries='both' to evaluate those in both, or 'judged' for 0 where the run has none.",
+      "queries",
     )
   names = sorted(judged if queries == "judged" else judged.keys() & ranked.keys())
   return Selection(
@@ -176,25 +178,6 @@ def document_order(run: Run, *, ascending: bool = False) -> np.ndarray:
     first = numbers(arrow("pyarrow.compute").sort_indices(table, sort_keys=by))
     order[places] = order[places][first]
   return order
-
-
-def single_precision(run: Run) -> np.ndarray:
-  """`[rows of the run]`, float32, with the order and the ties that the scores have in float64.
-
-  They are the scores, rounded; in a query with scores that float32 does not tell apart, minus the
-  dense ranks. They are finite, because -inf would mean that a document is not retrieved.
-  """
-  # The sum makes 0.0 of -0.0.
-  single: np.ndarray = np.clip(run.scores, -_LARGEST, _LARGEST).astype(np.float32) + np.float32(0)
-  order, tied = _score_order(run)
-  merged = ~(_begins(run) | tied) & np.append(False, single[order[1:]] == single[order[:-1]])
-  if merged.any():
-    codes = run.codes
-    of_ranks = np.isin(codes, codes[merged])
-    rank = np.cumsum(~tied)
-    first = rank[run.starts[codes[of_ranks]]]
-    single[order[of_ranks]] = first - rank[of_ranks] - 1
-  return single
 
 
 def _score_order(run: Run) -> tuple[np.ndarray, np.ndarray]:

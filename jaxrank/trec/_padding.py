@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxrank.trec._matching import Selection, judge, judged_labels, single_precision
+from jaxrank._core import host_order
+from jaxrank.trec._matching import Selection, judge, judged_labels
 from jaxrank.trec.tables import Qrels, Run
 
 
@@ -36,7 +37,7 @@ class Queries:
   def __init__(self, qrels: Qrels, run: Run, selection: Selection, ties: str):
     self._qrels = qrels
     # None stands for the ranks, which are the columns.
-    self._scores = None if ties == "document" else single_precision(run)
+    self._scores = None if ties == "document" else run.scores
     self._judged = judge(qrels, run, selection, by_rank=ties == "document")
     # The last size, at -1, is that of queries that the run does not have.
     in_run = selection.in_run
@@ -62,8 +63,9 @@ class Queries:
     if self._scores is None:
       scores = np.where(is_retrieved, -1 - column.astype(np.float32), np.float32(-np.inf))
     else:
-      scores = np.full(where.shape, -np.inf, np.float32)
-      scores[is_retrieved] = self._scores[rows]
+      exact = np.full(where.shape, -np.inf)
+      exact[is_retrieved] = self._scores[rows]
+      scores = host_order.single(exact)
     return Padded(scores, labels, where, rows, missed)
 
 

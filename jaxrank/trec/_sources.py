@@ -25,10 +25,6 @@ def read(source: Any, layout: Layout) -> Rows:
     ValueError: if the source is broken, or a value is not allowed.
     TypeError: if the source is of no known type.
   """
-  if layout is _layouts.SUBTOPICS and not isinstance(source, str | os.PathLike):
-    rows = _by_subtopic(source)
-    check(rows, layout)
-    return rows
   if isinstance(source, str | os.PathLike):
     return _from_file(source, layout)
   if isinstance(source, Mapping):
@@ -46,9 +42,10 @@ def read(source: Any, layout: Layout) -> Rows:
     elif isinstance(source, Iterable) and not isinstance(source, bytes):
       rows = _from_rows([*source], layout)
     else:
+      nested = "" if "subtopic" in layout.names else "a dictionary of dictionaries, "
       raise TypeError(
-        f"a {layout.what} is read from a path, a dictionary of dictionaries, a pandas or polars "
-        f"frame, or rows (query, document, {layout.value}), got {type(source).__name__}."
+        f"a {layout.what} is read from a path, {nested}a pandas or polars frame, or rows "
+        f"({', '.join(_columns(layout))}), got {type(source).__name__}."
       )
   check(rows, layout)
   return rows
@@ -71,8 +68,6 @@ def _from_file(path: str | os.PathLike[str], layout: Layout) -> Rows:
 
 def _from_stream(stream: Stream, layout: Layout) -> Rows:
   head = stream.head.removeprefix(_text.BOM)
-  if layout is _layouts.SUBTOPICS:
-    return _text.read(stream, layout)
   if head.startswith(b"PAR1"):
     return _from_parquet(stream, layout)
   if re.match(rb"\s*(\{|\[\s*[\[{])", head):
@@ -91,7 +86,7 @@ def _from_parquet(stream: Stream, layout: Layout) -> Rows:
   try:
     file = parquet.ParquetFile(pa.py_buffer(stream.readall()), pre_buffer=False)
     names = _layouts.named(file.schema_arrow.names, layout)
-    table = file.read(columns=[*names], use_threads=False)
+    table = file.read(columns=[*names.values()], use_threads=False)
   except (OSError, pa.ArrowException) as error:
     raise ValueError(f"broken parquet data: {error}; copy or download it again.") from None
   return _from_frame(table, layout)
@@ -146,7 +141,17 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_repetition)
 
 
+def _columns(layout: Layout) -> tuple[str, ...]:
+  """The columns of a row in memory: those of a line that are needed."""
+  return tuple(name for name in layout.columns if name in layout.names)
+
+
 def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
+  if "subtopic" in layout.names:
+    raise TypeError(
+      "judgements by subtopic are no dictionary of dictionaries; pass rows "
+      f"({', '.join(_columns(layout))}), or a frame or a file with these columns."
+    )
   for query, documents in source.items():
     if not isinstance(query, str):
       raise TypeError(f"ids must be strings, got the query {query!r}.")
@@ -163,37 +168,30 @@ def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
 
 
 def _from_rows(rows: list[Any], layout: Layout) -> Rows:
+  if rows and _layouts.is_named(getattr(rows[0], "_fields", ()), layout):
+    # Named tuples, whose fields may have any order, as in ir_measures and ir_datasets.
+    rows = [row._asdict() for row in rows]
   if rows and all(isinstance(row, Mapping) for row in rows):
     names = _layouts.named(rows[0], layout)
-    return _from_frame(arrow().table({x: [row.get(x) for row in rows] for x in names}), layout)
-  wrong = next((x for x in rows if not isinstance(x, tuple | list) or len(x) < 3), None)
+    found = {x: [row.get(x) for row in rows] for x in names.values()}
+    return _from_frame(arrow().table(found), layout)
+  columns = _columns(layout)
+  size = len(columns)
+  wrong = next((x for x in rows if not isinstance(x, tuple | list) or len(x) < size), None)
   if wrong is not None:
-    raise TypeError(f"a row must be (query, document, {layout.value}), got {wrong!r}.")
-  columns = [*zip(*(row[:3] for row in rows), strict=True)] or [(), (), ()]
-  queries, codes = _coded(strings(columns[0]))
-  return Rows(queries, codes, strings(columns[1]), _numbers(columns[2], layout))
-
-
-def _by_subtopic(source: Any) -> Rows:
-  rows = [*source] if isinstance(source, Iterable) and not isinstance(source, Mapping) else [None]
-  wrong = next((x for x in rows if not isinstance(x, tuple | list) or len(x) != 4), rows)
-  if wrong is not rows:
-    raise TypeError(
-      "judgements by subtopic are read from a file of text, or rows (query, subtopic, document, "
-      f"label), got {wrong or type(source).__name__!r}."
-    )
-  query, subtopic, document, label = [*zip(*rows, strict=True)] or [(), (), (), ()]
-  queries, codes = _coded(strings(query))
-  values = _numbers(label, _layouts.SUBTOPICS)
-  return Rows(queries, codes, strings(document), values, subtopics=strings(subtopic))
+    raise TypeError(f"a row must be ({', '.join(columns)}), got {wrong!r}.")
+  parts = [*zip(*(row[:size] for row in rows), strict=True)] or [()] * size
+  by_name = dict(zip(columns, parts, strict=True))
+  values = _numbers(by_name.pop(layout.value), layout)
+  return _rows({name: strings(ids) for name, ids in by_name.items()}, values)
 
 
 def _from_frame(frame: Any, layout: Layout) -> Rows:
   pa = arrow()
   table = pa.table(frame)
-  columns = []
-  names = _layouts.named(table.column_names, layout)
-  for name, is_id in zip(names, (True, True, False), strict=True):
+  columns = {}
+  for what, name in _layouts.named(table.column_names, layout).items():
+    is_id = what != layout.value
     column, to = table[name], pa.large_string() if is_id else pa.float64()
     # A polars frame, whose strings are views, and a pandas one whose ids are integers are cast.
     try:
@@ -208,16 +206,16 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
       raise TypeError(f"column {name!r} must hold {holds}, got {table[name].type}.") from None
     if column.null_count:
       raise ValueError(f"column {name!r} has {column.null_count} missing values; drop those rows.")
-    columns.append(column)
-  query, document, value = (column.combine_chunks() for column in columns)
-  queries, codes = _coded(query)
-  return Rows(queries, codes, document, numbers(value))
+    columns[what] = column.combine_chunks()
+  values = numbers(columns.pop(layout.value))
+  return _rows(columns, values)
 
 
-def _coded(query: Any) -> tuple[list[str], np.ndarray]:
-  """The names of queries in the order in which they appear, and the number of each row's query."""
-  coded = query.dictionary_encode()
-  return coded.dictionary.to_pylist(), numbers(coded.indices)
+def _rows(ids: dict[str, Any], values: np.ndarray) -> Rows:
+  """Rows of Arrow arrays of ids, by the names of the columns, and of values."""
+  coded = ids["query"].dictionary_encode()
+  queries, codes = coded.dictionary.to_pylist(), numbers(coded.indices)
+  return Rows(queries, codes, ids["document"], values, subtopics=ids.get("subtopic"))
 
 
 def _numbers(values: Iterable[Any], layout: Layout) -> np.ndarray:
@@ -239,6 +237,8 @@ def check(rows: Rows, layout: Layout) -> None:
   if layout.value == "label" and not wrong.any():
     wrong, kind = abs(rows.values) >= _layouts.LARGEST, "less than 2**31 in size"
   empty = lengths(rows.documents) == 0
+  if rows.subtopics is not None:
+    empty |= lengths(rows.subtopics) == 0
   at = np.flatnonzero(wrong | empty)
   if not at.size and all(rows.queries):
     return
@@ -247,7 +247,8 @@ def check(rows: Rows, layout: Layout) -> None:
   row = int(at[0])
   query, document = rows.queries[rows.codes[row]], rows.documents[row].as_py()
   if empty[row]:
-    raise ValueError(f"query {query!r}: a document has an empty id; give it another one.")
+    what = "subtopic" if document else "document"
+    raise ValueError(f"query {query!r}: a {what} has an empty id; give it another one.")
   advice = "mend it" if layout.value == "label" else "leave out documents that are not retrieved"
   raise ValueError(
     f"query {query!r}, document {document!r}: the {layout.value} must be {kind}, got "

@@ -148,13 +148,15 @@ def _parsed(text: bytes, layout: Layout) -> Rows:
   query = table["query"].unify_dictionaries().combine_chunks()
   queries, documents = query.dictionary.to_pylist(), table["document"].combine_chunks()
   values = numbers(table[layout.value])
-  if "" in queries or (lengths(documents) == 0).any() or not np.isfinite(values).all():
+  subtopics = table["subtopic"].combine_chunks() if "subtopic" in layout.columns else None
+  ids = [documents] if subtopics is None else [documents, subtopics]
+  empty = "" in queries or any((lengths(x) == 0).any() for x in ids)
+  if empty or not np.isfinite(values).all():
     raise ValueError("an id is empty, or a value is not finite")
   is_large = layout.value != "score" and (abs(values) >= LARGEST).any()
   if is_large or (layout.whole and np.mod(values, 1).any()):
     raise ValueError("a value is not whole, or too large")
   tag = table["tag"][-1].as_py() if "tag" in layout.columns else None
-  subtopics = table["subtopic"].combine_chunks() if "subtopic" in layout.columns else None
   return Rows(queries, numbers(query.indices), documents, values, tag, subtopics=subtopics)
 
 
@@ -235,13 +237,13 @@ def _fault(tokens: list[bytes], layout: Layout) -> str | None:
       f"a line of a {layout.what} file has {len(layout.columns)} columns separated by {by} "
       f"({', '.join(layout.columns)}), got {len(tokens)}: {_short(shown)}; mend the line"
     )
-  needed = [tokens[layout.columns.index(x)] for x in ("query", "document", layout.value)]
-  if not all(needed):
+  needed = {x: tokens[layout.columns.index(x)] for x in layout.names}
+  if not all(needed.values()):
     return f"a column is empty: {_short(shown)}; mend the line"
-  written = _short(needed[2].decode())
-  if not is_number(needed[2]):
+  written = _short(needed[layout.value].decode())
+  if not is_number(needed[layout.value]):
     return f"the {layout.value} must be a number, got {written}; mend the line"
-  number = float(needed[2])
+  number = float(needed[layout.value])
   if not math.isfinite(number):
     advice = "leave out documents that are not retrieved, and mend the model that gave it"
     return f"the {layout.value} must be finite, got {written}; {advice}"

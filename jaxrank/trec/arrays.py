@@ -20,7 +20,8 @@ class Arrays:
   Attributes:
     scores: `[q, n]`, float32; -inf for documents that are judged and not retrieved, and on padding.
     labels: `[q, n]`, int32, or float32 if some are fractions; -1 for documents that are not in the
-      qrels, -2 for those with a negative label there, 0 on padding.
+      qrels, -2 for those with a negative label there, 0 on padding. `[q, n, s]` if they are by
+      subtopic.
     where: `[q, n]`, False on padding.
     queries: The names of the queries, in ascending order.
     only_in_qrels: The names of queries of the qrels that the run does not have.
@@ -77,11 +78,12 @@ def to_arrays(
   Args:
     qrels: `Qrels`, or what `read_qrels` takes.
     run: A `Run`, or what `read_run` takes.
-    ties: "document" is trec_eval's order: ties are broken by the bytes of the ids, descending. The
-      scores of the arrays are then minus the ranks, so that all metrics, with their defaults, have
-      the values of trec_eval. "average" keeps the scores as float32, so that metrics average over
-      the orders of tied documents; a query with scores that float32 does not tell apart has minus
-      their dense ranks, so that only documents of equal scores are tied.
+    ties: "document" is trec_eval's order: ties are broken by the bytes of the ids, descending (with
+      labels by subtopic ndeval's, ascending). The scores of the arrays are then minus the ranks, so
+      that all metrics, with their defaults, have the values of trec_eval. "average" keeps the
+      scores as float32, so that metrics average over the orders of tied documents; a query with
+      scores that float32 does not tell apart has minus their dense ranks, so that only documents of
+      equal scores are tied.
     queries: "both" takes the queries that are in the qrels and in the run, as trec_eval does;
       "judged" all of the qrels, where those that the run does not have retrieve nothing, as
       trec_eval does with `-c`; "error" takes those in both, and raises an error if there are

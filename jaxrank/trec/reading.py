@@ -31,9 +31,11 @@ def read_qrels(source: Any, *, name: str | None = None, subtopics: bool = False)
       `rel` or `score`, as ir_measures, ranx, PyTerrier and BEIR name them. `Qrels` are returned as
       they are.
     name: A name; None takes the stem of the file, or "qrels".
-    subtopics: Whether labels are by subtopic, for measures of diversity. A source is then a file of
-      ndeval's four columns (query, subtopic, document, label) or rows of these, and `labels` are
-      `[rows, s]`, 0 where a subtopic does not judge the document.
+    subtopics: Whether labels are by subtopic, for measures of diversity. A source then has ndeval's
+      four columns (query, subtopic, document, label), in a file of any of the formats, a frame or
+      rows, but no dictionary of dictionaries; under a header the subtopics are in `subtopic_id`,
+      `subtopic` or `iteration`. `labels` are `[rows, s]`, 0 where a subtopic does not judge the
+      document.
 
   Returns:
     `Qrels`.

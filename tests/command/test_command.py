@@ -15,6 +15,7 @@ import jaxrank as jr
 from jaxrank.command import main, rendering
 from jaxrank.measures import trec_families
 from tests.helpers.suites import quick
+from tests.trec import oracle
 
 # Two documents are tied in b, and b lacks q3.
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\nq2 0 d4 1\nq3 0 d1 1\n"
@@ -31,6 +32,7 @@ def files(tmp_path, monkeypatch):
   (tmp_path / "qrels.txt").write_text(QRELS)
   (tmp_path / "one.txt").write_text(QRELS.splitlines()[0])
   (tmp_path / "folder").mkdir()
+  (tmp_path / "empty.run").write_text("")
   for name, text in RUNS.items():
     (tmp_path / f"{name}.run").write_text(text)
   return tmp_path
@@ -214,11 +216,14 @@ def fails(words, capsys, text, status=1):
       "'b.rn' is no file (is it b.run?) and no name of a measure",
     ),
     ("qrels.txt folder/ AP", "there is no file 'folder/' (it is a folder"),
+    ("qrels.txt empty.run AP --queries both", "no queries; use --queries judged for 0 for each"),
     ("qrels.txt b.run AP --queries error", "use --queries both to evaluate those in both, or --qu"),
     ("qrels.txt a.run P(judged_only=True)@5", "The option -J leaves out unjudged items"),
     ("qrels.txt a.run --trec -m P.5,x", "'P.5,x': 'x' is no number; write P.5,10"),
-    ("qrels.txt a.run --trec -m 11pt_avg..25,.5", "its eleven levels are fixed"),
-    ("qrels.txt a.run --trec -m runid", "runid is the tag of the run and no measure"),
+    ("qrels.txt a.run --trec -m 11pt_avg..25,x", "'11pt_avg..25,x' is no file and no name"),
+    ("qrels.txt a.run --trec -m 11pt_avg..25,5", r"levels must be numbers from 0 to 1, got"),
+    ("qrels.txt a.run --trec map -m relstring.x", "'x' is no whole number; write relstring.10"),
+    ("qrels.txt a.run --trec -m runid", "runid and relstring are texts and no measures"),
     ("qrels.txt a.run b.run --compare --queries both", "the same queries for all runs"),
     ("qrels.txt b.run AP --queries error", "q3"),
   ],
@@ -277,6 +282,9 @@ def test_measures_of_diversity_make_the_second_column_the_subtopic(run, files):
   found = [line.split("\t")[1:] for line in out.splitlines()]
   assert ["all", "alpha-nDCG@5", "0.61373"] in found
   assert ["all", "strec@1", "0.25"] in found
+  rows = [line.split() for line in (files / "nd.txt").read_text().splitlines()]
+  (files / "nd.csv").write_text("qid,subtopic,docno,rel\n" + "\n".join(map(",".join, rows)))
+  assert run("nd.csv a.run alpha-nDCG@5 strec@1 --tsv")[0] == out
 
 
 def test_a_run_of_the_standard_input(files):
@@ -435,6 +443,15 @@ finally:
   assert "usage: jaxrank [options] QRELS RUN... [MEASURE...]" in done.stdout
 
 
+def relstring(qrels, ranking, option):
+  """The labels of the first ten documents in trec_eval's order."""
+  found = [qrels.get(document) for document in oracle.order(ranking)]
+  if option == "-J":
+    found = [label for label in found if label is not None and label >= 0]
+  marks = ["-" if label is None else "." if label < 0 else str(label) for label in found]
+  return f"'{''.join(marks[:10])}'"
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("option", ["-q", "-c", "-l2", "-J"])
 def test_every_line_of_trec_eval(files, run, option):
@@ -461,6 +478,8 @@ def test_every_line_of_trec_eval(files, run, option):
   expected = []
   for query in sorted(values):
     for name in names:
+      if name == "recall_5":
+        expected.append(("relstring", query, relstring(qrels[query], found[query], option)))
       if name not in ("num_q", "gm_map", "gm_bpref"):
         expected.append((name, query, values[query][name]))
   expected.append(("runid", "all", "run"))
@@ -476,7 +495,7 @@ def test_every_line_of_trec_eval(files, run, option):
     expected.append((name, "all", len(qrels) if complete and name == "num_q" else total))
   lines = [
     f"{name:<22}\t{query}\t{value}"
-    if name == "runid"
+    if name in ("runid", "relstring")
     else f"{name:<22}\t{query}\t{value:.0f}"
     if name.startswith("num_")
     else f"{name:<22}\t{query}\t{value:6.4f}"
@@ -488,9 +507,6 @@ def test_every_line_of_trec_eval(files, run, option):
   # A value halfway between two decimals is rounded as the last bit of its sum happens to be.
   for i in different:
     name, query, value = expected[i]
-    # It is 0 there if no label reaches the level, although the gains of all labels count.
-    if name == "Rndcg" and level > 1 and (query == "all" or not values[query]["num_rel"]):
-      continue
     assert query != "all"
     assert abs(value * 1e4 % 1 - 0.5) < 1e-9
     assert got[i].split()[:2] == [name, query]

@@ -98,6 +98,7 @@ FIXED = {
   "divisor": "a word",
   "of": "a word",
   "rounding": "a word",
+  "levels": "constants, known at trace time",
   "tail": "a word",
   "collection": "a whole number",
   "scheme": "a word",

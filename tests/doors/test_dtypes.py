@@ -74,6 +74,12 @@ def test_dense_ranks_order_and_tie_as_the_scores():
   assert np.array_equal(np.isnan(found), np.isnan(scores))
 
 
+def test_lists_that_float32_tells_apart_keep_their_scores():
+  scores = np.array([[0.1, 0.3, -np.inf], [0.1, 0.1 + 1e-12, -np.inf], [0.1, -1e300, np.nan]])
+  right = [[0.1, 0.3, -np.inf], [-2, -1, -np.inf], [-1, -2, np.nan]]
+  np.testing.assert_array_equal(host_order.single(scores), np.float32(right))
+
+
 @pytest.mark.parametrize("scores", [CLOSE, -1e300 * np.arange(4)[::-1], 1e-300 * np.arange(4)])
 def test_adapters_of_double_precision_order_it(scores):
   (row,) = lightgbm.metrics("RR")(LABELS, scores, None, [4])

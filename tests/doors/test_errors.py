@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import inspect
 import pickle
 import weakref
 
@@ -47,7 +48,6 @@ MISTAKES = {
     r"^Evaluator: ranking .* the class Gumbel: write ranking=Gumbel\(1\.0\)",
     lambda: jr.Evaluator("RR", ranking=jr.Gumbel),
   ),
-  "no best grade": (TypeError, "argument: 'max_label'", lambda: jr.err(SCORES, LABELS)),
   "no best grade in a measure": (TypeError, "err needs max_label", lambda: jr.Measure(jr.err)),
   "ragged scores": (
     ValueError,
@@ -110,6 +110,39 @@ def test_messages_say_what_to_write(mistake):
   error, message, call = MISTAKES[mistake]
   with pytest.raises(error, match=message):
     call()
+
+
+REQUIRING = [
+  function
+  for module in (jr, jr.metrics, jr.losses)
+  for name in module.__all__
+  if callable(function := getattr(module, name)) and not isinstance(function, type)
+  if "max_label" in (takes := inspect.signature(function).parameters)
+  if takes["max_label"].default is inspect.Parameter.empty
+]
+
+
+@pytest.mark.parametrize("function", dict.fromkeys(REQUIRING), ids=lambda x: x.__name__)
+def test_a_best_grade_that_is_missing_is_written_down(function):
+  """The signature shows it as required, and the message says what to write."""
+  name = function.__name__
+  told = f"^{name} needs max_label, the best grade .*: write {name}\\(scores, labels, max_label=4"
+  with pytest.raises(TypeError, match=told):
+    function(SCORES, LABELS)
+  assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_all_functions_with_a_best_grade_are_tried():
+  tried = {function.__name__ for function in REQUIRING}
+  assert tried >= {"err", "gap", "nerr_ia", "inst", "nearly_err", "approx_err", "softrank_err"}
+
+
+def test_errors_with_advice_of_a_door_are_those_of_values():
+  with pytest.raises(ValueError, match="^evaluate: 'nDGC' is no name of a measure: did") as told:
+    jr.evaluate("nDGC", SCORES, LABELS)
+  again = pickle.loads(pickle.dumps(told.value))
+  assert str(again) == str(told.value)
+  assert (again.fault, again.about) == ("evaluate: 'nDGC' is no name of a measure:", "name")
 
 
 def test_arrays_that_convert_are_taken():

@@ -376,10 +376,12 @@ def interpolated_precision(items, ties="average", level=0.0, rel=None, rounding=
   return best
 
 
-def eleven_point_average(items, ties="average", rel=None, rounding="up"):
-  """The mean of the interpolated precision at the levels 0, 0.1, ..., 1."""
-  levels = [Decimal(i) / 10 if rounding == "trec_eval" else i / 10 for i in range(11)]
-  return sum(interpolated_precision(items, ties, level, rel) for level in levels) / 11
+def eleven_point_average(items, ties="average", rel=None, levels=None, rounding="up"):
+  """The mean of the interpolated precision at the levels 0, 0.1, ..., 1, or at others."""
+  read = Decimal if rounding == "trec_eval" else float
+  levels = [read(level) for level in levels or [i / 10 for i in range(11)]]
+  values = [interpolated_precision(items, ties, level, rel, rounding) for level in levels]
+  return sum(values) / len(values)
 
 
 def set_average_precision(items, ties="average", k=None, rel=None):
@@ -540,7 +542,7 @@ def ndcg_at_relevant(items, ties="average", gains="linear", discounts="logarithm
   return ratio(found + (count - sum(hits)) * values[-1], count) if items else 0.0
 
 
-def ndcg_at_levels(items, ties="average", gains="linear", discounts="logarithmic"):
+def ndcg_at_levels(items, ties="average", gains="linear", discounts="logarithmic", rel=None):
   """Rndcg of trec_eval: the mean over the ranks of the last item of each gain, and of the list."""
   if poisoned(items):
     return math.nan
@@ -548,7 +550,7 @@ def ndcg_at_levels(items, ties="average", gains="linear", discounts="logarithmic
   found = [values[sum(g >= level for g in best) - 1] for level in set(best)]
   if len(retrieved(items)) > len(best) + 1:
     found.append(values[-1])
-  return ratio(sum(found), len(found)) if best else 0.0
+  return ratio(sum(found), len(found)) if best and relevant_count(items, rel) else 0.0
 
 
 def expected_gains(items, ties, max_label, min_label):

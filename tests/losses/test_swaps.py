@@ -84,7 +84,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
   "ndcg": GRADED,
   "nerr": [{"max_label": 4}, {"max_label": 3, "k": 3}],
   "nerr_ia": [{"max_label": 2}, {"max_label": 1, "k": 3} | OWN],
-  "ndcg_at_levels": [{}, *GAINS[:2], *DISCOUNTS[:1]],
+  "ndcg_at_levels": [{"rel": 2}, *GAINS[:2], *DISCOUNTS[:1]],
   "nnrbp": [{}, {"rel": 2, "beta": 0.9} | SHARED, {"alpha": 0.25}],
   "nrbp": [*NOVEL, {"beta": 0.9, "alpha": 0.25}],
   "precision": [*BINARY, WEIGHTS, {"k": 4, "divisor": "retrieved"}],

@@ -259,8 +259,8 @@ def test_two_measures_of_one_name_are_an_error(lists):
   ("error", "match", "make"),
   [
     (TypeError, "ndcg does not take 'kk'; it takes k, gain", lambda: jr.Measure(jr.ndcg, kk=3)),
-    (TypeError, "err needs max_label, a number from 0", lambda: jr.Measure(jr.err)),
-    (TypeError, "gap needs max_label, a whole number", lambda: jr.Measure(jr.gap)),
+    (TypeError, "err needs max_label, the best grade", lambda: jr.Measure(jr.err)),
+    (TypeError, "gap needs max_label, the best grade", lambda: jr.Measure(jr.gap)),
     (ValueError, "k must be at least 1, got 0", lambda: jr.Measure(jr.ndcg, k=0)),
     (TypeError, "k must be a positive integer.*'3'", lambda: jr.Measure(hits, k="3")),
     (TypeError, "hits does not take 'q'; it takes k, rel, weights", lambda: jr.Measure(hits, q=3)),

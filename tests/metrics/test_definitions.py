@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -189,7 +190,13 @@ OF_CURVES = {
     Metric(
       jr.eleven_point_average,
       oracles.eleven_point_average,
-      ({}, {"rel": 2}, {"rounding": "trec_eval"}),
+      (
+        {},
+        {"rel": 2},
+        {"rounding": "trec_eval"},
+        {"rounding": "nearest", "levels": (0.25, 0.5, 0.75)},
+        {"levels": (1, 0.3)},
+      ),
     ),
     Metric(
       jr.inferred_average_precision,
@@ -198,7 +205,11 @@ OF_CURVES = {
     ),
     Metric(jr.normalized_gain, oracles.normalized_gain, CURVED),
     Metric(jr.ndcg_at_relevant, oracles.ndcg_at_relevant, CURVED),
-    Metric(jr.ndcg_at_levels, oracles.ndcg_at_levels, CURVED),
+    Metric(
+      jr.ndcg_at_levels,
+      oracles.ndcg_at_levels,
+      (*CURVED, {"rel": 2}, {"rel": 4, "gains": GAIN_TABLE}),
+    ),
     Metric(jr.inst, oracles.inst, (*MODELS, *PATIENCES)),
     Metric(
       jr.nearly_err,
@@ -460,3 +471,16 @@ def test_agrees_on_any_query(name, drawn, k):
     expected = definition(METRICS[name], items, "average", k, METRICS[name].choices[0])
   value = one_query(name)(*drawn[:3], np.int32(k))
   assert_agree(value, [expected], drawn, f"{name}, k={k}")
+
+
+def test_the_best_grade_gains_exactly_1():
+  # A quotient rounded below 1 makes the value under a smooth ranking jump with the last bit.
+  scores, labels = jnp.array([1.0, 3.0, -2.0, 0.5]), jnp.array([0.0, 2.0, 4.0, 1.0])
+
+  @jax.jit
+  @jax.vmap
+  def value(least):
+    ranking = jr.Laplace(0.7)
+    return jr.nearly_err(scores, labels, max_label=4, min_label=least, ranking=ranking)
+
+  assert np.abs(np.diff(value(jnp.linspace(0, 0.9, 200)))).max() < 1e-3

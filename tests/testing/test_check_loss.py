@@ -1,5 +1,6 @@
 """`check_loss` finds planted faults and names their laws; the losses of the library obey them."""
 
+import dataclasses
 import functools
 import inspect
 import re
@@ -44,6 +45,8 @@ def entropy(scores, labels, *, where=None, temperature=1.0, weights=None, bug=No
   """The cross entropy of a softmax, with one of the faults of `BUGS`."""
   where = jnp.ones(scores.shape, bool) if where is None else where
   live = where & (scores > -jnp.inf)
+  if bug != "half precision":
+    scores = scores.astype(np.promote_types(scores.dtype, np.float32))
   labels = labels.astype(scores.dtype)
   if bug == "NaN is hidden":
     labels = jnp.where(jnp.isnan(labels), 0, labels)
@@ -69,6 +72,8 @@ def entropy(scores, labels, *, where=None, temperature=1.0, weights=None, bug=No
   value = jnp.where(jnp.any(where & jnp.isnan(scores), -1), jnp.nan, value)
   if bug == "0 / 0":
     value = value + count / count
+  if bug == "a prior of the temperature":
+    value = value + jnp.square(temperature)
   if bug == "columns counted":
     value = value / scores.shape[-1]
   if bug == "batch dependence":
@@ -92,8 +97,10 @@ BUGS = {
   "columns counted": "padding",
   "order dependence": "permutation",
   "0 / 0": "empty",
+  "a prior of the temperature": "empty",
   "batch dependence": "batch",
   "vmap difference": "vmap",
+  "half precision": "dtypes",
   "infinite scores": "finite",
   "wrong slope": "derivatives",
   "wrong slope of the temperature": "derivatives",
@@ -155,7 +162,8 @@ def test_a_cut_off_under_an_exact_ranking_is_dead():
 
 def test_a_loss_need_not_take_where():
   def squares(scores, labels):
-    return jnp.sum(jnp.square(jnp.clip(scores, -1e9, 1e9) - labels), -1)
+    dtype = np.promote_types(scores.dtype, np.float32)
+    return jnp.sum(jnp.square(jnp.clip(scores.astype(dtype), -1e9, 1e9) - labels.astype(dtype)), -1)
 
   laws = testing.LOSS_LAWS.keys() - {"nan"}
   assert testing.check_loss(squares, laws=laws, max_examples=5) is None
@@ -176,10 +184,171 @@ def test_mistakes_of_arguments():
     testing.check_loss(losses.softmax, laws=["limit"])
   with pytest.raises(ValueError, match="parameters must be one of 'weights', 'temperature'"):
     testing.check_loss(losses.softmax, parameters=["margin"])
+  with pytest.raises(ValueError, match="got 'scale', but it has none: give scale a default"):
+    testing.check_loss(lambda scores, labels: scores, parameters=("scale",))
+  for name, given in (("laws", "nan"), ("parameters", "temperature"), ("sizes", 10)):
+    text = rf"check_loss: {name} must be a collection, such as \({given!r},\), got {given!r}"
+    with pytest.raises(TypeError, match=text):
+      testing.check_loss(losses.softmax, **{name: given})
+  with pytest.raises(TypeError, match=r"labels must be a strategy.*testing\.labels\(5\).*ndarray"):
+    testing.check_loss(losses.softmax, labels=np.zeros(5))
   with pytest.raises(ValueError, match="sizes must be at least 1"):
     testing.check_loss(losses.softmax, sizes=(0,))
   with pytest.raises(AssertionError, match=r"must have shape \(\), one per query"):
     testing.check_loss(lambda scores, labels: scores, laws=["jit"])
+
+
+def counted(scores, labels):
+  return jnp.sum(scores > labels, axis=-1)
+
+
+def with_more(scores, labels):
+  return jnp.sum(scores, axis=-1), labels
+
+
+def test_the_call_that_raises_is_shown():
+  def loss(scores, labels):
+    if scores.dtype == jnp.bfloat16:
+      raise NotImplementedError("half of it")
+    return jnp.sum(scores - labels, axis=-1)
+
+  text = broken(loss, laws=["dtypes"], max_examples=1)
+  assert "jnp.array([0], jnp.bfloat16)" in text
+  assert "raises NotImplementedError: half of it" in text
+
+
+def test_what_a_loss_returns():
+  with pytest.raises(AssertionError, match=r"^check_loss: counted must return floats, got int32"):
+    testing.check_loss(counted)
+  with pytest.raises(
+    AssertionError, match=r"^check_loss: with_more .*one array.* got a tuple\. If"
+  ):
+    testing.check_loss(with_more)
+
+
+def reverse_only(slope):
+  """A logarithm of a sum with a rule of `custom_vjp` alone, and that slope in the temperature."""
+
+  def value(scores, labels, temperature):
+    best = jnp.max(labels, axis=-1)
+    return best * jax.nn.logsumexp(scores / temperature, axis=-1)
+
+  rule = jax.custom_vjp(value)
+
+  def forward(*arguments):
+    found, pull = jax.vjp(value, *arguments)
+    return found, (pull, arguments[2])
+
+  def backward(residuals, cotangent):
+    pull, temperature = residuals
+    *rest, number = pull(cotangent)
+    return *rest, slope(number, temperature)
+
+  rule.defvjp(forward, backward)
+
+  @jax.jit
+  def fused(scores, labels, *, temperature=2.0):
+    return rule(scores, labels.astype(scores.dtype), jnp.asarray(temperature, scores.dtype))
+
+  return fused
+
+
+DERIVED = ("remat", "vmap", "derivatives")
+
+
+def test_a_loss_with_a_rule_for_reverse_mode_alone():
+  right = reverse_only(lambda slope, temperature: slope)
+  with pytest.raises(TypeError, match="custom_vjp"):
+    jax.jvp(lambda s: right(s, s), (jnp.ones(3),), (jnp.ones(3),))
+  assert testing.check_loss(right, laws=DERIVED, max_examples=3) is None
+  wrong = reverse_only(lambda slope, temperature: slope / temperature)
+  text = broken(wrong, laws=DERIVED, max_examples=3)
+  assert "fused breaks the law of derivatives" in text
+  assert "The derivative in temperature at temperature=1.6, by jax.vjp, of" in text
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaled:
+  """A loss whose numbers are ints, with no slope in some of them."""
+
+  still: str
+
+  def __call__(
+    self,
+    scores,
+    labels,
+    *,
+    where=None,
+    scale: float = 1,
+    margin=0,
+    power: int = 2,
+    k=3,
+    axis: "int" = -1,
+  ):
+    given = {"scale": scale, "margin": margin, "power": power, "k": k}
+    scale, margin, power, k = (
+      jax.lax.stop_gradient(x) if name == self.still else x for name, x in given.items()
+    )
+    where = jnp.ones(scores.shape, bool) if where is None else where
+    gap = jnp.where(where, scores - labels, 0)
+    return jnp.sum(jnp.where(where, scale * gap + margin, 0) ** power, axis=axis) * k
+
+
+def test_a_number_whose_default_is_an_int():
+  assert asking_losses.numbers_of(Scaled("")) == {
+    "scale": 1, "margin": 0, "power": 2, "k": 3, "axis": -1,
+  }  # fmt: skip
+  assert asking_losses.counts_of(Scaled("")) == {"power", "k", "axis"}
+  assert asking_losses.counts_of(functools.partial(jr.ndcg, k=3, ranking=jr.Laplace(1))) == {"k"}
+  options = {"laws": ["derivatives"], "max_examples": 3}
+  assert testing.check_loss(Scaled("power"), **options) is None
+  for name, at in (("scale", "margin=0.2, scale=0.8"), ("margin", "margin=0.2, scale=0.8")):
+    assert f"The derivative in {name} at {at}, by jax.jvp, of" in broken(Scaled(name), **options)
+  # What is declared is held to the law, whatever its annotation says.
+  text = broken(Scaled("k"), parameters=("k",), **options)
+  assert "The derivative in k at k=2.4, by jax.jvp, of" in text
+
+
+def test_a_number_that_cannot_be_traced():
+  def checked(scores, labels, *, where=None, margin=1.0):
+    if margin < 0:
+      raise ValueError(margin)
+    return losses.pairwise_hinge(scores, labels, where=where, margin=margin)
+
+  options = {"laws": ["derivatives"], "max_examples": 1}
+  text = broken(checked, **options)
+  assert text.startswith("check_loss: checked must take traced numbers for margin, to be")
+  assert "the loss raised TracerBoolConversionError: " in text
+  assert testing.check_loss(checked, parameters=(), **options) is None
+
+
+def test_the_message_about_a_gradient_in_a_number_names_it():
+  text = broken(functools.partial(entropy, bug="a prior of the temperature"), laws=["empty"])
+  assert "the gradient in temperature and weights, which should be 0 of all that does not" in text
+  assert "is jnp.array([2.0, 0.0], jnp.float32)." in text
+  loss = functools.partial(entropy, bug="a prior of the temperature")
+  assert testing.check_loss(loss, laws=["empty"], parameters=("weights",)) is None
+
+
+def test_the_gradient_in_a_number_does_not_depend_on_what_is_hidden():
+  @jax.custom_vjp
+  def divided(x, temperature):
+    return x / temperature
+
+  def backward(residuals, cotangent):
+    x, temperature = residuals
+    return cotangent / temperature, -jnp.sum(cotangent * x) / temperature**2
+
+  divided.defvjp(lambda *given: (divided(*given), given), backward)
+
+  def loss(scores, labels, *, where=None, temperature=1.0):
+    where = jnp.ones(scores.shape, bool) if where is None else where
+    labels = jnp.where(where, labels, 0)
+    z = jnp.where(where, divided(scores, jnp.asarray(temperature, scores.dtype)), 0)
+    return jnp.sum((z - labels) ** 2, -1)
+
+  text = broken(loss, laws=["nan"], max_examples=5)
+  assert "the gradient in temperature of\n" in text
 
 
 # The losses of the library.
@@ -203,9 +372,10 @@ def subject(name):
     if "teacher" in signature.parameters:
       taught = {"labels": labels} if "labels" in signature.parameters else {}
       return public(scores, teacher=labels, **taught, **given)
-    gain = jnp.maximum(labels, 0)
+    order = public(scores, **given)
+    gain = jnp.maximum(labels.astype(order.dtype), 0)
     gain = jnp.where(given["where"], gain, 0) if "where" in given else gain
-    return jnp.sum((public(scores, **given) @ gain[..., None])[..., :2, 0], -1)
+    return jnp.sum((order @ gain[..., None])[..., :2, 0], -1)
 
   own = [p for p in signature.parameters.values() if p.name not in ("labels", "teacher")]
   labels = own[0].replace(name="labels")
@@ -282,7 +452,7 @@ def test_public_losses_obey_the_laws(name):
   loss = subject(name)
   # A metric under a ranking has the program of all metrics.
   ranked = "ranking" in inspect.signature(loss).parameters
-  laws = (*OWN_LAWS, "padding", "alive") if ranked else testing.LOSS_LAWS
+  laws = (*OWN_LAWS, "padding", "dtypes", "alive") if ranked else testing.LOSS_LAWS
   held(loss, [law for law in laws if law not in DEPARTS.get(name, ())])
 
 

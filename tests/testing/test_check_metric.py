@@ -187,6 +187,11 @@ def test_mistakes_of_arguments():
     testing.check_metric("ndcg")
   with pytest.raises(ValueError, match="n must be at least 1"):
     testing.check_metric(share, n=0)
+  for name, given in (("laws", "nan"), ("cutoffs", 3), ("rankings", jr.Exact())):
+    with pytest.raises(TypeError, match=f"check_metric: {name} must be a collection, such as"):
+      testing.check_metric(share, **{name: given})
+  with pytest.raises(TypeError, match="check_metric: scores must be a strategy of hypothesis"):
+    testing.check_metric(share, scores=np.zeros(5))
   with pytest.raises(ValueError, match="at most 6 items, got 7 items"):
     testing.check_ties(share, testing.Case(np.zeros(7, np.float32), np.zeros(7, np.float32)))
   random = jr.Exact(ties="random", key=jax.random.key(0))

@@ -1,8 +1,12 @@
 """Judgements by subtopic, and measures of diversity of files, as by pyndeval 0.0.8."""
 
+import collections
 import gzip
+import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import jaxrank as jr
@@ -45,6 +49,39 @@ VALUES = {
 ROWS = [(q, s, d, int(x)) for q, s, d, x in map(str.split, QRELS.splitlines())]
 
 
+# ir_datasets' names, in its order, and those of other libraries and of the pages of ndeval.
+NAMES = [
+  ("query_id", "doc_id", "relevance", "subtopic_id"),
+  ("qid", "docno", "label", "iteration"),
+  ("query", "document", "judgement", "subtopic"),
+  ("topic", "docno", "judgment", "subtopic"),
+]
+
+
+def columns(names):
+  query, subtopic, document, label = zip(*ROWS, strict=True)
+  return dict(zip(names, (query, document, label, subtopic), strict=True))
+
+
+def dicts(names):
+  return [dict(zip(names, (q, d, x, s), strict=True)) for q, s, d, x in ROWS]
+
+
+def separated(names, separator):
+  rows = [names, *(map(str, row.values()) for row in dicts(names))]
+  return "".join(f"{separator.join(row)}\n" for row in rows)
+
+
+TEXTS = {
+  "TREC": lambda names: QRELS,
+  "CSV": lambda names: separated(names, ","),
+  "TSV": lambda names: separated(names, "\t"),
+  "JSON lines": lambda names: "".join(f"{json.dumps(row)}\n" for row in dicts(names)),
+  "JSON, a list of objects": lambda names: json.dumps(dicts(names)),
+  "JSON, a list": lambda names: json.dumps(ROWS),
+}
+
+
 @pytest.fixture
 def folder(tmp_path):
   (tmp_path / "qrels").write_text(QRELS)
@@ -75,6 +112,56 @@ def test_labels_have_a_column_for_each_subtopic(folder):
       way()
 
 
+def same(qrels, folder):
+  right = trec.read_qrels(folder / "qrels", subtopics=True)
+  assert qrels.queries == right.queries
+  assert qrels.documents.to_pylist() == right.documents.to_pylist()
+  assert qrels.labels.tolist() == right.labels.tolist()
+
+
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
+def test_files_of_all_formats_hold_the_same(folder, names):
+  path = folder / "file"
+  for text in TEXTS.values():
+    for pack in (bytes, gzip.compress):
+      path.write_bytes(pack(text(names).encode()))
+      same(trec.read_qrels(path, subtopics=True), folder)
+  pa.parquet.write_table(pa.table(columns(names)), path)
+  same(trec.read_qrels(path, subtopics=True), folder)
+
+
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
+def test_what_is_in_memory_holds_the_same(folder, names):
+  table = pa.table(columns(names) | {"text": ["that is not read"] * len(ROWS)})
+  row = collections.namedtuple("Qrel", names)
+  for source in (table, dicts(names), iter(dicts(names)), [row(**x) for x in dicts(names)]):
+    same(trec.read_qrels(source, subtopics=True), folder)
+  numbered = table.set_column(3, names[3], pa.array([int(s) for _, s, _, _ in ROWS]))
+  same(trec.read_qrels(numbered, subtopics=True), folder)
+
+
+def test_a_file_without_subtopics_may_have_their_column(folder):
+  (folder / "csv").write_text("query_id,subtopic,doc_id,relevance\nq1,x,d,2\n")
+  assert trec.read_qrels(folder / "csv").to_dict() == {"q1": {"d": 2}}
+
+
+@pytest.mark.parametrize("ties", ["document", "average"])
+def test_padded_arrays_have_the_values(folder, ties):
+  qrels = trec.read_qrels(folder / "qrels", subtopics=True)
+  arrays = trec.to_arrays(qrels, folder / "run", ties=ties)
+  assert arrays.labels.shape == (*arrays.where.shape, 3)
+  # Ties of equal scores have the smaller id first, and the document that is not retrieved is last.
+  assert arrays.documents.tolist()[0][-1] == "e"
+  if ties == "document":
+    assert arrays.documents.tolist() == [["c", "b", "x", "a", "e"], ["d", "b", "c", "", ""]]
+  assert arrays.labels[arrays.documents == "x"].tolist() == [[-1, -1, -1]]
+  found = trec.evaluate([*VALUES], qrels, folder / "run", ties=ties)
+  for name, values in jr.evaluate(
+    [*VALUES], arrays.scores, arrays.labels, where=arrays.where
+  ).items():
+    np.testing.assert_allclose(values, found.values[name], rtol=1e-6, err_msg=name)
+
+
 def test_a_query_that_the_run_lacks_counts_as_0():
   qrels = [*ROWS, ("q3", "1", "z", 1)]
   run = {"q1": {"c": 3.0, "x": 2.0, "b": 2.0, "a": 1.0}}
@@ -90,7 +177,42 @@ def test_what_is_refused(folder):
     trec.evaluate("NRBP AP", ROWS, folder / "run")
   with pytest.raises(TypeError, match=r"rows \(query, subtopic, document, label\)"):
     trec.evaluate("NRBP", {"q1": {"a": 1}}, folder / "run")
+  with pytest.raises(TypeError, match=r"no dictionary of dictionaries; pass rows \(query, subt"):
+    trec.read_qrels({"q1": {"1": {"a": 1}}}, subtopics=True)
   (folder / "twice").write_text(QRELS + "q1 3 a 1\n")
   told = "twice, line 11: query 'q1', subtopic '3' has document 'a' twice"
   with pytest.raises(ValueError, match=told):
     trec.read_qrels(folder / "twice", subtopics=True)
+
+
+MISTAKES = {
+  "q1 b 1\n": r"line 1: a line of a qrels file has 4 columns .*\(query, subtopic, docum",
+  "q1,1,b,1\n": r"must name the columns \(query_id, subtopic_id, doc_id, relevance\)",
+  "query_id,doc_id,relevance\nq1,b,1\n": "line 1: .* has 4 columns",
+  "qid,iteration,docno,rel\nq1,1,b,1\nq1,,c,1\n": "line 3: a column is empty: 'q1  c 1'",
+  "q1 1 b x\n": "line 1: the label must be a number, got 'x'",
+  "q1 1 b 0.5\n": "line 1: the label must be a whole number",
+  '{"qid": "q1", "docno": "b", "rel": 1}\n': "by subtopic are no dictionary of dictionaries",
+  '[["q1", "b", 1]]': r"a row must be \(query, subtopic, document, label\), got \['q1', 'b', 1\]",
+  "": r"holds no rows: it should have lines of query, subtopic, document, label",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_broken_files_are_told(tmp_path, text):
+  (tmp_path / "qrels").write_text(text)
+  with pytest.raises(ValueError, match=f"^trec.read_qrels: .*qrels[,:] .*(?:{MISTAKES[text]})"):
+    trec.read_qrels(tmp_path / "qrels", subtopics=True)
+
+
+def test_sources_in_memory_that_are_wrong_are_told():
+  for source, error, told in (
+    (pa.table({"qid": ["q"], "docno": ["d"], "rel": [1]}), ValueError, "column of the subtopic"),
+    ([("q", "1", "", 1)], ValueError, "query 'q': a document has an empty id"),
+    ([("q", "", "d", 1)], ValueError, "query 'q': a subtopic has an empty id"),
+    ([("q", 1, "d", 1)], TypeError, "ids must be strings"),
+    ([("q", "1", "d", "x")], TypeError, "a label must be a number, got 'x'"),
+    (5, TypeError, r"a pandas or polars frame, or rows \(query, subtopic, document, label\)"),
+  ):
+    with pytest.raises(error, match=told):
+      trec.read_qrels(source, subtopics=True)
