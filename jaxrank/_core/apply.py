@@ -21,7 +21,6 @@ from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
-from jaxrank._core.recorder import Needs
 
 _Value = TypeVar("_Value")
 
@@ -243,7 +242,7 @@ def _answers(
     # Neither depends on the other: XLA would read it again for each item that it gathers.
     scores, labels = (_known(x, _column(where, x), program.poisons) for x in (scores, labels))
     rank = ranking if key is None else ranking.with_key(key)
-    ranked = rank(scores, labels, where, k=needs.depth)
+    ranked = rank(scores, labels, where, k=depth)
     values, found = [], []
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
@@ -257,12 +256,11 @@ def _answers(
       answers = jax.tree.map(functools.partial(_nan_where, found_nan), answers)
     return answers, found
 
-  needs = _needs(program, shared, extras, scores, labels, where)
-  if needs.depth != 0:
+  depth = _depth(program, shared, extras, scores, labels, where)
+  if depth != 0:
     checks.not_split(scores)
   keys = key_of_each_query(ranking.key, scores)
-  items_per_block = None if needs.counts else program.items_per_block
-  rows = batching.rows_on_cpu(scores.shape, items_per_block)
+  rows = batching.rows_on_cpu(scores.shape, program.items_per_block)
   if ranking.in_blocks and rows and not any(jax.typeof(scores).sharding.spec):
     # Under `jit` it is traced once, although two branches call it.
     queries = over_queries(jax.jit(query, inline=True), scores.ndim - 1)
@@ -298,33 +296,37 @@ def _is_passing(program: _Program) -> bool:
   )
 
 
-def _needs(
+def _depth(
   program: _Program,
   shared: list[dict[str, Any]],
   extras: list[dict[str, Array]],
   scores: Array,
   labels: Array,
   where: Array | None,
-) -> Needs:
-  """What all kernels together need of the ranking."""
-  needs: list[Needs] = []
+) -> int | None:
+  """The largest rank at which the kernels look; None for the whole list, 0 for no order."""
+  depths: list[int | None] = []
+  asked = []
+  for (about, depth), parameters, extra in zip(program.calls, shared, extras, strict=True):
+    if depth != "asked":
+      depths.append(depth)
+    elif about.depth is not None:
+      depths.append(about.deepest(parameters, scores.shape[-1]))
+    else:
+      asked.append((functools.partial(about.kernel, **parameters), extra))
 
   def of_query(
     scores: Array, labels: Array, where: Array | None, extras: list[dict[str, Array]]
   ) -> Array:
     where = checks.mask(where, scores)
-    for (about, depth), parameters, extra in zip(program.calls, shared, extras, strict=True):
-      if depth != "asked":
-        needs.append(Needs(depth))
-      elif about.depth is not None:
-        needs.append(Needs(None if about.depth == "all" else 0))
-      else:
-        kernel = functools.partial(about.kernel, **parameters, **extra)
-        needs.append(recorder.needs_of(kernel, scores, labels, where))
+    for (kernel, _), extra in zip(asked, extras, strict=True):
+      depths.append(recorder.depth_of(functools.partial(kernel, **extra), scores, labels, where))
     return where
 
-  jax.eval_shape(over_queries(of_query, scores.ndim - 1), scores, labels, where, extras)
-  return Needs.of_all(needs)
+  if asked:
+    each = over_queries(of_query, scores.ndim - 1)
+    jax.eval_shape(each, scores, labels, where, [extra for _, extra in asked])
+  return recorder.deepest(depths)
 
 
 def _in_order(about: Description, extra: Mapping[str, Array], ranked: Ranked) -> dict[str, Array]:

@@ -20,6 +20,7 @@ from jaxrank._core import checks
 from jaxrank._core.dialects import Name
 from jaxrank._core.parameters import ANYTHING, CONTRACT, Kind
 from jaxrank._core.ranked import Ranked
+from jaxrank._core.recorder import depth_of_pairs
 from jaxrank._core.types import Aggregation
 
 Kernel = Callable[..., Any]
@@ -72,6 +73,12 @@ Sought = Literal[
 ]
 
 
+# How deep a kernel looks: at the whole list; at no order; down to `k`, or at the whole list without
+# one; down to `k`, or at no order without one, as for numbers of items; at no order for the pairs
+# of a short list, and at the whole of a long one.
+Depth = Literal["all", "none", "cutoff", "counts", "pairs"]
+
+
 # Laws of `jaxrank.testing` that metrics differ from on purpose, with the reasons.
 DIVIDES_BY_K = {"long_cutoff": "it divides by k, however long the list is"}
 TIED_PAIRS = {"ties": "a tied pair has a value of its own, and no rule breaks it"}
@@ -97,7 +104,7 @@ class Description:
     range: The least and the largest value for unweighted items; infinite where there is no bound.
     names: Its names in other libraries.
     subtopics: Whether labels are `[..., n, subtopics]`.
-    depth: "all" or "none" if the questions of the kernel do not determine how deep it looks.
+    depth: How deep the kernel looks; None to find it out from its questions.
     public: The function that passes the kernel to `apply`; None if the signature is the kernel's.
     aggregation: How the values of many queries become one: "mean"; "sum", as of counts; "exp_mean",
       the exponential of the mean, for values that are logarithms.
@@ -113,7 +120,7 @@ class Description:
   range: tuple[float, float] = (0.0, 1.0)
   names: tuple[Name, ...] = ()
   subtopics: bool = False
-  depth: Literal["all", "none"] | None = None
+  depth: Depth | None = None
   public: Callable[..., Any] | None = None
   best: float | None = None
   listed: bool = True
@@ -124,7 +131,7 @@ class Description:
     if not callable(self.seeks):
       checks.choice("seeks", self.seeks, SEEKS)
     if self.depth is not None:
-      checks.choice("depth", self.depth, ("all", "none"))
+      checks.choice("depth", self.depth, get_args(Depth))
     checks.choice("aggregation", self.aggregation, get_args(Aggregation))
     unknown = [name for name in self.parameters if name not in self.signature.parameters]
     if unknown:
@@ -180,6 +187,20 @@ class Description:
     """The kind of a parameter."""
     return self.parameters.get(parameter) or CONTRACT.get(parameter, ANYTHING)
 
+  def deepest(self, parameters: Mapping[str, Any], n: int) -> int | None:
+    """The largest rank at which the kernel looks in a list of `n` items; None for the whole list.
+
+    It is 0 if the kernel needs no order. The description must say how deep the kernel looks.
+    """
+    if self.depth == "none":
+      return 0
+    if self.depth == "pairs":
+      return depth_of_pairs(n)
+    k = parameters.get("k")
+    if self.depth == "counts" and k is None:
+      return 0
+    return k if self.depth != "all" and isinstance(k, int) else None
+
   def finds(self, ranked: Ranked, parameters: Mapping[str, Any]) -> Array:
     """Whether the query holds what the metric seeks."""
     seeks = self.seeks if callable(self.seeks) else SEEKS[self.seeks]
@@ -213,7 +234,7 @@ def describe(
   range: tuple[float, float] = (0.0, 1.0),
   names: tuple[Name, ...] = (),
   subtopics: bool = False,
-  depth: Literal["all", "none"] | None = None,
+  depth: Depth = "cutoff",
   best: float | None = None,
   listed: bool = True,
   aggregation: Aggregation = "mean",

@@ -42,23 +42,10 @@ def counts_all_alike(discount: Discount, k: Cutoff, among: Array | None) -> bool
   return discount is discounts.constant and k is None and among is None
 
 
-class Needs(NamedTuple):
-  """What a kernel needs of a ranking.
-
-  Attributes:
-    depth: The largest rank that it asks for; None for the whole list, 0 if it needs no order.
-    counts: Whether it asks questions, all of them for numbers of items of the whole list.
-  """
-
-  depth: int | None
-  counts: bool = False
-
-  @classmethod
-  def of_all(cls, needs: "Sequence[Needs]") -> "Needs":
-    """What several kernels need together."""
-    known = [need.depth for need in needs if need.depth is not None]
-    depth = None if len(known) < len(needs) else max(known, default=0)
-    return cls(depth, bool(needs) and all(need.counts for need in needs))
+def deepest(depths: Sequence[int | None]) -> int | None:
+  """The largest of several depths, of which None is the whole list."""
+  known = [depth for depth in depths if depth is not None]
+  return None if len(known) < len(depths) else max(known, default=0)
 
 
 class Question(NamedTuple):
@@ -103,20 +90,18 @@ class Recorder(Ranked):
     self.memory, self.traces = {**self.memory}, (*self.traces, current_trace())
     self.questions: list[Question] = []
     self.zeros: list[Array] = []
-    self.needs: list[Needs] = []
+    self.depths: list[int | None] = []
 
-  def _ask(
-    self, kind: Kind, shape: tuple[int, ...], depth: Cutoff, counts: bool = False, **arguments: Any
-  ) -> Array:
+  def _ask(self, kind: Kind, shape: tuple[int, ...], depth: Cutoff, **arguments: Any) -> Array:
     number = len(self.questions)
     self.questions.append(Question(kind, arguments))
     self.zeros.append(varying_zeros(self.where, shape, self.dtype))
-    self.needs.append(Needs(depth if isinstance(depth, int) else None, counts))
+    self.depths.append(depth if isinstance(depth, int) else None)
     return self.zeros[-1] if self.given is None else self.given[number]
 
   def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
     """The gains of an ideal ranking, whose depth is recorded like that of a question."""
-    self.needs.append(Needs(k if isinstance(k, int) else None))
+    self.depths.append(k if isinstance(k, int) else None)
     if self.ranked is None:
       # The depth does not depend on the gains, and to trace their sort takes longer than the rest.
       return varying_zeros(
@@ -131,10 +116,9 @@ class Recorder(Ranked):
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
   ) -> Array:
     """Records `expect`; the answer is a scalar."""
-    depth, counts = (k if among is None else None), False
-    if counts_all_alike(discount, k, among):
-      depth, counts = 0, w.dtype == jnp.bool_
-    return self._ask("expect", (), depth, counts, w=w, discount=discount, k=k, among=among)
+    depth = k if among is None else None
+    depth = 0 if counts_all_alike(discount, k, among) else depth
+    return self._ask("expect", (), depth, w=w, discount=discount, k=k, among=among)
 
   def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
     """Records `exposure`; the answer is `[n]`."""
@@ -281,18 +265,20 @@ def _traced_arguments(question: Question) -> list[Array]:
   return arrays if discount is None else [*arrays, discount(ranks)]
 
 
-def needs_of(kernel: Callable[[Ranked], Any], scores: Array, labels: Array, where: Array) -> Needs:
-  """What a kernel of one ranked query needs of a ranking."""
-  needs: list[Needs] = []
+def depth_of(
+  kernel: Callable[[Ranked], Any], scores: Array, labels: Array, where: Array
+) -> int | None:
+  """The largest rank for which a kernel of one ranked query asks; None for the whole list."""
+  depths: list[int | None] = []
 
   def run(scores: Array, labels: Array, where: Array) -> Any:
     recorder = Recorder(scores, labels, where, None)
     value = kernel(recorder)
-    needs[:] = recorder.needs
+    depths[:] = recorder.depths
     return value
 
   jax.eval_shape(run, *map(_unsplit, (scores, labels, where)))
-  return Needs.of_all(needs)
+  return deepest(depths)
 
 
 def _unsplit(x: Array) -> Any:

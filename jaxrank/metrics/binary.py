@@ -30,6 +30,7 @@ def _hit_rate(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
 
 @describe(
   _hit_rate,
+  depth="none",
   rel=THRESHOLD,
   names=(
     ir_measures("Success", "@10", "rel", rel=1),
@@ -71,6 +72,7 @@ def _reciprocal_rank(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Arr
 
 @describe(
   _reciprocal_rank,
+  depth="none",
   rel=THRESHOLD,
   names=(
     ir_measures("RR MRR", "[@10]", "rel", rel=1),

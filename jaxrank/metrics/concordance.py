@@ -71,6 +71,7 @@ def _retrieved_auc(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array
 
 @describe(
   _retrieved_auc,
+  depth="all",
   departs=MEANS_FIRST,
   rel=THRESHOLD,
   seeks="relevant and other items",
@@ -110,7 +111,7 @@ def _ordered_pair_accuracy(ranked: Ranked) -> Array:
   return jnp.where(pairs.different_labels > 0, (1 + balance) / 2, 0)
 
 
-@describe(_ordered_pair_accuracy, departs=TIED_PAIRS, seeks="different labels")
+@describe(_ordered_pair_accuracy, depth="pairs", departs=TIED_PAIRS, seeks="different labels")
 def ordered_pair_accuracy(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -141,7 +142,9 @@ def _kendall_tau(ranked: Ranked) -> Array:
   return safe_divide(pairs.concordant - pairs.discordant, spread)
 
 
-@describe(_kendall_tau, departs=TIED_PAIRS, seeks="different labels", range=(-1.0, 1.0))
+@describe(
+  _kendall_tau, depth="pairs", departs=TIED_PAIRS, seeks="different labels", range=(-1.0, 1.0)
+)
 def kendall_tau(
   scores: ArrayLike,
   labels: ArrayLike,

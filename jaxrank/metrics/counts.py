@@ -46,6 +46,7 @@ _RELATIVE = Kind("True or False", _relative, literals=(bool,))
 
 @describe(
   _precision,
+  depth="counts",
   departs=DIVIDES_BY_K,
   rel=THRESHOLD,
   divisor=one_of("k", "retrieved", "relevant", "attainable"),
@@ -119,6 +120,7 @@ def _recall(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, weights: Array 
 
 @describe(
   _recall,
+  depth="counts",
   rel=THRESHOLD,
   names=(
     ir_measures("R Recall", "@10", "rel", rel=1),
@@ -177,6 +179,7 @@ _UNSQUARED = Kind(NONNEGATIVE.meaning, _root)
 
 @describe(
   _f_measure,
+  depth="counts",
   departs=DIVIDES_BY_K,
   rel=THRESHOLD,
   beta=NONNEGATIVE,
@@ -303,7 +306,7 @@ def _fall_out(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
   return safe_divide(_hits(ranked, others, k, None), ranked.count(others))
 
 
-@describe(_fall_out, rel=THRESHOLD, seeks="other items", higher_is_better=False)
+@describe(_fall_out, depth="counts", rel=THRESHOLD, seeks="other items", higher_is_better=False)
 def fall_out(
   scores: ArrayLike,
   labels: ArrayLike,

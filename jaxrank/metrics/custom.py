@@ -5,7 +5,7 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import jax
 from jax import Array
@@ -14,7 +14,15 @@ from jax.typing import ArrayLike
 from jaxrank._core import checks
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.checks import named
-from jaxrank._core.description import RESERVED, Description, Kernel, Seeks, Sought, name_of
+from jaxrank._core.description import (
+  RESERVED,
+  Depth,
+  Description,
+  Kernel,
+  Seeks,
+  Sought,
+  name_of,
+)
 from jaxrank._core.parameters import CONTRACT, Kind
 from jaxrank._core.ranked import Ranking
 from jaxrank._core.types import Aggregation
@@ -87,7 +95,7 @@ def metric(
   higher_is_better: bool = ...,
   range: tuple[float, float] = ...,
   subtopics: bool = ...,
-  depth: Literal["all", "none"] | None = ...,
+  depth: Depth | None = ...,
   best: float | None = ...,
   checks: Mapping[str, Callable[[Any], None]] | None = ...,
   aggregation: Aggregation = ...,
@@ -102,7 +110,7 @@ def metric(
   higher_is_better: bool = ...,
   range: tuple[float, float] = ...,
   subtopics: bool = ...,
-  depth: Literal["all", "none"] | None = ...,
+  depth: Depth | None = ...,
   best: float | None = ...,
   checks: Mapping[str, Callable[[Any], None]] | None = ...,
   aggregation: Aggregation = ...,
@@ -117,7 +125,7 @@ def metric(
   higher_is_better: bool = True,
   range: tuple[float, float] = (-math.inf, math.inf),
   subtopics: bool = False,
-  depth: Literal["all", "none"] | None = None,
+  depth: Depth | None = None,
   best: float | None = None,
   checks: Mapping[str, Callable[[Any], None]] | None = None,
   aggregation: Aggregation = "mean",
@@ -148,8 +156,10 @@ def metric(
     higher_is_better: Whether larger values are better.
     range: The least and the largest value.
     subtopics: Whether labels are `[..., n, subtopics]`.
-    depth: How deep the kernel looks, `"all"` or `"none"`, if its questions do not determine it,
-      because it reads `ranked.keys` or `ranked.scores` itself.
+    depth: How deep the kernel looks. By default the library runs the kernel once to see for which
+      ranks it asks. A kernel that reads `ranked.keys` or `ranked.scores` itself says `"all"`, for
+      the whole list, or `"none"`, if it needs no order; `"cutoff"` is down to `k`, and the whole
+      list without one.
     best: The best value, if values on both sides of it are worse, as for a ratio that should be 1.
     checks: Functions by the name of a parameter, which raise `TypeError` or `ValueError` for a
       value that is not allowed. They are called with concrete values only, never with traced ones.

@@ -43,6 +43,7 @@ def _alpha_dcg(
 
 @describe(
   _alpha_dcg,
+  depth="all",
   rel=THRESHOLD,
   alpha=SHARE,
   discount=DISCOUNT,
@@ -127,6 +128,7 @@ def _alpha_ndcg(
 
 @describe(
   _alpha_ndcg,
+  depth="all",
   departs=GREEDY_IDEAL,
   rel=THRESHOLD,
   alpha=SHARE,
@@ -214,6 +216,7 @@ def _nrbp(
 
 @describe(
   _nrbp,
+  depth="all",
   rel=THRESHOLD,
   alpha=SHARE,
   beta=SHARE,

@@ -37,6 +37,7 @@ def _judged(ranked: Ranked, *, k: Cutoff, of: str, divisor: str) -> Array:
 
 @describe(
   _judged,
+  depth="counts",
   of=one_of("judged", "pooled", "unjudged"),
   divisor=one_of("retrieved", "k"),
   seeks="any items",

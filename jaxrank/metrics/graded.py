@@ -163,7 +163,7 @@ def _err(ranked: Ranked, *, k: Cutoff, max_label: ArrayLike) -> Array:
   return ranked.cascade(ranked.stop_probability(max_label), discounts.reciprocal, k=k)
 
 
-@describe(_err, max_label=GRADE, names=(ir_measures("ERR", "[@10]", max_label=4),))
+@describe(_err, depth="all", max_label=GRADE, names=(ir_measures("ERR", "[@10]", max_label=4),))
 def err(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -205,7 +205,7 @@ def _nerr(ranked: Ranked, *, k: Cutoff, max_label: ArrayLike) -> Array:
   return safe_divide(err, at_ranks(best * survival(best), discounts.reciprocal, k))
 
 
-@describe(_nerr, max_label=GRADE)
+@describe(_nerr, depth="all", max_label=GRADE)
 def nerr(
   scores: ArrayLike,
   labels: ArrayLike,

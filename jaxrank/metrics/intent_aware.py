@@ -42,6 +42,7 @@ def _err_ia(
 
 @describe(
   _err_ia,
+  depth="all",
   max_label=GRADE,
   subtopic_weights=SUBTOPIC_WEIGHTS,
   normalizer=one_of("none", "perfect"),
@@ -112,6 +113,7 @@ def _nerr_ia(
 
 @describe(
   _nerr_ia,
+  depth="all",
   departs=GREEDY_IDEAL,
   max_label=GRADE,
   subtopic_weights=SUBTOPIC_WEIGHTS,
@@ -175,6 +177,7 @@ def _precision_ia(
 
 @describe(
   _precision_ia,
+  depth="counts",
   departs=DIVIDES_BY_K,
   rel=THRESHOLD,
   subtopic_weights=SUBTOPIC_WEIGHTS,
@@ -286,6 +289,7 @@ def _subtopic_recall(
 
 @describe(
   _subtopic_recall,
+  depth="all",
   rel=THRESHOLD,
   subtopic_weights=SUBTOPIC_WEIGHTS,
   subtopics=True,

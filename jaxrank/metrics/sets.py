@@ -25,6 +25,7 @@ def _set_average_precision(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) 
 
 @describe(
   _set_average_precision,
+  depth="counts",
   departs=MEANS_FIRST,
   rel=THRESHOLD,
   names=(ir_measures("SetAP", "", "rel", rel=1), trec_eval("set_map", rel=1)),
@@ -76,6 +77,7 @@ def _utility(
 
 @describe(
   _utility,
+  depth="counts",
   rel=THRESHOLD,
   hit=NUMBER,
   other=NUMBER,
@@ -164,6 +166,7 @@ def _item_count(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, of: str) ->
 
 @describe(
   _item_count,
+  depth="counts",
   rel=THRESHOLD,
   of=one_of("retrieved", "relevant", "relevant_retrieved", "judged_others_retrieved"),
   seeks="any items",
@@ -217,6 +220,7 @@ def _query_count(ranked: Ranked) -> Array:
 
 @describe(
   _query_count,
+  depth="none",
   seeks="any items",
   aggregation="sum",
   names=(ir_measures("NumQ", ""), trec_eval("num_q")),

@@ -58,6 +58,7 @@ def _nearly_err(
 
 @describe(
   _nearly_err,
+  depth="all",
   departs=DIVIDES_BY_K | MEANS_FIRST,
   max_label=GRADE,
   min_label=NONNEGATIVE,

@@ -211,6 +211,7 @@ def _bpm(
 
 @describe(
   _bpm,
+  depth="all",
   departs=DIVIDES_BY_K | MEANS_FIRST,
   target=POSITIVE,
   max_label=GRADE,

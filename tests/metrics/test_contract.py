@@ -14,7 +14,7 @@ import jaxrank as jr
 from jaxrank._core import description
 from jaxrank._core.description import RESERVED, describe
 from jaxrank._core.parameters import SHARE
-from jaxrank._core.recorder import needs_of
+from jaxrank._core.recorder import deepest, depth_of
 from jaxrank.metrics import described
 from tests.helpers.suites import thorough
 
@@ -134,15 +134,32 @@ DEPTHS = [
 )
 def test_the_depth_follows_from_the_questions(metric, own, expected):
   assert depth(metric, own) == expected
+  about = description.of_metric(metric)
+  assert about.deepest(about.bind(own), 4) == expected
 
 
 def depth(metric, own):
-  """How deep a metric with some parameters looks into a query."""
+  """How deep a metric with some parameters looks into a query: as described, and as it asks."""
   about = description.of_metric(metric)
-  kernel = functools.partial(about.kernel, **about.bind(own))
+  own = about.bind(own)
   labels = LABELS[0][:, None] if about.subtopics else LABELS[0]
   lists = jnp.asarray(SCORES[0]), jnp.asarray(labels), jnp.ones(4, bool)
-  return needs_of(kernel, *lists).depth
+  asked = depth_of(functools.partial(about.kernel, **own), *lists)
+  # A word may make a metric look less deep.
+  assert deepest([about.deepest(own, 4), asked]) == about.deepest(own, 4)
+  return asked
+
+
+@every
+def test_every_word_of_a_metric_looks_as_deep_as_described(name):
+  metric, about = METRICS[name]
+  own = {p: 3 for p in ("max_label",) if p in about.signature.parameters}
+  words = {p: kind.spelled for p, kind in about.parameters.items() if kind.spelled not in (0, 1)}
+  for parameter, value in [("k", 2), *((p, word) for p in words for word in words[p].values())]:
+    if parameter in about.signature.parameters:
+      depth(metric, own | {parameter: value})
+      if "k" in about.signature.parameters:
+        depth(metric, own | {"k": 2, parameter: value})
 
 
 @pytest.mark.parametrize(("metric", "expected"), [(jr.ndcg, None), (jr.reciprocal_rank, 0)])
