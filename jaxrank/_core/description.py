@@ -279,7 +279,9 @@ def with_advice(**kinds: Kind) -> Callable[[_Public], _Public]:
 
   def attach(function: _Public) -> _Public:
     takes = inspect.signature(function).parameters
-    required = [n for n in kinds if takes[n].kind is _KEYWORD and takes[n].default is _MISSING]
+    required = [
+      n for n, p in takes.items() if n in kinds and p.kind is _KEYWORD and p.default is _MISSING
+    ]
     if not required:
       return function
     arrays = [name for name, p in takes.items() if p.kind is not _KEYWORD]
