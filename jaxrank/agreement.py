@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks, inversions, sorting, ties
+from jaxrank._core import checks, sorting, ties
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.batching import never_empty, over_queries
 
@@ -231,7 +231,7 @@ def _tau_ap(x: Array, y: Array, dtype: jnp.dtype) -> Array:
   start, end = ties.layout(x)
   # The items above that the reference puts above too; of items that tie in the reference, the
   # higher one counts as better in one of two counts, unless both tie in `x`.
-  strictly, weakly = (inversions.greater_before(_ascending(y, first)) for first in (None, start))
+  strictly, weakly = (sorting.greater_before(_ascending(y, first)) for first in (None, start))
   above = sorting.slots(x).astype(dtype)
   right = (
     ties.mean((strictly + weakly).astype(dtype) / 2, start, end) + (above - start.astype(dtype)) / 2

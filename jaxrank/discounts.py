@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core.types import Discount, pytree
+from jaxrank._types import Discount, pytree
 
 __all__ = [
   "Affine",

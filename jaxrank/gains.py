@@ -17,8 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core.arithmetic import table_gain
-from jaxrank._core.types import Gain
+from jaxrank._types import Gain
 
 __all__ = [
   "binary",
@@ -84,7 +83,7 @@ def table(values: ArrayLike) -> Gain:
     raise ValueError(
       f"gains.table: values must be a vector, the gains of labels 0, 1, ..., got {values.shape}."
     )
-  return jax.tree_util.Partial(table_gain, values)
+  return jax.tree_util.Partial(_of_table, values)
 
 
 def by_label(table: Mapping[float, float]) -> Gain:
@@ -135,3 +134,10 @@ def stop_probability(labels: Array, max_label: ArrayLike) -> Array:
   """
   y = jnp.clip(labels, 0, max_label)
   return jnp.exp2(y - max_label) - jnp.exp2(-jnp.asarray(max_label, y.dtype))
+
+
+def _of_table(values: Array, labels: Array) -> Array:
+  """The gain `values[y]` of whole labels `y`, laid out over devices as the labels are."""
+  index = jnp.clip(labels, 0, values.shape[0] - 1).astype(jnp.int32)
+  found = values.at[index].get(out_sharding=jax.typeof(index).sharding)
+  return found.astype(labels.dtype)

@@ -38,7 +38,7 @@ from jaxrank._core.pair_sums import polynomial_sums
 from jaxrank._core.parameters import Kind
 from jaxrank._core.ranked import Ranked, Ranking, by_column
 from jaxrank._core.sorting import take
-from jaxrank._core.types import Cutoff
+from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact, ExactQuery
 from jaxrank.rankings.perturbed import Gumbel, GumbelQuery
 

@@ -16,7 +16,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import config
-from jaxrank._core import batching, checks, description, recorder, splitting
+from jaxrank._core import batching, checks, description, recorder
 from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
@@ -132,7 +132,7 @@ def apply_calls(
   scores, labels, where, extras = never_empty(scores.ndim - 1, (scores, labels, where, extras))
   if subtopics:
     labels = never_empty(scores.ndim, labels)
-  arrays, parameters = splitting.split(_shared(calls))
+  arrays, parameters = batching.split(_shared(calls))
   known = tuple((call.description, call.depth) for call in calls)
   items_per_block = config.items_per_block() if any(call.in_blocks for call in calls) else None
   poisons = all(call.poisons for call in calls)
@@ -212,7 +212,7 @@ class _Program(NamedTuple):
   """The static arguments of a compiled program; it also depends on shapes and dtypes."""
 
   calls: tuple[tuple[Description, int | None | Literal["asked"]], ...]
-  parameters: splitting.Static
+  parameters: batching.Static
   with_found: bool
   items_per_block: int | None
   poisons: bool
@@ -227,7 +227,7 @@ def _answers(
   labels: Array,
   where: Array | None,
 ) -> list[Evaluated]:
-  shared: list[dict[str, Any]] = splitting.joined(arrays, program.parameters)
+  shared: list[dict[str, Any]] = batching.joined(arrays, program.parameters)
 
   def query(
     scores: Array,

@@ -1,12 +1,14 @@
-"""Quotients, roots and logarithms at the ends of their ranges; conversion to float32 or wider."""
+"""Quotients, roots, logarithms and roundings at the ends of their ranges; sums; wider floats."""
 
+import decimal
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
@@ -69,12 +71,6 @@ def looked_up(table: Array, index: Array) -> Array:
   """`table[index]`, laid out over devices as the indices are."""
   found: Array = table.at[index].get(out_sharding=jax.typeof(index).sharding)
   return found
-
-
-def table_gain(values: Array, labels: Array) -> Array:
-  """The gain `values[y]` of whole labels `y`, of `gains.table`."""
-  index = jnp.clip(labels, 0, values.shape[0] - 1).astype(jnp.int32)
-  return looked_up(values, index).astype(labels.dtype)
 
 
 def added(total: Array) -> Array:
@@ -164,3 +160,27 @@ def _sums_of_two_jvp(
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
   first, second = tangents
   return _sums_of_two(*primals), (first[0] + first[1], second[0] + second[1])
+
+
+Level: TypeAlias = ArrayLike | decimal.Decimal
+
+# A tolerance for rounding, in units of the last place and in items: 0.3 times 10 may exceed 3.
+_ROUNDINGS, _LEAST = 4, 0.05
+
+
+def share_of(level: Level, count: Array, most: int, *, nearest: bool = False) -> Array:
+  """`ceil(level * count)`, or with `nearest` `floor(level * count + 0.5)`, for up to `most` items.
+
+  For a `decimal.Decimal` it is computed in the float64 of trec_eval, and is
+  `floor(level * count + 0.9)` unless `nearest`, whose rounding makes it 17 for 0.3 of 57. These
+  numbers are a table of the program.
+  """
+  if isinstance(level, decimal.Decimal):
+    table = np.floor(float(level) * np.arange(most + 1.0) + (0.5 if nearest else 0.9))
+    shares: Array = jnp.asarray(table, count.dtype)[count.astype(jnp.int32)]
+    return shares
+  share = jnp.asarray(level).astype(count.dtype) * count
+  if nearest:
+    return jnp.floor(share + 0.5)
+  slack = jnp.minimum(_ROUNDINGS * jnp.finfo(count.dtype).eps * share, _LEAST)
+  return jnp.ceil(share - slack)

@@ -1,12 +1,13 @@
 """Maps functions of one query over a batch: leading axes, blocks, keys, empty axes, replicas.
 
-`apply` uses it for metrics, and other modules for their own functions of one query.
+`apply` uses it for metrics, and other modules for their own functions of one query. It also
+separates the static parts of a pytree, which a compiled program depends on, from its arrays.
 """
 
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -146,3 +147,30 @@ def key_of_each_query(key: Array | None, where: Array) -> Array | None:
     stride *= query.shape[axis]
   keys: Array = over_queries(functools.partial(jax.random.fold_in, key), query.ndim)(query)
   return keys
+
+
+class Static(NamedTuple):
+  """What is left of a pytree without its arrays; hashable if its leaves are."""
+
+  leaves: tuple[Any, ...]
+  tree: Any
+
+
+class _Traced:
+  """Marks the place of an array among the static leaves."""
+
+
+def split(x: Any) -> tuple[list[Any], Static]:
+  """The numbers and arrays of a pytree, which may be traced, and the rest."""
+  leaves, tree = jax.tree.flatten(x)
+  traced = [isinstance(leaf, float | Array | np.ndarray | np.number) for leaf in leaves]
+  arrays = [leaf for leaf, is_traced in zip(leaves, traced, strict=True) if is_traced]
+  pairs = zip(leaves, traced, strict=True)
+  return arrays, Static(tuple(_Traced if is_traced else leaf for leaf, is_traced in pairs), tree)
+
+
+def joined(arrays: list[Any], static: Static) -> Any:
+  """The inverse of `split`."""
+  rest = iter(arrays)
+  leaves = [next(rest) if leaf is _Traced else leaf for leaf in static.leaves]
+  return jax.tree.unflatten(static.tree, leaves)

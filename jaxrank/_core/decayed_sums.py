@@ -18,11 +18,8 @@ from jax.interpreters import ad, batching
 from jaxrank import config
 from jaxrank._core import platforms, sorting
 from jaxrank._core.batching import in_blocks, rows_on_cpu, whole_batch
-from jaxrank._core.decays import Place, distance
+from jaxrank._core.decays import Place, Schedule, by_blocks, by_doubling, by_pairs, distance
 from jaxrank._core.platforms import by_platform
-from jaxrank._core.sums_by_blocks import by_blocks
-from jaxrank._core.sums_by_doubling import Schedule, by_doubling
-from jaxrank._core.sums_by_pairs import by_pairs
 
 # Items at more temperatures from each other are as good as infinitely far apart.
 _WIDE = 40.0

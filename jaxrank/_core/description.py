@@ -21,7 +21,7 @@ from jaxrank._core.dialects import Name
 from jaxrank._core.parameters import ANYTHING, CONTRACT, Kind
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.recorder import depth_of_pairs
-from jaxrank._core.types import Aggregation
+from jaxrank._types import Aggregation
 
 Kernel = Callable[..., Any]
 Seeks = Callable[..., Array]

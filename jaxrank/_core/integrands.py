@@ -6,15 +6,15 @@ docs/mathematics.md, "Quadrature over noise", derives them.
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
-from jaxrank._core.arithmetic import plain_sum
+from jaxrank._core.arithmetic import log_of_rest, plain_sum
 from jaxrank._core.quadrature import Integrand, Noise, distances, probabilities
-from jaxrank._core.reduced_integrands import reduced_counts, reduced_products
 
 
 def _given(whole: Integrand, stops: bool, marked: bool) -> Integrand:
@@ -213,3 +213,216 @@ def of_each_item(total: Integrand) -> Integrand:
 
   there = total.on_accelerators and of_each_item(total.on_accelerators)
   return Integrand(value, None, there, total.nodes, pull)
+
+
+class _Factors(NamedTuple):
+  """What the factors of all items are made of, `[..., nodes, terms, n]`.
+
+  Attributes:
+    above: The probability to be above a node; `below` is its complement.
+    hit: What the item adds to the sum if its noisy score is the node.
+    lost: `1 - t` of each term.
+    stop: The probability that a user stops at the item, if users do.
+    mark: What the item adds to the marks ahead; 0 if items have no marks.
+  """
+
+  above: Array
+  below: Array
+  hit: Array
+  lost: Array
+  stop: Array | None
+  mark: Array
+
+  def ended(self, x: Array) -> Array:
+    """`x` times the complement of the factor of an item that is above."""
+    # Products of terms and stops would be stored.
+    lost = x * self.lost
+    return lost if self.stop is None else lost + x * (1 - self.lost) * self.stop
+
+  def reached(self, x: Array) -> Array:
+    """`x` times the probability that an item that is above does not stop the user."""
+    return x if self.stop is None else x * (1 - self.stop)
+
+  def factor(self) -> Array:
+    """The factor of each item."""
+    return self.below + self.reached(self.above * (1 - self.lost))
+
+  def log(self) -> Array:
+    """The logarithm of the factor."""
+    return log_of_rest(self.ended(self.above), self.factor())
+
+  def reciprocal(self) -> Array:
+    """The reciprocal of the factor."""
+    factor = self.factor()
+    # A quotient of complex numbers takes the square of the divisor, which may underflow.
+    return jnp.exp(-self.log()) if jnp.iscomplexobj(factor) else 1 / factor
+
+  def ahead(self) -> Array:
+    """The mark if the item is above the node, given that it ends no product."""
+    return self.above * (1 - self.lost) * self.mark * self.reciprocal()
+
+  def hits(self, log: Array) -> Array:
+    """The hit times the product of the other factors, from the logarithm of the product of all."""
+    return self.hit * jnp.exp(log - self.log())
+
+  def after(self, *known: Array) -> tuple["_Factors", tuple[Array, ...]]:
+    """The same, and sums that are known; on a GPU, XLA would store what sums share."""
+    apart = lax.optimization_barrier
+    known, above = lax.platform_dependent(
+      (known, self.above), cuda=apart, rocm=apart, default=lambda both: both
+    )
+    return self._replace(above=above), known
+
+
+def _over_items(x: Array) -> Array:
+  return jnp.sum(x, axis=-1, keepdims=True)
+
+
+class _Sums(NamedTuple):
+  """Sums over the items, `[..., nodes, terms, 1]`.
+
+  Attributes:
+    log: The logarithm of the product of all factors.
+    one: The sum of hits times the products of the other factors.
+    total: The same sum, in which each hit counts 1 plus the marks of the others ahead.
+    marks: 1 plus the sum of the marks ahead.
+  """
+
+  log: Array
+  one: Array
+  total: Array
+  marks: Array
+
+
+def _sums(given: _Factors, marked: bool) -> _Sums:
+  log = _over_items(given.log())
+  if not marked:
+    given, (log,) = given.after(log)
+    one = _over_items(given.hits(log))
+    return _Sums(log, one, one, jnp.ones(()))
+  marks = 1 + _over_items(given.ahead())
+  given, (log, marks) = given.after(log, marks)
+  total = _over_items(given.hits(log) * (marks - given.ahead()))
+  given, (total,) = given.after(total)
+  return _Sums(log, _over_items(given.hits(log)), total, marks)
+
+
+def reduced_products(noise: Noise, stops: bool, marked: bool) -> Integrand:
+  """`integrands.products` of all nodes, terms and items at once."""
+
+  def chances(u: Array, z: Array, *args: Array) -> tuple[Array, ...]:
+    among = args[2 + stops : len(args) - marked]
+    found = probabilities(noise, distances(u, z), *among)
+    return tuple(jnp.swapaxes(x, -1, -2) for x in found)
+
+  def prepared(found: tuple[Array, ...], c: Array, *args: Array) -> tuple[_Factors, Array]:
+    """What the factors are made of, and the weights of the terms."""
+    w, lost = args[stops : 2 + stops]
+
+    def by_item(x: Array) -> Array:
+      return x[..., None, None, :].astype(lost.dtype)
+
+    above, below, density = found
+    by_node = above, below, c[..., None, :] * density
+    above, below, hit = (x[..., None, :].astype(lost.dtype) for x in by_node)
+    stop = by_item(args[0]) if stops else None
+    mark = by_item(args[-1]) if marked else jnp.zeros(())
+    return _Factors(above, below, hit, lost[..., None, :, None], stop, mark), w
+
+  def value(u: Array, z: Array, c: Array, *args: Array) -> Array:
+    given, w = prepared(chances(u, z, *args), c, *args)
+    return jnp.sum(jnp.real(w[..., None, :] * _sums(given, marked).total[..., 0]), axis=(-2, -1))
+
+  def gradient(u: Array, z: Array, c: Array, *args: Array) -> tuple[Array, ...]:
+    found, back = jax.vjp(lambda z: chances(u, z, *args), z)
+    given, w = prepared(found, c, *args)
+    sums = _sums(given, marked)
+    weight = w[..., None, :, None]
+
+    def after(known: Array) -> tuple[Array, ...]:
+      """The slopes by hits, chances to be above, terms, stops and marks, before they are summed."""
+      again, _ = given.after(known)
+      left = jnp.exp(sums.log - again.log())
+      rate = weight * again.reciprocal()
+      by_ended = by_ahead = rate * (given.hit * left - sums.one)
+      if marked:
+        left = left * (sums.marks - again.ahead())
+        by_ended = rate * (given.hit * left - sums.total) - again.ahead() * by_ahead
+      by_above, by_lost = again.ended(by_ended), again.reached(again.above * by_ended)
+      if marked:
+        by_above = by_above - (1 - given.lost) * given.mark * by_ahead
+        by_lost = by_lost + again.above * given.mark * by_ahead
+      passed = (1 - given.lost) * again.above
+      return weight * left, by_above, by_lost, passed * by_ended, -passed * by_ahead
+
+    by_hit = jnp.sum(jnp.real(after(sums.one)[0]), axis=-2)
+    by_above = jnp.sum(jnp.real(after(by_hit)[1]), axis=-2)
+    by_lost = jnp.sum(after(by_above)[2], axis=(-3, -1))
+    by_stop = (jnp.sum(jnp.real(after(by_lost)[3]), axis=(-3, -2)),) if stops else ()
+    (by_z,) = back((by_above, jnp.zeros_like(by_above), c[..., None, :] * by_hit))
+    by_w = jnp.sum(sums.total[..., 0], axis=-2)
+    by_c = jnp.sum(by_hit * found[2], axis=-2)
+    by_mark = (jnp.sum(jnp.real(after(by_lost)[4]), axis=(-3, -2)),) if marked else ()
+    among = map(jnp.zeros_like, args[2 + stops : len(args) - marked])
+    return by_z, by_c, *by_stop, by_w, by_lost, *among, *by_mark
+
+  return Integrand(value, gradient)
+
+
+# The number of points on the circle that accelerators take at once.
+_POINTS = 8
+
+
+def reduced_counts(noise: Noise, stops: bool, marked: bool) -> Integrand:
+  """`integrands.counts` from values of its polynomials on a circle, by `products` of complex terms.
+
+  docs/mathematics.md, "Quadrature over noise".
+  """
+  products = reduced_products(noise, stops, marked)
+
+  def on_circle(d: Array, n: int) -> tuple[Array, Array]:
+    """Blocks of weights and of points, the last filled up with weights of 0."""
+    k = d.shape[-1]
+    # So that r ** points is lost by rounding, and r ** -k is e ** 2.
+    points = min(n, math.ceil(k * (18.0 if d.dtype == jnp.float64 else 8.0))) | 1
+    radius = 1.0 if k >= n else math.exp(-2.0 / k)
+    half = np.arange(points // 2 + 1)
+    lead = (1,) * (d.ndim - 1)
+    grown = jnp.asarray(radius ** -np.arange(k), d.dtype).reshape(*lead, -1)
+    w = jnp.fft.rfft(d * grown, n=points)
+    twice = jnp.asarray(np.where(half > 0, 2, 1) / points, w.dtype).reshape(*lead, -1)
+    lost = jnp.asarray(1 - radius * np.exp(2j * np.pi / points * half), w.dtype)
+
+    def blocks(x: Array) -> Array:
+      x = jnp.pad(x, (*((0, 0),) * (x.ndim - 1), (0, -len(half) % _POINTS)))
+      return jnp.moveaxis(x.reshape(*x.shape[:-1], -1, min(_POINTS, x.shape[-1])), -2, 0)
+
+    return blocks(twice * w), blocks(lost.reshape(*lead, -1))
+
+  def value(u: Array, z: Array, c: Array, *args: Array) -> Array:
+    stop, d, rest = args[:stops], args[stops], args[stops + 1 :]
+
+    def block(total: Array, terms: tuple[Array, Array]) -> tuple[Array, None]:
+      return total + products.value(u, z, c, *stop, *terms, *rest), None
+
+    return lax.scan(block, jnp.zeros_like(u[..., 0]), on_circle(d, z.shape[-1]))[0]
+
+  def gradient(u: Array, z: Array, c: Array, *args: Array) -> tuple[Array, ...]:
+    stop, d, rest = args[:stops], args[stops], args[stops + 1 :]
+    among, mark = rest[: len(rest) - marked], rest[len(rest) - marked :]
+    first = 2 + stops
+
+    def block(
+      total: tuple[Array, ...], terms: tuple[Array, Array]
+    ) -> tuple[tuple[Array, ...], Array]:
+      found = products.slopes(u, z, c, *stop, *terms, *rest)
+      slopes = (*found[:first], *found[len(found) - marked :])
+      return tuple(map(jnp.add, total, slopes)), found[first]
+
+    w, back, lost = jax.vjp(lambda d: on_circle(d, z.shape[-1]), d, has_aux=True)
+    nothing = tuple(map(jnp.zeros_like, (z, c, *stop, *mark)))
+    slopes, by_w = lax.scan(block, nothing, (w, lost))
+    return *slopes[:first], *back(by_w), *map(jnp.zeros_like, among), *slopes[first:]
+
+  # Marks take three more sums, whose complex terms are stored.
+  return Integrand(value, gradient, nodes=4 if marked else 10)

@@ -13,9 +13,9 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank import discounts
-from jaxrank._core import prefix
+from jaxrank._core import ties
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.types import Cutoff, Discount
+from jaxrank._types import Cutoff, Discount
 
 # The number of ranks in a step of a sum, and of those before the sum of reciprocals is a logarithm.
 _STEP = 64
@@ -65,12 +65,12 @@ def _from_table(
   start = jnp.minimum(above, n)
   end = jnp.minimum(start + count, n)
   if dtype == jnp.float64:
-    sums = jnp.asarray(prefix.sums(reference, n))
+    sums = jnp.asarray(ties.discount_sums(reference, n))
     return sums[end] - sums[start]
-  table = prefix.words(reference, n)
+  table = ties.discount_words(reference, n)
   upper, lower = jnp.asarray(table.upper), jnp.asarray(table.lower)
   ends = (upper[start], lower[start]), (upper[end], lower[end])
-  found = prefix.mean_of_words(table, ends) * (end - start).astype(dtype)
+  found = ties.mean_of_words(table, ends) * (end - start).astype(dtype)
   return jnp.where(end > start, found, 0)
 
 

@@ -1,4 +1,7 @@
-"""Chooses between the algorithms of several platforms when a program is compiled."""
+"""Chooses between the algorithms of several platforms when a program is compiled.
+
+It also switches 64-bit arithmetic on; no other module calls `jax.enable_x64`.
+"""
 
 import contextlib
 import functools
@@ -103,3 +106,13 @@ def operation(name: str, batch: _Batcher) -> Any:
   # The function is compiled once, unlike a call of the primitive.
   primitive.def_impl(evaluate)
   return primitive
+
+
+def enable_x64() -> contextlib.AbstractContextManager[None]:
+  """A context in which JAX has 64-bit integers and floats, whatever the configuration says.
+
+  Words for sorting, counts of pairs, classes of 64 bits, and adapters of libraries that compute in
+  double precision need them. Scores and values of the library have the dtypes of JAX.
+  """
+  context: contextlib.AbstractContextManager[None] = jax.enable_x64(True)
+  return context

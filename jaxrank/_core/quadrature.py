@@ -21,7 +21,50 @@ from jax.custom_derivatives import SymbolicZero
 from jaxrank._core.batching import batched
 from jaxrank._core.pair_sums import normal_tail
 from jaxrank._core.platforms import by_platform
-from jaxrank._core.transposition import constant, transposable
+
+
+def transposable(ahead: Callable[..., Any], back: Callable[[Any], Any], *x: Any) -> Any:
+  """`ahead(*x)` for a linear function, whose transpose is `back`.
+
+  `ahead` may close over arrays, but they have no derivative: see `constant`.
+
+  Args:
+    ahead: A linear function of `x`.
+    back: Maps a cotangent of the result to a tuple of those of `x`.
+    *x: Arrays, or trees of them.
+  """
+  # JAX transposes and batches the solution of a linear equation as it is told to. The equation has
+  # as many unknowns as numbers, so that each side has room for the arguments and for the result.
+  # JAX transposes it only if each array of its right-hand side depends on what is transposed.
+  nothing = sum(jnp.sum(0 * part) for part in jax.tree.leaves(x))
+  x = jax.tree.map(lambda part: part + nothing, x)
+  out = jax.tree.map(
+    lambda like: jnp.broadcast_to(nothing, like.shape).astype(like.dtype), jax.eval_shape(ahead, *x)
+  )
+
+  def solve(_: Any, given: Any) -> Any:
+    return jax.tree.map(jnp.zeros_like, given[0]), ahead(*given[0])
+
+  def solve_transposed(_: Any, given: Any) -> Any:
+    return back(given[1]), jax.tree.map(jnp.zeros_like, given[1])
+
+  return lax.custom_linear_solve(lambda y: y, (x, out), solve, solve_transposed)[1]
+
+
+@jax.custom_jvp
+def constant(x: Any) -> Any:
+  """`x`, of which a derivative is refused rather than wrong."""
+  return x
+
+
+@constant.defjvp
+def _constant_jvp(primals: Any, tangents: Any) -> Any:
+  raise NotImplementedError(
+    "jaxrank: third derivatives under Gumbel and Gaussian are not available, nor second ones of"
+    " mean ranks, exposures and probabilities of ranks; take one derivative less, or rank with"
+    " Laplace or Logistic."
+  )
+
 
 # The number of floats in the largest array of a block of nodes, and the most nodes in a block.
 _BLOCK_SIZE = 2**21
@@ -276,3 +319,60 @@ GUMBEL = Noise(
   _gumbel, lambda n, digits: 0.5 * _coarser(digits), _gumbel_reach, lambda digits: 5 * digits
 )
 NORMAL = Noise(_normal, _normal_spacing, _normal_reach, lambda digits: 12.0)
+
+
+@functools.lru_cache(maxsize=256)
+def rank_chances(noise: Noise, depth: int) -> Integrand:
+  """`density_i P(r - 1 others are above)` for each item and rank, `[..., n, depth]`.
+
+  The argument is `z`.
+  """
+
+  def value(u: Array, z: Array) -> Array:
+    above, below, density = noise.probabilities(u[..., :, None] - z[..., None, :])
+    one = jnp.stack([below, above], axis=-1)[..., :depth]
+    others = _products_of_others(one, depth)
+    others = jnp.pad(others, (*((0, 0),) * (others.ndim - 1), (0, depth - others.shape[-1])))
+    return jnp.sum(density[..., None] * others, axis=-3)
+
+  return Integrand(value, nodes=4)
+
+
+def _products_of_others(one: Array, most: int) -> Array:
+  """The product of all polynomials but each one, `[..., n, any]`, up to `most` coefficients.
+
+  A tree of products of halves, quarters and so on goes up to the root. On the way down, each node
+  gets the product of everything outside of it: that of its parent, times its sibling.
+  """
+  n = one.shape[-2]
+  size = 1 << (n - 1).bit_length()
+  empty = jnp.zeros_like(one[..., :1, :]).at[..., 0].set(1)
+  empty = jnp.repeat(empty, size - n, axis=-2)
+  levels = [jnp.concatenate([one, empty], axis=-2)]
+  while levels[-1].shape[-2] > 2:
+    levels.append(_times(levels[-1][..., ::2, :], levels[-1][..., 1::2, :], most))
+  outside = jnp.ones_like(one[..., :1, :1])
+  for level in reversed(levels if size > 1 else []):
+    pairs = level.reshape(*level.shape[:-2], -1, 2, level.shape[-1])
+    siblings = pairs[..., ::-1, :].reshape(level.shape)
+    outside = _times(jnp.repeat(outside, 2, axis=-2), siblings, most)
+  return outside[..., :n, :]
+
+
+def _times(x: Array, y: Array, most: int) -> Array:
+  """Products of polynomials along the last axis, up to `most` coefficients."""
+  length = min(x.shape[-1] + y.shape[-1] - 1, most)
+  if x.shape[-1] < y.shape[-1]:
+    x, y = y, x
+  terms, x = y.shape[-1], x[..., :length]
+  room = (terms - 1, length - x.shape[-1])
+  x = jnp.pad(x, (*((0, 0),) * (x.ndim - 1), room))
+
+  def step(total: Array, term: tuple[Array, Array]) -> tuple[Array, None]:
+    c, first = term
+    return total + c[..., None] * lax.dynamic_slice_in_dim(x, first, length, axis=-1), None
+
+  # A loop, because that of the gradient would compile slowly if it was unrolled.
+  each = jnp.moveaxis(y, -1, 0), jnp.arange(terms - 1, -1, -1)
+  total, _ = lax.scan(step, jnp.zeros_like(x[..., :length]), each)
+  return total

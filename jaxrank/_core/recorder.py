@@ -15,9 +15,8 @@ from jax.interpreters import partial_eval
 
 from jaxrank import discounts
 from jaxrank._core.arithmetic import varying_zeros
-from jaxrank._core.memoised import current_trace
-from jaxrank._core.ranked import Ranked
-from jaxrank._core.types import Cutoff, Discount, Gain, Pairs
+from jaxrank._core.ranked import Ranked, current_trace
+from jaxrank._types import Cutoff, Discount, Gain, Pairs
 
 Kind = Literal[
   "expect", "exposure", "cascade", "precision", "first", "before", "cumulative", "pairs"

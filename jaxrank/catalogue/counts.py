@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.batching import replicated
-from jaxrank._core.types import pytree
+from jaxrank._types import pytree
 
 
 @pytree("count", "invalid")

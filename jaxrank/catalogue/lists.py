@@ -12,7 +12,7 @@ from jaxrank import discounts
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating, safe_divide, safe_sqrt
 from jaxrank._core.ranked import Ranked, Ranking, seen
-from jaxrank._core.types import Cutoff
+from jaxrank._types import Cutoff
 from jaxrank.metrics import metric
 from jaxrank.rankings.exact import Exact
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import batching, checks, sorting, splitting
+from jaxrank._core import batching, checks, sorting
 from jaxrank._core.apply import Call, naming
 from jaxrank._core.description import Description
 from jaxrank.corpus import _inputs, _standing, _sweep, search
@@ -92,7 +92,7 @@ def evaluate(
     on_host = _inputs.come_from_host(progress, items, inputs, positives)
     if not calls or not len(inputs.removed):
       return {measure.name: jnp.zeros(len(inputs.removed)) for measure in found}
-    arrays, static = splitting.split([dict(call.parameters) for call in calls])
+    arrays, static = batching.split([dict(call.parameters) for call in calls])
     program = _Program(tuple(call.description for call in calls), static)
     listed, labels = _without_repeats(positives, labels)
     if not on_host:
@@ -108,7 +108,7 @@ class _Program(NamedTuple):
   """The static part of calls."""
 
   descriptions: tuple[Description, ...]
-  parameters: splitting.Static
+  parameters: batching.Static
 
 
 def _checked(measure: Measure) -> Call:
@@ -182,7 +182,7 @@ def _values(
   counted: _standing.Found,
 ) -> list[Array]:
   """The values of all calls, each `[q]`."""
-  parameters: Sequence[dict[str, Any]] = splitting.joined(arrays, program.parameters)
+  parameters: Sequence[dict[str, Any]] = batching.joined(arrays, program.parameters)
 
   def query(removed: Array, listed: Array, labels: Array, counted: _standing.Found) -> list[Array]:
     score, above, reaching, has_nan = counted

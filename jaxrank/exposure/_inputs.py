@@ -9,7 +9,7 @@ from jax import Array
 
 from jaxrank._core import checks
 from jaxrank._core.ranked import Ranked
-from jaxrank._core.types import Cutoff, Discount
+from jaxrank._types import Cutoff, Discount
 
 
 def no_labels(function: str, scores: Any) -> Array:

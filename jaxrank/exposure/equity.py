@@ -9,7 +9,7 @@ from jaxrank._core.apply import apply
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import DISCOUNT, ITEM_VALUES
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff, Discount
+from jaxrank._types import Cutoff, Discount
 from jaxrank.exposure._inputs import no_labels
 from jaxrank.rankings.exact import Exact
 

@@ -13,7 +13,7 @@ from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import DISCOUNT, GAIN, GROUPS
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.exposure._inputs import check_ids, memberships, no_labels
 from jaxrank.rankings.exact import Exact
 

@@ -14,7 +14,7 @@ from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, DISTANCE, GROUPS, VECTOR
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff, Discount
+from jaxrank._types import Cutoff, Discount
 from jaxrank.exposure._inputs import check_ids, group_exposures, no_labels
 from jaxrank.rankings.exact import Exact
 

@@ -19,7 +19,7 @@ from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import Description, with_kernel
 from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
-from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.losses import swaps
 from jaxrank.losses._loss import Lists, apply_loss, departing, headroom, logits, saturated
 from jaxrank.losses.pairs import Items, rows_of, stored, total

@@ -20,7 +20,7 @@ from jaxrank._core.dialects import (
 )
 from jaxrank._core.parameters import GAIN_BY_LABEL, OPTIONAL_GAIN, SHARE, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff, Gain
+from jaxrank._types import Cutoff, Gain
 from jaxrank.rankings.exact import Exact
 
 

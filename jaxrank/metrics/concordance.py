@@ -14,7 +14,7 @@ from jaxrank._core.description import MEANS_FIRST, TIED_PAIRS, describe
 from jaxrank._core.dialects import ir_measures
 from jaxrank._core.parameters import THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking, within
-from jaxrank._core.types import Cutoff
+from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 

@@ -13,13 +13,12 @@ from jax.typing import ArrayLike
 from jaxrank import aggregation
 from jaxrank._core import arithmetic, checks
 from jaxrank._core.apply import apply
-from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.arithmetic import Level, safe_divide, share_of
 from jaxrank._core.batching import as_empty_as
 from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures, trec_eval, trec_eval10
 from jaxrank._core.parameters import DECIMAL, LEVEL, LEVELS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.shares import Level, share_of
 from jaxrank.aggregation import Reduction
 from jaxrank.rankings.exact import Exact
 

@@ -25,7 +25,7 @@ from jaxrank._core.description import (
 )
 from jaxrank._core.parameters import CONTRACT, Kind
 from jaxrank._core.ranked import Ranking
-from jaxrank._core.types import Aggregation
+from jaxrank._types import Aggregation
 from jaxrank.rankings.exact import Exact
 
 

@@ -19,7 +19,7 @@ from jaxrank._core.description import GREEDY_IDEAL, describe
 from jaxrank._core.dialects import ir_measures, ndeval
 from jaxrank._core.parameters import DISCOUNT, SHARE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff, Discount
+from jaxrank._types import Cutoff, Discount
 from jaxrank.rankings.exact import Exact
 
 

@@ -13,7 +13,7 @@ from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import ir_measures, trec_eval, trec_eval10
 from jaxrank._core.parameters import SHARE, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking, seen
-from jaxrank._core.types import Cutoff
+from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 # What keeps the estimate of the precision ahead of an item defined if nothing there is judged.
@@ -82,7 +82,7 @@ def _hole(ranked: Ranked, *, k: Cutoff) -> Array:
   return safe_divide(ranked.expect(unjudged, discounts.constant, k=k), seen(ranked, k))
 
 
-@describe(_hole, seeks="any items", higher_is_better=False)
+@describe(_hole, depth="counts", seeks="any items", higher_is_better=False)
 def hole(
   scores: ArrayLike,
   labels: ArrayLike,

@@ -16,7 +16,7 @@ from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, trec_eval
 from jaxrank._core.parameters import DISCOUNT, GAIN, GAIN_BY_LABEL, THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Discount, Gain
+from jaxrank._types import Discount, Gain
 from jaxrank.rankings.exact import Exact
 
 _GAINS = {"gains": Argument("gain", GAIN_BY_LABEL)}

@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.cascades import survival
 from jaxrank._core.description import describe
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
 from jaxrank._core.parameters import (
@@ -24,8 +25,7 @@ from jaxrank._core.parameters import (
   one_of,
 )
 from jaxrank._core.ranked import Ranked, Ranking, at_ranks
-from jaxrank._core.tie_cascades import survival
-from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import Exact
 
 # Two arguments of ir_measures set the gain: `dcg`, by the name of a formula, and `gains`, by label.

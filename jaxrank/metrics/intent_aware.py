@@ -17,7 +17,7 @@ from jaxrank._core.description import DIVIDES_BY_K, GREEDY_IDEAL, describe
 from jaxrank._core.dialects import ir_measures, ndeval
 from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff
+from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 

@@ -11,7 +11,7 @@ from jaxrank._core.description import MEANS_FIRST, Kernel, describe, of_metric
 from jaxrank._core.dialects import trec_eval
 from jaxrank._core.parameters import POSITIVE, THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff
+from jaxrank._types import Cutoff
 from jaxrank.metrics import binary
 from jaxrank.rankings.exact import Exact
 

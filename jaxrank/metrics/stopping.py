@@ -15,7 +15,7 @@ from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures
 from jaxrank._core.parameters import DISCOUNT, GRADE, NONNEGATIVE, POSITIVE, SHARE, Kind
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff, Discount
+from jaxrank._types import Cutoff, Discount
 from jaxrank.metrics.user_models import CWL_DEPTH, scaled_gains
 from jaxrank.rankings.exact import Exact
 

@@ -22,7 +22,7 @@ from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import ir_measures
 from jaxrank._core.parameters import CUTOFF, DISCOUNT, GRADE, NONNEGATIVE, POSITIVE
 from jaxrank._core.ranked import Ranked, Ranking, within
-from jaxrank._core.types import Cutoff, Discount
+from jaxrank._types import Cutoff, Discount
 from jaxrank.rankings.exact import Exact
 
 # The program cwl_eval looks at lists of 1000 items, the last ones of gain 0.

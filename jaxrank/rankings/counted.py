@@ -14,10 +14,9 @@ from jax import Array
 
 from jaxrank import discounts
 from jaxrank._core import long_ties
-from jaxrank._core.memoised import memoised
-from jaxrank._core.ranked import Ranked, UnansweredError
+from jaxrank._core.ranked import Ranked, UnansweredError, memoised
 from jaxrank._core.sorting import take
-from jaxrank._core.types import Cutoff, Discount, Gain
+from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import ExactQuery
 
 

@@ -11,12 +11,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank import discounts, gains
-from jaxrank._core import checks, prefix, sorting, tie_cascades, ties
-from jaxrank._core.memoised import memoised
-from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, weighed, within
+from jaxrank._core import cascades, checks, sorting, ties
+from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, memoised, weighed, within
 from jaxrank._core.recorder import counts_all_alike
 from jaxrank._core.sorting import take
-from jaxrank._core.types import Cutoff, Discount, Pairs, pytree
+from jaxrank._types import Cutoff, Discount, Pairs, pytree
 from jaxrank.rankings import pairs
 
 Ties = Literal["average", "stable", "optimistic", "pessimistic", "random"]
@@ -151,8 +150,8 @@ class ExactQuery(Ranked):
       jnp.where(self.slots.live, self._ranked(x.astype(self.dtype)), 0) for x in (worth, stop)
     )
     if not self.average:
-      return worth * tie_cascades.survival(stop)
-    return tie_cascades.met(worth, stop, *(x[:ranks] for x in self.tie[1:]))
+      return worth * cascades.survival(stop)
+    return cascades.met(worth, stop, *(x[:ranks] for x in self.tie[1:]))
 
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
@@ -169,20 +168,20 @@ class ExactQuery(Ranked):
       return at_ranks(self.mean(w), discount, k)
     means, inside = self._means(table), self.slots.live
     if k is not None:
-      means = prefix.mean_down_to(k, table, self.tie, means)
+      means = ties.mean_discount_down_to(k, table, self.tie, means)
       # An infinite gain beyond the cut-off adds nothing.
       inside = inside & (means > 0)
     return jnp.sum(jnp.where(inside, w.astype(self.dtype) * means, 0))
 
-  def _table(self, discount: Discount) -> prefix.Words | None:
+  def _table(self, discount: Discount) -> ties.DiscountWords | None:
     """The prefix sums of a discount, if ties are averaged with them."""
     reference = getattr(discount, "reference", None)
     known = self.average and self.order is not None and self.dtype == jnp.float32
-    return prefix.words(reference, self.n) if known and reference else None
+    return ties.discount_words(reference, self.n) if known and reference else None
 
   @memoised
-  def _means(self, table: prefix.Words) -> Array:
-    return prefix.mean(table, self.tie)
+  def _means(self, table: ties.DiscountWords) -> Array:
+    return ties.mean_discount(table, self.tie)
 
   def _expect_among(self, w: Array, discount: Discount, k: Cutoff, among: Array) -> Array:
     """`expect` with ranks among the items of a mask.
@@ -262,10 +261,7 @@ class ExactQuery(Ranked):
       return jnp.where(inside, discount(r), 0 * r)
 
     above, tied, relevant, rank = self.first_tie(b)
-    if self.average:
-      expected = tie_cascades.first(value, above, tied, relevant, self.n)
-    else:
-      expected = value(rank)
+    expected = cascades.first(value, above, tied, relevant, self.n) if self.average else value(rank)
     return jnp.where(relevant > 0, expected, 0)
 
   @memoised

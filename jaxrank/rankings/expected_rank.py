@@ -20,12 +20,10 @@ from jax.typing import ArrayLike
 from jaxrank import discounts
 from jaxrank._core import checks, pair_sums, sorting
 from jaxrank._core.arithmetic import at_least_tiny, clipped
-from jaxrank._core.decays import distance
-from jaxrank._core.memoised import memoised
+from jaxrank._core.decays import Schedule, distance
 from jaxrank._core.pair_sums import Series, polynomial_sums
-from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.sums_by_doubling import Schedule
-from jaxrank._core.types import Cutoff, Discount, pytree
+from jaxrank._core.ranked import Ranked, Ranking, memoised
+from jaxrank._types import Cutoff, Discount, pytree
 from jaxrank.rankings import thresholds
 
 

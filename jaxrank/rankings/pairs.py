@@ -8,13 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxrank._core import checks, inversions, sorting, ties
-from jaxrank._core.platforms import by_platform
+from jaxrank._core import checks, sorting, ties
+from jaxrank._core.platforms import by_platform, enable_x64
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.recorder import depth_of_pairs
 from jaxrank._core.sorting import take
-from jaxrank._core.types import Pairs
-from jaxrank._core.x64 import enable_x64
+from jaxrank._types import Pairs
 
 # On a CPU, XLA adds up so many terms in the loop that computes them, and stores those of longer
 # sums. It computes a key anew for each of 15 terms, and stores the keys that more terms share.
@@ -96,7 +95,7 @@ def _by_sorts(query: Ranked) -> Pairs:
   labels, by_label = sorting.order(sorting.keys(query.given_labels, query.where))
   # In the order of the scores; tied scores in the order of the labels, which is no inversion.
   start, back = sorting.order(~take(start, by_label))
-  discordant = inversions.discordant(back)
+  discordant = sorting.discordant(back)
   joint = take(labels, back)
   changed = (start[1:] != start[:-1]) | (joint[1:] != joint[:-1])
   joint = jnp.concatenate([jnp.zeros_like(start[:1]), -jnp.cumsum(changed, dtype=jnp.int32)])

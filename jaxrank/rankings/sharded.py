@@ -12,9 +12,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank._core import checks, sorting
-from jaxrank._core.memoised import memoised
-from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._core.types import Cutoff, Discount, Gain, pytree
+from jaxrank._core.ranked import Ranked, Ranking, memoised
+from jaxrank._types import Cutoff, Discount, Gain, pytree
 from jaxrank.rankings.exact import ExactQuery
 
 Axis = str | tuple[str, ...]

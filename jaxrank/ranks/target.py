@@ -14,7 +14,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks
-from jaxrank._core.types import pytree
+from jaxrank._types import pytree
 
 
 @pytree("optimistic", "pessimistic", "candidates")

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxrank._core import arithmetic, checks
-from jaxrank._core.types import Aggregation
+from jaxrank._types import Aggregation
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import moments
 from jaxrank.streaming.moments import Moments

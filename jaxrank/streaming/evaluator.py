@@ -2,22 +2,24 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.apply import check_ranking
+from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import over_queries
 from jaxrank._core.ranked import Ranking
 from jaxrank.measures.evaluation import evaluate_calls
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures, identity
 from jaxrank.rankings.exact import Exact
-from jaxrank.streaming import adding, batch, moments, reservoir, summary
-from jaxrank.streaming.statistics import Statistics
+from jaxrank.streaming import batch, moments, reservoir, summary
 from jaxrank.streaming.summary import State
 
 Empty = Literal["zero", "one", "skip", "error"]
@@ -25,7 +27,7 @@ Invalid = Literal["warn", "propagate"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Evaluator(Statistics):
+class Evaluator:
   """The mean of measures over any number of batches, devices and processes.
 
   `update` adds a batch to a state, `add` one of known values, `merge` combines two states, and
@@ -103,6 +105,11 @@ class Evaluator(Statistics):
   @functools.cached_property
   def _measures(self) -> tuple[Measure, ...]:
     return read_measures(self.measures)
+
+  @property
+  def names(self) -> tuple[str, ...]:
+    """The names of the measures."""
+    return tuple(measure.name for measure in self._measures)
 
   def init(
     self, key: Array | None = None, *, axis_name: str | tuple[str, ...] | None = None
@@ -185,7 +192,57 @@ class Evaluator(Statistics):
     updated: State = summary.update(rules, state, values, found, live, weight, group)
     return updated
 
-  add = adding.add
+  def add(
+    self,
+    state: State,
+    values: Mapping[str, ArrayLike],
+    *,
+    query_weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+  ) -> State:
+    """The state after a batch of queries with values that are known.
+
+    The values may be any numbers, such as the differences of two scorers, whose standard error and
+    interval are then those of a paired comparison. No query is padding or empty; give padding the
+    weight 0.
+
+    >>> import jaxrank as jr
+    >>> evaluator = jr.Evaluator("RR")
+    >>> state = evaluator.add(evaluator.init(), {"RR": jnp.array([0.5, -0.25])})
+    >>> print(evaluator.compute(state))
+    {'RR': 0.125}
+
+    Args:
+      state: State of `init`, `update`, `add` or `merge`.
+      values: Arrays `[...]` of one shape by the names of all measures.
+      query_weights: `[...]`, the weight of each query, as for `update`.
+      groups: `[...]`, integers, the group of each query, as for `update`.
+
+    Returns:
+      The state.
+
+    Raises:
+      ValueError: if the names are not those of the measures, shapes differ, the state has leading
+        axes, or there are groups here or in the evaluator alone.
+      TypeError: if values are not numbers, groups are not integers, or `state` is not a state.
+    """
+    with checks.named("Evaluator.add"):
+      self._check_one(state)
+      if not isinstance(values, Mapping) or set(values) != set(self.names):
+        got = sorted(values) if isinstance(values, Mapping) else type(values).__name__
+        raise ValueError(f"values must be a dict with the names {sorted(self.names)}, got {got}.")
+      columns = [floating(checks.array(name, values[name])) for name in self.names]
+      for name, column in zip(self.names, columns, strict=True):
+        checks.same_shape(self.names[0], columns[0], name, column)
+      dtype = jnp.result_type(*columns)
+      stacked = jnp.stack([column.astype(dtype) for column in columns], axis=-1)
+      live = jnp.ones_like(columns[0], bool)
+      weight = batch.weight(query_weights, live.astype(dtype))
+      group = batch.group(groups, self.groups, live)
+    rules = batch.rules(self._measures, self.empty, self.groups)
+    found = jnp.ones_like(stacked, bool)
+    updated: State = summary.update(rules, state, stacked, found, live, weight, group)
+    return updated
 
   def merge(self, a: State, b: State) -> State:
     """The state of the queries of two states.
@@ -227,6 +284,151 @@ class Evaluator(Statistics):
       self._check_own(state)
       summary.check_apart(state, axis_name)
     return summary.over(axis_name, state)
+
+  def compute(self, state: State) -> dict[str, Any]:
+    """The mean of each measure, or what its description calls for instead; 0.0 without queries.
+
+    Counts are summed, and the mean of logarithms is exponentiated: see `Description.aggregation`.
+
+    Args:
+      state: State of the queries.
+
+    Returns:
+      Floats by name, or arrays of the leading axes of the state.
+
+    Raises:
+      ValueError: if a query is empty and the policy is `"error"`.
+      TypeError: if it is called inside `jit`.
+    """
+    with checks.named("Evaluator.compute"):
+      found = self._summary(state)
+      values = self._named(state, summary.aggregates(self._measures, found))
+    if self.invalid == "warn":
+      summary.warn_of_invalid(state)
+    return values
+
+  def variance(self, state: State) -> dict[str, Any]:
+    """The unbiased variance of each measure over the queries; NaN for fewer than two queries.
+
+    `sum w (x - mean)^2 / (W - sum w^2 / W)` with the weights `w` and `W = sum w`, which does not
+    depend on the scale of the weights.
+
+    Args:
+      state: State of the queries.
+
+    Returns:
+      Floats by name, or arrays of the leading axes of the state.
+    """
+    with checks.named("Evaluator.variance"):
+      return self._named(state, self._summary(state).variance)
+
+  def standard_error(self, state: State) -> dict[str, Any]:
+    """The standard error of what `compute` returns; NaN for fewer than two queries.
+
+    `sqrt(variance / n)` for a mean, with `n = (sum w)^2 / sum w^2` for weights `w`; `sum w` times
+    as much for a sum; and to first order the aggregate times as much for an exponential.
+
+    Args:
+      state: State of the queries.
+
+    Returns:
+      Floats by name, or arrays of the leading axes of the state.
+    """
+    with checks.named("Evaluator.standard_error"):
+      return self._named(state, summary.errors(self._measures, self._summary(state)))
+
+  def interval(self, state: State, *, confidence: float = 0.95) -> dict[str, tuple[Any, Any]]:
+    """A confidence interval of what `compute` returns, for 30 queries or more.
+
+    It is that of the mean, by the normal approximation, with its ends aggregated as the mean is.
+
+    Args:
+      state: State of the queries.
+      confidence: Probability that the interval contains the value of the population, in (0, 1).
+
+    Returns:
+      The lower and the upper end by name: floats, or arrays of the leading axes of the state.
+
+    Raises:
+      ValueError: if `confidence` is not between 0 and 1.
+    """
+    with checks.named("Evaluator.interval"):
+      ends = summary.interval(self._measures, self._summary(state), confidence)
+      low, high = (self._named(state, end) for end in ends)
+    return {name: (low[name], high[name]) for name in low}
+
+  def quantile(self, state: State, q: float = 0.5) -> dict[str, Any]:
+    """A quantile of each measure over the queries; exact if the reservoir holds all queries.
+
+    It is the smallest value such that the values up to it have a fraction `q` of the weight or
+    more, and halfway to the next value if the fraction is exactly `q`, as for medians.
+
+    Args:
+      state: State with a reservoir.
+      q: Number in [0, 1]; the default is the median.
+
+    Returns:
+      Floats by name, or arrays of the leading axes of the state; 0.0 without queries.
+
+    Raises:
+      ValueError: if `q` is out of range, or there is no reservoir.
+    """
+    with checks.named("Evaluator.quantile"):
+      if not (isinstance(q, int | float | np.number) and 0 <= q <= 1):
+        raise ValueError(f"q must be a number between 0 and 1, got {q!r}.")
+      self._check_own(state, or_of_a_group=True)
+      return self._named(state, summary.quantiles(state, q))
+
+  def group(self, state: State, group: int) -> State:
+    """The state of a single group, for `compute` and the other statistics.
+
+    Args:
+      state: State with groups.
+      group: The number of the group, from 0.
+
+    Returns:
+      A state without groups, with the same leading axes.
+
+    Raises:
+      ValueError: if there is no such group.
+      TypeError: if `group` is not an int.
+    """
+    with checks.named("Evaluator.group"):
+      self._check_own(state)
+      if checks.count("group", group, least=0) >= (self.groups or 0):
+        raise ValueError(f"group must be one of {self.groups or 'no'} groups, got {group}.")
+    return summary.of_group(state, group)
+
+  def per_group(self, state: State) -> dict[str, list[Any]]:
+    """What `compute` returns for each group.
+
+    Args:
+      state: State with groups.
+
+    Returns:
+      Lists by name, with a float or an array for each group, as `compute` returns them.
+
+    Raises:
+      ValueError: if the evaluator has no groups.
+    """
+    if self.groups is None:
+      raise ValueError("Evaluator.per_group: there are no groups; pass groups= to Evaluator.")
+    means = [self.compute(self.group(state, g)) for g in range(self.groups)]
+    return {name: [mean[name] for mean in means] for name in self.names}
+
+  def _summary(self, state: State) -> summary.Summary:
+    self._check_own(state, or_of_a_group=True)
+    return summary.summarize(state)
+
+  def _named(self, state: State, values: np.ndarray) -> dict[str, Any]:
+    """The values `[..., measures]` by the names of the measures, under the policies."""
+    if self.empty == "error":
+      summary.refuse_empty(state)
+    if self.invalid == "propagate":
+      values = np.where(summary.has_invalid(state)[..., None], np.nan, values)
+    if values.ndim == 1:
+      return dict(zip(state.names, map(float, values), strict=True))
+    return dict(zip(state.names, np.moveaxis(values, -1, 0), strict=True))
 
   def _check_own(self, state: State, *, or_of_a_group: bool = False) -> None:
     summary.check_like(state, self.names, self.groups, self.reservoir, or_of_a_group)

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import checks
-from jaxrank._core.types import pytree
+from jaxrank._types import pytree
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import batch, moments, reservoir
 from jaxrank.streaming.moments import Moments

@@ -9,10 +9,11 @@ from typing import Any, get_args
 import jax
 import numpy as np
 
+from jaxrank import gains
 from jaxrank._core import checks
-from jaxrank._core.arithmetic import rounded_up, table_gain
-from jaxrank._core.types import Aggregation
-from jaxrank._core.x64 import enable_x64
+from jaxrank._core.arithmetic import rounded_up
+from jaxrank._core.platforms import enable_x64
+from jaxrank._types import Aggregation
 from jaxrank.measures import Measure
 from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
@@ -224,7 +225,7 @@ def _check_tables(measures: tuple[Measure, ...], qrels: Qrels, evaluated: np.nda
   wrong = evaluated & (qrels.labels > 0) & (np.mod(qrels.labels, 1) != 0)
   for measure in measures if wrong.any() else ():
     given = measure.call().parameters.values()
-    if any(isinstance(x, jax.tree_util.Partial) and x.func is table_gain for x in given):
+    if any(isinstance(x, jax.tree_util.Partial) and x.func is gains._of_table for x in given):
       row = int(np.argmax(wrong))
       raise ValueError(
         f"{measure} has gains of whole labels by gains.table, and {place(qrels, row)} the label "

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank._core import apply, prefix
+from jaxrank._core import apply, ties
 
 SCORES, LABELS = [[0.3, 0.2, 0.1]], [[0, 1, 0]]
 
@@ -213,5 +213,5 @@ def test_programs_and_sums_do_not_stay_for_ever(monkeypatch):
   assert jr.dcg(scores, labels, gain=reused) == jr.dcg(scores, labels, gain=reused)
   assert apply._passing.cache_info().hits > programs
   for n in range(100, 200):
-    prefix.words(jr.discounts.logarithmic.reference, n)
-  assert prefix.words.cache_info().currsize <= 16
+    ties.discount_words(jr.discounts.logarithmic.reference, n)
+  assert ties.discount_words.cache_info().currsize <= 16

@@ -4,7 +4,6 @@ The columns are derived from the description and the signature of the metric, ex
 tables here say.
 """
 
-import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -15,7 +14,7 @@ import jax.numpy as jnp
 import jaxrank as jr
 from jaxrank._core import description
 from jaxrank._core.description import Description
-from jaxrank._core.recorder import needs_of
+from jaxrank._core.recorder import Recorder
 from jaxrank.metrics import described
 from tests.helpers import parameters
 
@@ -143,8 +142,11 @@ def only_counts(about: Description) -> bool:
   """Whether a metric is made of numbers of retrieved items: constant unless there is a cut-off."""
   scores = jnp.array([2.0, 1.0])
   labels = jnp.ones((2, 2)) if about.subtopics else scores
-  kernel = functools.partial(about.kernel, **about.bind(parameters.required(about)))
-  return needs_of(kernel, scores, labels, scores > 0).counts
+  recorder = Recorder(scores, labels, scores > 0, None)
+  about.kernel(recorder, **about.bind(parameters.required(about)))
+  weights = [question.arguments.get("w", scores) for question in recorder.questions]
+  counts = all(w.dtype == jnp.bool_ for w in weights)
+  return bool(weights) and counts and all(depth == 0 for depth in recorder.depths)
 
 
 def curve_precision(scores, labels, *, where=None):

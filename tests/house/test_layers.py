@@ -38,9 +38,20 @@ def imports(path):
 def test_imports_point_down(path):
   module = path.relative_to(ROOT).parts[0].removesuffix(".py")
   for name in imports(path):
-    # Internals may use the two leaf modules, which use the types of the internals.
-    leaf = {name, module} <= {"_core", "config", "gains", "discounts"}
-    assert leaf or name == module or LAYER[name] < LAYER[module], f"{module} imports {name}"
+    assert name == module or LAYER[name] < LAYER[module], f"{module} imports {name}"
+
+
+def test_files_of_the_core_import_files_of_lower_rows():
+  page = (PAGE.parent / "internals.md").read_text(encoding="utf-8")
+  rows = re.findall(r"^\| `(\w+)\.py` \|", page, re.MULTILINE)
+  core = {path.stem: path for path in (ROOT / "_core").glob("*.py") if path.stem != "__init__"}
+  assert sorted(rows) == sorted(core)
+  for name, path in core.items():
+    for node in ast.walk(ast.parse(path.read_text())):
+      if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jaxrank._core"):
+        module = node.module.removeprefix("jaxrank._core").removeprefix(".")
+        for used in [module] if module else [alias.name for alias in node.names]:
+          assert rows.index(used) > rows.index(name), f"{name} imports {used}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank._core import platforms, prefix, sorting, ties
+from jaxrank._core import platforms, sorting, ties
 from jaxrank._core.permutations import arranged
 from tests.helpers import cases, traits
 from tests.helpers.suites import thorough
@@ -164,11 +164,11 @@ def test_means_of_a_discount_keep_their_precision(platform):
   start, end = 99_990, 99_996
   key = jnp.zeros(n, jnp.int32) - jnp.arange(n, dtype=jnp.int32) - 1
   key = key.at[start : end + 1].set(key[start])
-  table = prefix.words(jr.discounts.logarithmic.reference, n)
+  table = ties.discount_words(jr.discounts.logarithmic.reference, n)
   with platforms.forced(platform):
     runs = ties.runs(key)
-    whole = prefix.mean(table, runs)
-    cut = {k: prefix.mean_down_to(k, table, runs, whole) for k in (99_993, 5)}
+    whole = ties.mean_discount(table, runs)
+    cut = {k: ties.mean_discount_down_to(k, table, runs, whole) for k in (99_993, 5)}
   discount = np.log(2) / np.log1p(np.arange(1.0, n + 1))
   for k, mean in {None: whole, **cut}.items():
     inside = np.where(np.arange(n) < (n if k is None else k), discount, 0)

@@ -10,7 +10,7 @@ import pytest
 
 from jaxrank._core import platforms
 from jaxrank._core.decayed_sums import decayed_sums
-from jaxrank._core.sums_by_doubling import Schedule
+from jaxrank._core.decays import Schedule
 from tests.helpers.suites import quick, thorough
 
 # Outputs and inputs, of which one is 1; for powers 1 to 6, and for one power on one side.
