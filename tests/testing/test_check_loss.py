@@ -498,6 +498,27 @@ FLAT = {
   "nnrbp": "it has no cut-off, and its weights decay with the rank",
   "set_average_precision": "it is that of the whole list, whatever its order",
 }
+# Metrics that are so without a cut-off, under the rankings of expected ranks.
+FLAT_OF_THE_WHOLE_LIST = {
+  **dict.fromkeys(
+    ("fall_out", "f_measure", "hit_rate", "precision", "precision_ia", "recall", "subtopic_recall"),
+    "the order of the whole list does not matter",
+  ),
+  **dict.fromkeys(("nrbp", "rbp"), "weights decay with the rank"),
+  **dict.fromkeys(
+    (
+      "alpha_dcg",
+      "alpha_ndcg",
+      "err",
+      "err_ia",
+      "nearly_err",
+      "nerr",
+      "nerr_ia",
+      "reciprocal_rank",
+    ),
+    "a product over the relevant items vanishes",
+  ),
+}
 ROWS = {name: row for name, row in traits.rows().items() if row.takes("ranking")}
 
 
@@ -559,3 +580,15 @@ def test_metrics_that_are_flat_are(name):
   metric = functools.partial(ROWS[name], ranking=RANKINGS["Laplace"])
   with pytest.raises(AssertionError, match="breaks the law of alive"):
     testing.LOSS_LAWS["alive"](metric, CASES)
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("name", ROWS)
+def test_smooth_metrics_of_the_whole_list_are_alive(name):
+  row = ROWS[name]
+  metric = functools.partial(row, ranking=RANKINGS["Laplace"])
+  if name in FLAT_OF_THE_WHOLE_LIST:
+    with pytest.raises(AssertionError, match="breaks the law of alive"):
+      testing.LOSS_LAWS["alive"](metric, CASES)
+  elif name not in FLAT and row.about.seeks != "any items" and is_answered(metric):
+    assert testing.LOSS_LAWS["alive"](metric, CASES.take(np.arange(5)).at(slice(0, 2)))
