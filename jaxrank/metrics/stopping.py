@@ -97,6 +97,10 @@ def nearly_err(
   >>> print(f"{value:.5f}")
   0.50000
 
+  As a loss under `Laplace` or `Logistic` it needs a cut-off, such as `k=10`, if a query has more
+  than about 20 relevant items: the probability of passing all of them is a product, which vanishes
+  where their scores are close, and its gradient with it. `Gumbel` needs no cut-off.
+
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
