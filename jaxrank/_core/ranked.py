@@ -17,8 +17,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
-from jaxrank._core import permutations, sorting
-from jaxrank._core.platforms import by_platform
+from jaxrank._core import batching, permutations, sorting
 from jaxrank._types import Cutoff, Discount, Gain, Pairs
 
 
@@ -335,13 +334,7 @@ class Ranked(abc.ABC):
     """
     one = remembering(self)(functools.partial(question, **parameters))
     # On a TPU an axis of users takes several times its memory.
-    in_turn = functools.partial(self._one_by_one, one)
-    found: Array = by_platform(*users, default=jax.vmap(one, in_axes=-1), tpu=in_turn)
-    return found
-
-  def _one_by_one(self, question: Callable[..., Array], *users: Array) -> Array:
-    """`each_user`, one user after the other."""
-    found: Array = lax.map(lambda user: question(*user), [jnp.moveaxis(x, -1, 0) for x in users])
+    found: Array = batching.mapped(one, *users, in_turn="tpu", axis=-1)
     return found
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:

@@ -4,7 +4,6 @@ One pass over the items counts how many are above each listed item and how many 
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -13,15 +12,11 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import batching, checks, sorting
-from jaxrank._core.platforms import by_platform
+from jaxrank._core.counts_above import counts_above, one_by_one
 from jaxrank.corpus import _inputs, _sweep
 from jaxrank.corpus._inputs import Inputs, Progress, size
 from jaxrank.corpus._sweep import Place
 from jaxrank.corpus.similarity import bounded, scores
-
-# Two counts share a word on CPU: up to so many columns are added in one expression.
-_BITS = 16
-_ADDED = 16
 
 # Rows of a block on CPU, which stays in the caches.
 _ROWS = 256
@@ -128,7 +123,7 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
     whole = (place.start >= place.fresh) & (place.start + chunk <= place.stop)
 
     def count(x: Array) -> _Counts:
-      (above, reaching), (retrieved, present) = _against(score, x), _numbers(x, here, known)
+      (above, reaching), (retrieved, present) = counts_above(score, x), _numbers(x, here, known)
       return _beside(above, retrieved), _beside(reaching, present)
 
     # A branch returns counts only, since one that returns the scores would copy them.
@@ -158,55 +153,11 @@ def _spread_like(x: Array, like: Array) -> Array:
   return lax.pcast(x, tuple(axes), to="varying") if axes else x
 
 
-def _against(threshold: Array, x: Array) -> _Counts:
-  """How many of `x`, `[q, c]`, are above each threshold, `[q, t]`, and how many not below it."""
-  found: _Counts = by_platform(threshold, x, cpu=_in_words, default=_one_by_one)
-  return found
-
-
-def _in_words(threshold: Array, x: Array) -> _Counts:
-  limit = threshold[:, :, None]
-
-  def word(part: Array) -> Array:
-    above = (part[:, None] > limit).astype(jnp.int32)
-    return above + jnp.where(part[:, None] >= limit, np.int32(1 << _BITS), np.int32(0))
-
-  def sums(x: Array) -> _Counts:
-    total = _added(word, x)
-    return total & ((1 << _BITS) - 1), total >> _BITS
-
-  found: _Counts = _in_pieces(sums, x, _ADDED * _width(x.shape[1]))
-  return found
-
-
-def _added(term: Callable[[Array], Array], x: Array) -> Array:
-  """The sum of `term` over the columns of `x`."""
-  # XLA for CPU turns sums of slices, but not reductions, into vector instructions.
-  width = _width(x.shape[1])
-  cuts = range(0, x.shape[1], width)
-  slices = (term(lax.slice_in_dim(x, cut, cut + width, axis=1)) for cut in cuts)
-  total = lax.optimization_barrier(functools.reduce(jnp.add, slices))
-  return jnp.sum(total, axis=-1, dtype=total.dtype)
-
-
-def _in_pieces(sums: Callable[[Array], Any], x: Array, step: int) -> Any:
-  """The total of `sums` of pieces of up to `step` columns of `x`."""
-  whole, rest = divmod(x.shape[1], step)
-  if whole + (rest > 0) == 1:
-    return sums(x)
-
-  def body(i: Array, state: Any) -> Any:
-    return jax.tree.map(jnp.add, state, sums(lax.dynamic_slice_in_dim(x, i * step, step, axis=1)))
-
-  state = sums(x[:, whole * step :]) if rest else jax.tree.map(jnp.zeros_like, sums(x[:, :step]))
-  return lax.fori_loop(0, whole, body, state)
-
-
 def _numbers(x: Array, here: Array, known: Array) -> _Counts:
   """How many of `x`, `[q, c]`, are above -inf, and how many are not NaN; `here` if `known`."""
 
   def counted() -> _Counts:
-    above, reaching = _against(jnp.full_like(x[:, :1], -jnp.inf), x)
+    above, reaching = counts_above(jnp.full_like(x[:, :1], -jnp.inf), x)
     return above[:, 0], reaching[:, 0]
 
   def all_here() -> _Counts:
@@ -218,21 +169,11 @@ def _numbers(x: Array, here: Array, known: Array) -> _Counts:
   return found
 
 
-def _width(columns: int) -> int:
-  """The widest slice, up to 512 columns, of which the columns have a whole number."""
-  return next(width for width in (512, 256, 128) if columns % width == 0)
-
-
-def _one_by_one(threshold: Array, x: Array) -> _Counts:
-  limit, x = threshold[:, :, None], x[:, None]
-  return jnp.sum(x > limit, axis=2, dtype=jnp.int32), jnp.sum(x >= limit, axis=2, dtype=jnp.int32)
-
-
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _finished(tally: Tally, removed: Array, items: int, axis: _sweep.Axis) -> Found:
   """The scores, and the counts of all devices without the items that are no candidates."""
   threshold = _thresholds(tally.score)
-  dropped = _one_by_one(threshold, tally.dropped)
+  dropped = one_by_one(threshold, tally.dropped)
   above, reaching = tally.above - dropped[0], tally.reaching - dropped[1]
   candidates = items - jnp.sum(removed != _inputs.NONE, axis=1, dtype=jnp.int32)
   # The candidates with a NaN score are those that do not reach -inf.

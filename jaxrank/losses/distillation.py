@@ -8,11 +8,11 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks
+from jaxrank._core.all_pairs import Items, rows_of, total
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import at_least_tiny, clipped, floating, safe_divide
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.losses._loss import apply_loss, cross_entropy, largest, saturated
-from jaxrank.losses.pairs import Items, rows_of, total
 from jaxrank.rankings.exact import Exact, ExactQuery
 from jaxrank.rankings.expected_rank import Logistic
 

@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains, metrics
 from jaxrank._core import checks
+from jaxrank._core.all_pairs import Items, rows_of, stored, total
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import Description, with_kernel
@@ -22,7 +23,6 @@ from jaxrank._core.sorting import slots
 from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.losses import swaps
 from jaxrank.losses._loss import Lists, apply_loss, departing, headroom, logits, saturated
-from jaxrank.losses.pairs import Items, rows_of, stored, total
 from jaxrank.losses.pairwise import bends
 from jaxrank.losses.swaps import Features, Swap
 from jaxrank.measures.grammar import one_measure

@@ -12,9 +12,9 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import gains
+from jaxrank._core.all_pairs import Items, rows_of, stored, total
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank.losses._loss import Lists, apply_loss, headroom_below, logits, saturated, softplus
-from jaxrank.losses.pairs import Items, rows_of, stored, total
 from jaxrank.rankings.exact import ExactQuery
 
 # A function of the difference of two logits and of the scale of the logits; the result has it too.

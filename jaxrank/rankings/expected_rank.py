@@ -18,7 +18,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
-from jaxrank._core import checks, pair_sums, sorting
+from jaxrank._core import batching, checks, pair_sums, sorting
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank._core.decays import Schedule, distance
 from jaxrank._core.pair_sums import Series, polynomial_sums
@@ -60,7 +60,9 @@ class SmoothQuery(Ranked):
 
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, because each takes the memory of its sums or nodes."""
-    return self._one_by_one(functools.partial(question, **parameters), *users)
+    question = functools.partial(question, **parameters)
+    found: Array = batching.one_by_one(question, *users, axis=-1)
+    return found
 
   def before(self, w: Array) -> Array:
     """The expected weight ahead of each item, `[n]`."""

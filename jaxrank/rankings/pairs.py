@@ -1,23 +1,16 @@
 """Numbers of pairs of items that scores and labels order alike, for `Exact` (Knight, 1966)."""
 
-import functools
-import operator
-from collections.abc import Callable
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from jaxrank._core import checks, sorting, ties
-from jaxrank._core.platforms import by_platform, enable_x64
+from jaxrank._core.all_pairs import ADDED_AT_ONCE, counts
+from jaxrank._core.platforms import enable_x64
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.recorder import depth_of_pairs
 from jaxrank._core.sorting import take
 from jaxrank._types import Pairs
-
-# On a CPU, XLA adds up so many terms in the loop that computes them, and stores those of longer
-# sums. It computes a key anew for each of 15 terms, and stores the keys that more terms share.
-_ADDED_AT_ONCE, _SLICES = 32, 16
 
 
 def counted(query: Ranked) -> Pairs:
@@ -36,7 +29,7 @@ def _compared(query: Ranked) -> Pairs:
   # Nothing is higher than padding, nor padding higher than an item.
   lower_score, lower_label = (jnp.where(query.where, x, sorting.MOST) for x in (score, label))
   # Three counts share an int32: those of all pairs, or those of each item.
-  few = query.n <= _ADDED_AT_ONCE
+  few = query.n <= ADDED_AT_ONCE
   bits = (query.n * (query.n - 1) // 2 if few else query.n - 1).bit_length()
   nothing, one, discordant, different = map(np.int32, (0, 1, 1 << bits, 1 << 2 * bits))
 
@@ -48,7 +41,7 @@ def _compared(query: Ranked) -> Pairs:
   def by_score(score: Array, lower_score: Array) -> Array:
     return jnp.where(score > lower_score, one, nothing)
 
-  labels = _sums(by_label, (score, label), (score, lower_label))
+  labels = counts(by_label, (score, label), (score, lower_label))
 
   def total(field: int) -> Array:
     share = labels >> (bits * field) & ((1 << bits) - 1)
@@ -57,37 +50,9 @@ def _compared(query: Ranked) -> Pairs:
   return Pairs(
     concordant=total(0),
     discordant=total(1),
-    different_scores=jnp.sum(_sums(by_score, (score,), (lower_score,)).astype(query.dtype)),
+    different_scores=jnp.sum(counts(by_score, (score,), (lower_score,)).astype(query.dtype)),
     different_labels=total(2),
   )
-
-
-def _sums(count: Callable[..., Array], upper: tuple[Array, ...], lower: tuple[Array, ...]) -> Array:
-  """`sum_i count(*upper_i, *lower_j)` for each item `j`, int32; the sum of these for few items."""
-  n, arrays = len(lower[0]), len(upper)
-  few = n <= _ADDED_AT_ONCE
-
-  def all_at_once(*items: Array) -> Array:
-    pairs = count(*(x[:, None] for x in items[:arrays]), *(x[None] for x in items[arrays:]))
-    return jnp.sum(pairs, axis=None if few else 0, dtype=jnp.int32)
-
-  def in_slices(*items: Array) -> Array:
-    slices = max(_SLICES, -(-n // _ADDED_AT_ONCE))
-    rows = -(-n // slices)
-    padded = [jnp.pad(x, (0, slices * rows - n), constant_values=sorting.MASKED) for x in items]
-    parts = (
-      count(
-        *(x[start : start + rows, None] for x in padded[:arrays]),
-        *(x[None] for x in items[arrays:]),
-      )
-      for start in range(0, slices * rows, rows)
-    )
-    return jnp.sum(functools.reduce(operator.add, parts), axis=0, dtype=jnp.int32)
-
-  if few:
-    return all_at_once(*upper, *lower)
-  sums: Array = by_platform(*upper, *lower, cpu=in_slices, default=all_at_once)
-  return sums
 
 
 def _by_sorts(query: Ranked) -> Pairs:

@@ -15,10 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank._core import sorting
+from jaxrank._core import batching, sorting
 from jaxrank._core.decays import distance
 from jaxrank._core.pair_sums import polynomial_sums
-from jaxrank._core.platforms import by_platform
 from jaxrank._core.sorting import take
 
 if TYPE_CHECKING:
@@ -84,17 +83,11 @@ def for_each_rank(query: "ExpectedRankQuery") -> Thresholds:
   weight = query.retrieved.astype(query.dtype)
 
   def moments(pair: np.ndarray) -> Array:
-    def of_power(score: Array, temperature: Array, power: Array) -> Array:
-      return 1 + polynomial_sums(score, temperature / power, weight, pair)
-
-    def one_by_one(score: Array, temperature: Array, powers: Array) -> Array:
-      found: Array = lax.map(functools.partial(of_power, score, temperature), powers)
-      return found
+    def of_power(power: Array) -> Array:
+      return 1 + polynomial_sums(query.score, query.temperature / power, weight, pair)
 
     # A CPU takes several times longer for the gradients of all powers at once.
-    at_once = jax.vmap(of_power, in_axes=(None, None, 0))
-    known = query.score, query.temperature, _powers(query)
-    found: Array = by_platform(*known, cpu=one_by_one, default=at_once)
+    found: Array = batching.mapped(of_power, _powers(query), in_turn="cpu")
     return found
 
   near = jnp.maximum(above - 1, 0), jnp.minimum(above, query.n - 1)

@@ -85,6 +85,11 @@ def test_files_stay_small(path):
   assert len(path.read_text().splitlines()) <= 500
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_only_the_core_names_platforms(path):
+  assert "by_platform" not in path.read_text() or path.parent.name == "_core"
+
+
 def loaded_by(code):
   done = subprocess.run(
     [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"],

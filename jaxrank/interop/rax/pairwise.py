@@ -13,9 +13,9 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching
+from jaxrank._core.all_pairs import rows_of, total
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank.interop.rax.lists import Lists, ReduceFn, safe_reduce
-from jaxrank.losses.pairs import rows_of, total
 
 PairLossFn = Callable[[Array, Array], tuple[Array, Array]]
 LambdaweightFn = Callable[..., Array]

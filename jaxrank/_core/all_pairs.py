@@ -2,11 +2,12 @@
 
 On CPU the pairs are computed in blocks of rows. Accelerators, which start each step of a loop
 separately, take all pairs in one kernel for each sum; XLA stores no matrix for a sum along the rows
-of a matrix of its own. The pairwise losses, `lambdas`, `distillation` and the pairwise losses of
-`jaxrank.interop.rax` use it.
+of a matrix of its own. `losses` and the pairwise losses of `jaxrank.interop.rax` take sums of
+functions with derivatives, and `rankings.pairs` takes counts.
 """
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks
+from jaxrank._core import checks, sorting
 from jaxrank._core.platforms import by_platform
 
 # Number of pairs held in memory at a time on CPU, over all queries of a batch.
@@ -28,6 +29,10 @@ _STORED = 256
 # The shortest list whose features a CPU stores: below it, that takes longer than it saves.
 # Lists longer than `_STORED` are computed in blocks of rows, for which they are stored anyway.
 _FEATURES_FROM = 32
+
+# On a CPU, XLA adds up so many terms in the loop that computes them, and stores those of longer
+# sums. It computes a key anew for each of 15 terms, and stores the keys that more terms share.
+ADDED_AT_ONCE, _SLICES = 32, 16
 
 Items = Sequence[Array]
 
@@ -161,3 +166,33 @@ def _at_once_jvp(pair: _Pair, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 _at_once.defjvp(_at_once_jvp, symbolic_zeros=True)
+
+
+def counts(
+  count: Callable[..., Array], upper: tuple[Array, ...], lower: tuple[Array, ...]
+) -> Array:
+  """`sum_i count(*upper_i, *lower_j)` for each item `j`, int32; the sum of these for few items."""
+  n, arrays = len(lower[0]), len(upper)
+  few = n <= ADDED_AT_ONCE
+
+  def all_at_once(*items: Array) -> Array:
+    pairs = count(*(x[:, None] for x in items[:arrays]), *(x[None] for x in items[arrays:]))
+    return jnp.sum(pairs, axis=None if few else 0, dtype=jnp.int32)
+
+  def in_slices(*items: Array) -> Array:
+    slices = max(_SLICES, -(-n // ADDED_AT_ONCE))
+    rows = -(-n // slices)
+    padded = [jnp.pad(x, (0, slices * rows - n), constant_values=sorting.MASKED) for x in items]
+    parts = (
+      count(
+        *(x[start : start + rows, None] for x in padded[:arrays]),
+        *(x[None] for x in items[arrays:]),
+      )
+      for start in range(0, slices * rows, rows)
+    )
+    return jnp.sum(functools.reduce(operator.add, parts), axis=0, dtype=jnp.int32)
+
+  if few:
+    return all_at_once(*upper, *lower)
+  sums: Array = by_platform(*upper, *lower, cpu=in_slices, default=all_at_once)
+  return sums
