@@ -7,7 +7,7 @@ import contextlib
 import math
 import operator
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,25 +15,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-
-class AdvisedError(ValueError):
-  """A mistake whose advice each door gives in its own words: in Python, or as options.
-
-  Attributes:
-    fault: What is wrong.
-    advice: What to do, in Python.
-    about: What the advice is about, by which other doors have theirs.
-  """
-
-  def __init__(
-    self, fault: str, advice: str, about: Literal["name", "unjudged", "queries", "empty run"]
-  ):
-    super().__init__(fault, advice, about)
-    self.fault, self.advice, self.about = fault, advice, about
-
-  def __str__(self) -> str:
-    return f"{self.fault} {self.advice}"
-
+from jaxrank._core.errors import AdvisedError
 
 # Ranks are 32-bit integers.
 _LARGEST = np.iinfo(np.int32).max

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TaskID
 
 from jaxrank import trec
-from jaxrank._core.checks import AdvisedError
+from jaxrank._core.errors import AdvisedError
 from jaxrank.measures.families import TEXTS, trec_families, trec_lines
 from jaxrank.measures.grammar import Dialect, read_measures
 from jaxrank.measures.measure import Measure

@@ -313,7 +313,7 @@ def discounted_gain(*, rel: float, i: int, mode: str) -> float:
     TypeError: if `rel` is not a number.
   """
   checks.choice("mode", mode, _MODES)
-  checks.number("rel", rel)
+  checks.number("rel", int(rel) if isinstance(rel, bool) else rel)
   if i < 1:
     raise ValueError(f"i must be a rank, at least 1, got {i}.")
   return (2**rel - 1 if mode == "exponential" else rel) / math.log2(i + 1)

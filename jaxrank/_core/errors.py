@@ -1,0 +1,22 @@
+"""Errors whose advice depends on the door, for the command too, which loads them before jax."""
+
+from typing import Literal
+
+
+class AdvisedError(ValueError):
+  """A mistake whose advice each door gives in its own words: in Python, or as options.
+
+  Attributes:
+    fault: What is wrong.
+    advice: What to do, in Python.
+    about: What the advice is about, by which other doors have theirs.
+  """
+
+  def __init__(
+    self, fault: str, advice: str, about: Literal["name", "unjudged", "queries", "empty run"]
+  ):
+    super().__init__(fault, advice, about)
+    self.fault, self.advice, self.about = fault, advice, about
+
+  def __str__(self) -> str:
+    return f"{self.fault} {self.advice}"
