@@ -181,6 +181,8 @@ def _relstrings(
 def _files_and_measures(args: argparse.Namespace) -> tuple[list[str], list[str]]:
   """The arguments that name files, and those that name measures."""
   files = [word for word in args.inputs if word == "-" or _is_file(word)]
+  if [args.qrels, *files].count("-") > 1:
+    raise ValueError("only one of the files can be the standard input, -.")
   names = [word for word in args.inputs if word not in files] + args.measure
   missing = [word for word in names if "/" in word or Path(word).suffix in (".gz", ".txt", ".run")]
   if missing:

@@ -73,6 +73,12 @@ class Measure:
     default = f"{metric_name}({given})" if given else metric_name
     self.name = default if name is None else name
 
+  def __setattr__(self, name: str, value: Any) -> None:
+    # The name is set last.
+    if "name" in vars(self):
+      raise AttributeError(f"Measure: {name} cannot be changed; make another measure.")
+    super().__setattr__(name, value)
+
   @property
   def description(self) -> Description:
     """The description of the metric."""

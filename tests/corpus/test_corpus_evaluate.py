@@ -221,6 +221,25 @@ def test_spoiled_queries_are_nan():
   np.testing.assert_array_equal(jnp.isnan(ask["RR"]), jnp.isnan(nan_label[:, 1]))
 
 
+@pytest.mark.parametrize("similarity", ["dot", "cosine", "l2"])
+@pytest.mark.parametrize("place", [3, 5, 599])
+def test_one_nan_among_many_items_is_seen(similarity, place):
+  """The maximum of XLA for a CPU loses it from 4,096 numbers on."""
+  items = np.random.default_rng(1).normal(size=(600, 8)).astype(np.float32)
+  items[place, 0] = np.nan
+  queries, positives = np.ones((1, 8), np.float32), np.array([[1]])
+
+  def ask(queries, items):
+    return corpus.evaluate("RR", queries, items, positives, similarity=similarity)["RR"]
+
+  for value in (
+    ask(queries, items),
+    ask(queries, jnp.asarray(items)),
+    jax.jit(ask)(queries, items),
+  ):
+    assert np.isnan(value)
+
+
 def test_what_ranks_of_positives_do_not_tell_is_nan_or_refused():
   ask = functools.partial(corpus.evaluate, queries=QUERIES, items=ITEMS, positives=POSITIVES)
   for measure in (jr.kendall_tau, jr.spearman, jr.interpolated_precision):

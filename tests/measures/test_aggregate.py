@@ -168,3 +168,15 @@ def test_class_means_refuse_what_is_no_mean():
   for mean in (jr.class_labels.mean, jr.class_labels.macro_mean):
     with pytest.raises(ValueError, match="must have a mean over queries; that of .* is a sum"):
       mean(total, None, labels, labels)
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("place", [0, 7, 4095, 4999])
+def test_one_nan_among_many_makes_the_result_nan(how, place):
+  """The maximum of XLA for a CPU loses it from 4,096 numbers on."""
+  values = np.full(5000, 0.5, np.float32)
+  values[place] = np.nan
+  assert np.isnan(jr.aggregate(values, how=how))
+  assert np.isnan(jax.jit(lambda x: jr.aggregate(x, how=how))(values))
+  others = jr.aggregate(np.delete(values, place), how=how)
+  np.testing.assert_allclose(jr.aggregate(values, how=how, where=np.arange(5000) != place), others)

@@ -118,6 +118,13 @@ def test_a_table_of_gains_is_linear_where_it_says_nothing(lists):
   np.testing.assert_allclose(value, expected, rtol=1e-6)
 
 
+def test_measures_cannot_be_changed():
+  measure = jr.Measure(jr.ndcg, k=3)
+  for name in ("metric", "parameters", "name"):
+    with pytest.raises(AttributeError, match=f"Measure: {name} cannot be changed"):
+      setattr(measure, name, None)
+
+
 def test_measures_are_hashable_and_named():
   first, again = jr.parse("nDCG@10"), jr.parse("nDCG@10")
   assert hash(first) == hash(again)
