@@ -1,11 +1,14 @@
-"""Types that all modules share, and the registration of dataclasses as pytrees."""
+"""Types that all modules share, the registration of dataclasses as pytrees, and vectors."""
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 Gain = Callable[[Array], Array]
 Discount = Callable[[Array], Array]
@@ -61,3 +64,9 @@ def pytree(*leaves: str) -> Callable[[_Class], _Class]:
     return cls
 
   return register
+
+
+def vector(values: ArrayLike) -> Array:
+  """Numbers as an array of JAX; those of the host as floats, which hold integers of any size."""
+  host = not any(isinstance(x, Array) for x in jax.tree.leaves(values))
+  return jnp.asarray(np.asarray(values, np.float64) if host else values)

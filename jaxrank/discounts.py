@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._types import Discount, pytree
+from jaxrank._types import Discount, pytree, vector
 
 __all__ = [
   "Affine",
@@ -178,7 +178,7 @@ def table(values: ArrayLike) -> Discount:
   Raises:
     ValueError: if `values` is not a vector.
   """
-  values = jnp.asarray(values)
+  values = vector(values)
   if values.ndim != 1 or values.size == 0:
     raise ValueError(
       f"discounts.table: values must be a vector, those of ranks 1, 2, ..., got {values.shape}."

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._types import Gain
+from jaxrank._types import Gain, vector
 
 __all__ = [
   "binary",
@@ -78,7 +78,7 @@ def table(values: ArrayLike) -> Gain:
   Raises:
     ValueError: if `values` is not a vector.
   """
-  values = jnp.asarray(values)
+  values = vector(values)
   if values.ndim != 1 or values.size == 0:
     raise ValueError(
       f"gains.table: values must be a vector, the gains of labels 0, 1, ..., got {values.shape}."

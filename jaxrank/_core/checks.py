@@ -119,11 +119,7 @@ def _converted(name: str, x: Any) -> Array:
   try:
     return jnp.asarray(_on_host(x))
   except OverflowError as error:
-    raise ValueError(
-      f"{name} must be integers of up to 32 bits, got {error}: enable 64 bits, with "
-      "jax.config.update('jax_enable_x64', True), or pass ranks, which order and tie as they do: "
-      f"np.unique({name}, return_inverse=True)[1]."
-    ) from None
+    raise _too_large(name, error) from None
   except (TypeError, ValueError, RuntimeError) as error:
     got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
     first = str(error).split("\n")[0]
@@ -133,6 +129,24 @@ def _converted(name: str, x: Any) -> Array:
         "where=, which is False on padding: jaxrank.pad takes flat rows with the ids of queries."
       ) from None
     raise TypeError(f"{name} must be a numeric array, got {got}: {first}") from None
+
+
+def fits(name: str, x: Any) -> None:
+  """Raises `ValueError` for an array of NumPy with integers that do not fit the dtypes of JAX."""
+  try:
+    _on_host(x if isinstance(x, np.ndarray) else 0)
+  except OverflowError as error:
+    raise _too_large(name, error) from None
+
+
+def _too_large(name: str, error: OverflowError) -> ValueError:
+  got = error if str(error).lstrip("-").isdigit() else "larger ones"
+  bits = 8 * jax.dtypes.canonicalize_dtype(np.int64).itemsize
+  return ValueError(
+    f"{name} must be integers of up to {bits} bits, got {got}: pass floats, enable 64 bits with "
+    "jax.config.update('jax_enable_x64', True), or, where only the order counts, pass ranks: "
+    "np.unique(x, return_inverse=True)[1]."
+  )
 
 
 def _on_host(x: Any) -> Any:

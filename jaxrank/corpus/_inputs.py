@@ -62,6 +62,7 @@ def check_vectors(queries: Any, items: Any) -> None:
         f"{getattr(x, 'shape', type(x).__name__)}; pass a function as similarity."
       )
     checks.real(name, x.dtype)
+    checks.fits(name, x)
   if queries.shape[1] != items.shape[1]:
     raise ValueError(
       "queries and items must have vectors of one length, [queries, d] and [items, d], got "

@@ -54,6 +54,25 @@ def test_integers_that_do_not_fit_say_what_to_do(door, wide, kind):
     assert DOORS[door](kind([wide, 1, 2, 3]), LABELS) == (1 if wide < 0 else 0.5)
 
 
+def test_integers_of_a_corpus_that_do_not_fit_are_refused():
+  items = np.array([[2**40], [1]])
+  for ask in (
+    lambda: jr.corpus.evaluate("ndcg", np.ones((1, 1), int), items, np.array([[1]])),
+    lambda: jr.corpus.target_ranks(np.ones((1, 1), int), items, np.array([1])),
+    lambda: jr.corpus.top_items(np.ones((1, 1), int), items, 1),
+  ):
+    with pytest.raises(ValueError, match="items must be integers of up to 32 bits, got 10995"):
+      ask()
+
+
+def test_tables_hold_integers_of_any_size():
+  for values in ([0, 2**40], np.array([0, 2**40]), [0, 2**70]):
+    gain = jr.gains.table(values)
+    np.testing.assert_allclose(jr.dcg([2.0, 1.0], [1, 0], gain=gain), float(values[1]), rtol=1e-6)
+  discount = jr.discounts.table(np.array([2**40, 1]))
+  np.testing.assert_allclose(jr.dcg([2.0, 1.0], [1, 0], discount=discount), 2.0**40)
+
+
 def test_integers_that_fit_are_ordered_exactly():
   scores = np.array([2**31 - 1, 2**31 - 2, -(2**31), 0])
   assert jr.reciprocal_rank(scores, np.array([0, 1, 0, 0])) == 0.5
