@@ -20,3 +20,10 @@ class AdvisedError(ValueError):
 
   def __str__(self) -> str:
     return f"{self.fault} {self.advice}"
+
+  def __reduce__(self) -> tuple[type[ValueError], tuple[str]]:
+    return ValueError, (str(self),)
+
+
+# What a traceback shows.
+AdvisedError.__module__, AdvisedError.__qualname__ = "builtins", "ValueError"

@@ -25,6 +25,7 @@ from jaxrank._core.parameters import (
   one_of,
 )
 from jaxrank._core.ranked import Ranked, Ranking, at_ranks
+from jaxrank._core.sorting import between
 from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import Exact
 
@@ -307,10 +308,9 @@ def _q_measure(
 ) -> Array:
   b, beta = ranked.relevant(rel), jnp.asarray(beta).astype(ranked.dtype)
   ideal = jnp.cumsum(ranked.best(gain, k=k))
-  ranks = jnp.arange(1, ideal.size + 1, dtype=ranked.dtype)
 
   def share(rank: Array) -> Array:
-    return 1 / (rank + beta * jnp.interp(rank, ranks, ideal))
+    return 1 / (rank + beta * between(ideal, rank - 1))
 
   count = jnp.minimum(ranked.count(b), ranked.cutoff(k if normalizer == "cutoff" else None))
   weights = ranked.weighted(b) + beta * ranked.gain(gain)

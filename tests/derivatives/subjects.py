@@ -216,7 +216,7 @@ def subject(name, ranking=None, **fixed):
   about = description.of_metric(public)
   if about is not None and about.subtopics:
     given["labels"] = np.asarray(subtopics(LABELS))
-  elif about is not None and about.seeks == "any items":
+  elif about is not None and about.seeks == "any items" and "labels" in takes:
     # Such metrics may count items without a judgement.
     given["labels"] = np.where(GROUPS == 1, LABELS, np.float32(-1))
   cases = {p: {name: looked_up(VALUES, name, p)} for p in numbers}

@@ -15,8 +15,8 @@ from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
 from jaxrank import losses
+from jaxrank._core import all_pairs as sums_over_pairs
 from jaxrank.losses import _loss
-from jaxrank.losses import pairs as sums_over_pairs
 from tests.helpers import cases, oracles
 from tests.helpers import loss_oracles as slow
 from tests.helpers.suites import quick, thorough

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxrank import losses, metrics
+from jaxrank._core import all_pairs as pairs
 from jaxrank._core import platforms
-from jaxrank.losses import pairs
 
 N = 300
 
