@@ -1,6 +1,6 @@
 """Errors whose advice depends on the door, for the command too, which loads them before jax."""
 
-from typing import Literal
+from typing import Any, Literal
 
 
 class AdvisedError(ValueError):
@@ -21,9 +21,13 @@ class AdvisedError(ValueError):
   def __str__(self) -> str:
     return f"{self.fault} {self.advice}"
 
-  def __reduce__(self) -> tuple[type[ValueError], tuple[str]]:
-    return ValueError, (str(self),)
+  def __reduce__(self) -> Any:
+    return _unpickled, (self.fault, self.advice, self.about)
 
 
-# What a traceback shows.
+# What a traceback shows; pickle would look for the class there.
 AdvisedError.__module__, AdvisedError.__qualname__ = "builtins", "ValueError"
+
+
+def _unpickled(*parts: Any) -> AdvisedError:
+  return AdvisedError(*parts)
