@@ -12,7 +12,8 @@ never split.
 """
 
 import dataclasses
-import operator
+
+from jaxrank._base import count
 
 __all__ = ["items_per_block", "update"]
 
@@ -43,22 +44,10 @@ def update(*, items_per_block: int | None) -> None:
     ValueError: if it is not positive.
   """
   if items_per_block is not None:
-    items_per_block = _count(items_per_block)
+    items_per_block = count("config.update: items_per_block", items_per_block)
   _settings.items_per_block = items_per_block
 
 
 def items_per_block() -> int | None:
   """The number of items in a block of queries on CPU; None does not split."""
   return _settings.items_per_block
-
-
-def _count(x: int) -> int:
-  try:
-    n = None if isinstance(x, bool) else operator.index(x)
-  except TypeError:
-    n = None
-  if n is None:
-    raise TypeError(f"config.update: items_per_block must be an int or None, got {x!r}.")
-  if n < 1:
-    raise ValueError(f"config.update: items_per_block must be at least 1, got {n}.")
-  return n

@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._types import Discount, pytree, vector
+from jaxrank._base import Discount, pytree, vector
 
 __all__ = [
   "Affine",

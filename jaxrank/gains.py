@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._types import Gain, vector
+from jaxrank._base import Gain, looked_up, vector
 
 __all__ = [
   "binary",
@@ -137,7 +137,6 @@ def stop_probability(labels: Array, max_label: ArrayLike) -> Array:
 
 
 def _of_table(values: Array, labels: Array) -> Array:
-  """The gain `values[y]` of whole labels `y`, laid out over devices as the labels are."""
+  """The gain `values[y]` of whole labels `y`."""
   index = jnp.clip(labels, 0, values.shape[0] - 1).astype(jnp.int32)
-  found = values.at[index].get(out_sharding=jax.typeof(index).sharding)
-  return found.astype(labels.dtype)
+  return looked_up(values, index).astype(labels.dtype)

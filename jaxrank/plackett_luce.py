@@ -29,6 +29,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._base import Cutoff
 from jaxrank._core import checks, sorting
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import at_least_tiny, clipped
@@ -38,7 +39,6 @@ from jaxrank._core.pair_sums import polynomial_sums
 from jaxrank._core.parameters import Kind
 from jaxrank._core.ranked import Ranked, Ranking, by_column
 from jaxrank._core.sorting import take
-from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact, ExactQuery
 from jaxrank.rankings.perturbed import Gumbel, GumbelQuery
 

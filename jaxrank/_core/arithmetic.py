@@ -67,12 +67,6 @@ def varying_zeros(where: Array, shape: tuple[int, ...], dtype: Any) -> Array:
   return jnp.zeros(shape, dtype) + 0 * jnp.sum(where, dtype=dtype)
 
 
-def looked_up(table: Array, index: Array) -> Array:
-  """`table[index]`, laid out over devices as the indices are."""
-  found: Array = table.at[index].get(out_sharding=jax.typeof(index).sharding)
-  return found
-
-
 def added(total: Array) -> Array:
   """What each rank adds to a running total, `[n]`: the inverse of a cumulative sum."""
   return jnp.diff(total, prepend=jnp.zeros_like(total[:1]))

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core import sorting
 from jaxrank._core.arithmetic import safe_divide, varying_zeros
 from jaxrank._core.batching import batched
@@ -20,7 +21,6 @@ from jaxrank._core.platforms import by_platform
 from jaxrank._core.ranked import Ranked, at_ranks
 from jaxrank._core.sorting import slots, take
 from jaxrank._core.ties import above
-from jaxrank._types import Cutoff, Discount
 
 # Ranks are summed in blocks of this many.
 _BLOCK = 2**14

@@ -5,7 +5,6 @@ Messages start with the name of an argument; `named` puts the name of the functi
 
 import contextlib
 import math
-import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._base import count as count
 from jaxrank._core.errors import AdvisedError
 
 # Ranks are 32-bit integers.
@@ -231,19 +231,6 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
   if not isinstance(k, jax.core.Tracer):
     return cutoff(int(k), name)
   return k
-
-
-def count(name: str, x: Any, least: int = 1) -> int:
-  """Checks a static number of things, `least` or more, and returns it as an int."""
-  try:
-    n = None if isinstance(x, bool | np.bool_) else operator.index(x)
-  except TypeError:
-    n = None
-  if n is None:
-    raise TypeError(f"{name} must be an int, known at trace time, got {x!r}.")
-  if n < least:
-    raise ValueError(f"{name} must be at least {least}, got {n}.")
-  return n
 
 
 def prng_key(key: Any) -> Array:

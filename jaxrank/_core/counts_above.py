@@ -20,7 +20,7 @@ _Counts = tuple[Array, Array]
 
 def counts_above(threshold: Array, x: Array) -> _Counts:
   """How many of `x`, `[q, c]`, are above each threshold, `[q, t]`, and how many not below it."""
-  found: _Counts = by_platform(threshold, x, cpu=_in_words, default=one_by_one)
+  found: _Counts = by_platform(threshold, x, cpu=_in_words, default=compared)
   return found
 
 
@@ -67,6 +67,6 @@ def _width(columns: int) -> int:
   return next(width for width in (512, 256, 128) if columns % width == 0)
 
 
-def one_by_one(threshold: Array, x: Array) -> _Counts:
+def compared(threshold: Array, x: Array) -> _Counts:
   limit, x = threshold[:, :, None], x[:, None]
   return jnp.sum(x > limit, axis=2, dtype=jnp.int32), jnp.sum(x >= limit, axis=2, dtype=jnp.int32)

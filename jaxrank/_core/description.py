@@ -16,12 +16,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank._base import Aggregation
 from jaxrank._core import checks
 from jaxrank._core.dialects import Name
 from jaxrank._core.parameters import ANYTHING, CONTRACT, Kind
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.recorder import depth_of_pairs
-from jaxrank._types import Aggregation
 
 Kernel = Callable[..., Any]
 Seeks = Callable[..., Array]

@@ -13,9 +13,9 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core import ties
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._types import Cutoff, Discount
 
 # The number of ranks in a step of a sum, and of those before the sum of reciprocals is a logarithm.
 _STEP = 64

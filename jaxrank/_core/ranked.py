@@ -17,8 +17,8 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._base import Cutoff, Discount, Gain, Pairs
 from jaxrank._core import batching, permutations, sorting
-from jaxrank._types import Cutoff, Discount, Gain, Pairs
 
 
 class _Remembering(Protocol):

@@ -14,9 +14,9 @@ from jax import Array
 from jax.interpreters import partial_eval
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount, Gain, Pairs
 from jaxrank._core.arithmetic import varying_zeros
 from jaxrank._core.ranked import Ranked, current_trace
-from jaxrank._types import Cutoff, Discount, Gain, Pairs
 
 Kind = Literal[
   "expect", "exposure", "cascade", "precision", "first", "before", "cumulative", "pairs"

@@ -24,11 +24,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxrank._base import Cutoff
 from jaxrank._core import sorting
 from jaxrank._core.batching import batched
 from jaxrank._core.platforms import by_platform, enable_x64
 from jaxrank._core.sorting import take
-from jaxrank._types import Cutoff
 
 # The number of items in a chunk of a cumulative sum on CPU.
 _CHUNK = 32

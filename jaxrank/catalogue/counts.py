@@ -8,9 +8,9 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._base import pytree
 from jaxrank._core import checks
 from jaxrank._core.batching import replicated
-from jaxrank._types import pytree
 
 
 @pytree("count", "invalid")

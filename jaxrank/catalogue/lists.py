@@ -9,10 +9,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating, safe_divide, safe_sqrt
 from jaxrank._core.ranked import Ranked, Ranking, seen
-from jaxrank._types import Cutoff
 from jaxrank.metrics import metric
 from jaxrank.rankings.exact import Exact
 

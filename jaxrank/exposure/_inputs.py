@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
 from jaxrank._core.ranked import Ranked
-from jaxrank._types import Cutoff, Discount
 
 
 def no_labels(function: str, scores: Any) -> Array:

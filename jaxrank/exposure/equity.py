@@ -5,11 +5,11 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core.apply import apply
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import DISCOUNT, ITEM_VALUES
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Cutoff, Discount
 from jaxrank.exposure._inputs import no_labels
 from jaxrank.rankings.exact import Exact
 

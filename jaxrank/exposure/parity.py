@@ -7,13 +7,13 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import DISCOUNT, GAIN, GROUPS
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.exposure._inputs import check_ids, memberships, no_labels
 from jaxrank.rankings.exact import Exact
 

@@ -8,13 +8,13 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, DISTANCE, GROUPS, VECTOR
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Cutoff, Discount
 from jaxrank.exposure._inputs import check_ids, group_exposures, no_labels
 from jaxrank.rankings.exact import Exact
 

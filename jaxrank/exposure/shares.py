@@ -5,6 +5,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import floating
@@ -12,7 +13,6 @@ from jaxrank._core.batching import as_empty_as
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, GROUPS
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Cutoff, Discount
 from jaxrank.exposure._inputs import check_ids, group_exposures, no_labels
 from jaxrank.rankings.exact import Exact
 

@@ -13,12 +13,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._base import Gain
 from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import at_least_tiny, clipped, plain_sum, two_sums
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
-from jaxrank._types import Gain
 from jaxrank.rankings.exact import Exact, ExactQuery
 
 # The items of a batch, of which a loss holds several arrays, that leave a cache of 2 MB.

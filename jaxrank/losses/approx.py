@@ -14,10 +14,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core.description import with_advice
 from jaxrank._core.parameters import GRADE
 from jaxrank._core.ranked import Ranking
-from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.losses._loss import departing, one_minus
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
 from jaxrank.rankings.expected_rank import Logistic

@@ -13,6 +13,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains, metrics
+from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core import checks
 from jaxrank._core.all_pairs import Items, rows_of, stored, total
 from jaxrank._core.apply import Call, apply_calls
@@ -20,7 +21,6 @@ from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import Description, with_kernel
 from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
-from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.losses import swaps
 from jaxrank.losses._loss import Lists, apply_loss, departing, headroom, logits, saturated
 from jaxrank.losses.pairwise import bends

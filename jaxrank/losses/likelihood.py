@@ -8,12 +8,12 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import gains
+from jaxrank._base import Cutoff, Gain
 from jaxrank._core import sorting, ties
 from jaxrank._core.all_pairs import rows_of
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.pair_sums import LogSums, log_sums, log_sums_of_lower
 from jaxrank._core.sorting import take
-from jaxrank._types import Cutoff, Gain
 from jaxrank.losses._loss import apply_loss, headroom, largest, logits, saturated, target
 from jaxrank.rankings.exact import ExactQuery
 

@@ -8,10 +8,10 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import gains
+from jaxrank._base import Gain
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
 from jaxrank._core.ranked import by_column
-from jaxrank._types import Gain
 from jaxrank.losses._loss import apply_loss, cross_entropy, exceeds_caches, saturated, worth_of
 from jaxrank.rankings.exact import ExactQuery
 

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core import recorder, ties
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import UnansweredError, within
 from jaxrank._core.recorder import Slope
-from jaxrank._types import Cutoff, Discount
 from jaxrank.rankings.exact import ExactQuery
 
 # The probability to pass an item at which every user stops: negligible, and a number to divide by.

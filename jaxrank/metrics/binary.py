@@ -7,6 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._base import Cutoff, Gain
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import describe
@@ -20,7 +21,6 @@ from jaxrank._core.dialects import (
 )
 from jaxrank._core.parameters import GAIN_BY_LABEL, OPTIONAL_GAIN, SHARE, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Cutoff, Gain
 from jaxrank.rankings.exact import Exact
 
 

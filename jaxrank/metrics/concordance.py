@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank._base import Cutoff
 from jaxrank._core import sorting, ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide, safe_sqrt
@@ -14,7 +15,6 @@ from jaxrank._core.description import MEANS_FIRST, TIED_PAIRS, describe
 from jaxrank._core.dialects import ir_measures
 from jaxrank._core.parameters import THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking, within
-from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 

@@ -8,6 +8,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import Level, safe_divide, share_of
@@ -15,7 +16,6 @@ from jaxrank._core.description import DIVIDES_BY_K, describe
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
 from jaxrank._core.parameters import DECIMAL, MULTIPLE, NONNEGATIVE, THRESHOLD, Kind, one_of
 from jaxrank._core.ranked import Ranked, Ranking, seen
-from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 

@@ -11,6 +11,7 @@ import jax
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank._base import Aggregation
 from jaxrank._core import checks
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.checks import named
@@ -25,7 +26,6 @@ from jaxrank._core.description import (
 )
 from jaxrank._core.parameters import CONTRACT, Kind
 from jaxrank._core.ranked import Ranking
-from jaxrank._types import Aggregation
 from jaxrank.rankings.exact import Exact
 
 

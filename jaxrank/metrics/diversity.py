@@ -12,6 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
@@ -19,7 +20,6 @@ from jaxrank._core.description import GREEDY_IDEAL, describe
 from jaxrank._core.dialects import ir_measures, ndeval
 from jaxrank._core.parameters import DISCOUNT, SHARE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Cutoff, Discount
 from jaxrank.rankings.exact import Exact
 
 

@@ -7,13 +7,13 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import ir_measures, trec_eval, trec_eval10
 from jaxrank._core.parameters import SHARE, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking, seen
-from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 # What keeps the estimate of the precision ahead of an item defined if nothing there is judged.

@@ -9,6 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._base import Discount, Gain
 from jaxrank._core import ties
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
@@ -16,7 +17,6 @@ from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, trec_eval
 from jaxrank._core.parameters import DISCOUNT, GAIN, GAIN_BY_LABEL, THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Discount, Gain
 from jaxrank.rankings.exact import Exact
 
 _GAINS = {"gains": Argument("gain", GAIN_BY_LABEL)}

@@ -7,6 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import survival
@@ -26,7 +27,6 @@ from jaxrank._core.parameters import (
 )
 from jaxrank._core.ranked import Ranked, Ranking, at_ranks
 from jaxrank._core.sorting import between
-from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import Exact
 
 # Two arguments of ir_measures set the gain: `dcg`, by the name of a formula, and `gains`, by label.

@@ -10,6 +10,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
+from jaxrank._base import Cutoff
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
@@ -17,7 +18,6 @@ from jaxrank._core.description import DIVIDES_BY_K, GREEDY_IDEAL, describe
 from jaxrank._core.dialects import ir_measures, ndeval
 from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 

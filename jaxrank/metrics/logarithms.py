@@ -6,12 +6,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank._base import Cutoff
 from jaxrank._core.apply import apply
 from jaxrank._core.description import MEANS_FIRST, Kernel, describe, of_metric
 from jaxrank._core.dialects import trec_eval
 from jaxrank._core.parameters import POSITIVE, THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Cutoff
 from jaxrank.metrics import binary
 from jaxrank.rankings.exact import Exact
 

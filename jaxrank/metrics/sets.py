@@ -7,13 +7,13 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
 from jaxrank._core.parameters import NONNEGATIVE, NUMBER, THRESHOLD, one_of
 from jaxrank._core.ranked import Ranked, Ranking, seen
-from jaxrank._types import Cutoff
 from jaxrank.rankings.exact import Exact
 
 

@@ -8,6 +8,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import over_ranks
@@ -15,7 +16,6 @@ from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures
 from jaxrank._core.parameters import DISCOUNT, GRADE, NONNEGATIVE, POSITIVE, SHARE, Kind
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank._types import Cutoff, Discount
 from jaxrank.metrics.user_models import CWL_DEPTH, scaled_gains
 from jaxrank.rankings.exact import Exact
 

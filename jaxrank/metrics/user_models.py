@@ -15,6 +15,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.cascades import perfect
@@ -22,7 +23,6 @@ from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import ir_measures
 from jaxrank._core.parameters import CUTOFF, DISCOUNT, GRADE, NONNEGATIVE, POSITIVE
 from jaxrank._core.ranked import Ranked, Ranking, within
-from jaxrank._types import Cutoff, Discount
 from jaxrank.rankings.exact import Exact
 
 # The program cwl_eval looks at lists of 1000 items, the last ones of gain 0.

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core import long_ties
 from jaxrank._core.ranked import Ranked, UnansweredError, memoised
 from jaxrank._core.sorting import take
-from jaxrank._types import Cutoff, Discount, Gain
 from jaxrank.rankings.exact import ExactQuery
 
 

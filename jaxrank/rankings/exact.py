@@ -11,11 +11,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank import discounts, gains
+from jaxrank._base import Cutoff, Discount, Pairs, pytree
 from jaxrank._core import cascades, checks, sorting, ties
 from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, memoised, weighed, within
 from jaxrank._core.recorder import counts_all_alike
 from jaxrank._core.sorting import take
-from jaxrank._types import Cutoff, Discount, Pairs, pytree
 from jaxrank.rankings import pairs
 
 Ties = Literal["average", "stable", "optimistic", "pessimistic", "random"]

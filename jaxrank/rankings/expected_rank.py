@@ -18,12 +18,12 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount, pytree
 from jaxrank._core import batching, checks, pair_sums, sorting
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank._core.decays import Schedule, distance
 from jaxrank._core.pair_sums import Series, polynomial_sums
 from jaxrank._core.ranked import Ranked, Ranking, memoised
-from jaxrank._types import Cutoff, Discount, pytree
 from jaxrank.rankings import thresholds
 
 

@@ -15,11 +15,11 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
+from jaxrank._base import Cutoff, Discount, pytree
 from jaxrank._core import integrands, quadrature
 from jaxrank._core.decays import distance
 from jaxrank._core.quadrature import Integrand, Noise, rank_chances
 from jaxrank._core.ranked import weighed
-from jaxrank._types import Cutoff, Discount, pytree
 from jaxrank.rankings.expected_rank import SmoothQuery, SmoothRanking
 
 # The most nodes in a block on a CPU, of integrands that tell ranks apart or that are tolerant.

@@ -11,9 +11,9 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxrank._base import Cutoff, Discount, Gain, pytree
 from jaxrank._core import checks, sorting
 from jaxrank._core.ranked import Ranked, Ranking, memoised
-from jaxrank._types import Cutoff, Discount, Gain, pytree
 from jaxrank.rankings.exact import ExactQuery
 
 Axis = str | tuple[str, ...]

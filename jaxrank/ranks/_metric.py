@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank._base import pytree
 from jaxrank._core import batching, checks
-from jaxrank._types import pytree
 from jaxrank.ranks._apply import apply, as_floats, broadcastable, draw
 from jaxrank.ranks._statistic import Moment, Statistic
 from jaxrank.ranks.target import TargetRanks

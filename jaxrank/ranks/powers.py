@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core.arithmetic import looked_up
+from jaxrank._base import looked_up
 
 # Sums of up to this many terms are exact.
 _HEAD = 16

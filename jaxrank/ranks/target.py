@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank._base import pytree
 from jaxrank._core import batching, checks
-from jaxrank._types import pytree
 
 
 @pytree("optimistic", "pessimistic", "candidates")

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxrank._base import Aggregation
 from jaxrank._core import arithmetic, checks
-from jaxrank._types import Aggregation
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import moments
 from jaxrank.streaming.moments import Moments

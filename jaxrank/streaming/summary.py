@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxrank._base import pytree
 from jaxrank._core import checks
-from jaxrank._types import pytree
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import batch, moments, reservoir
 from jaxrank.streaming.moments import Moments

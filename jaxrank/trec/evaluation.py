@@ -10,10 +10,10 @@ import jax
 import numpy as np
 
 from jaxrank import gains
+from jaxrank._base import Aggregation
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import rounded_up
 from jaxrank._core.platforms import enable_x64
-from jaxrank._types import Aggregation
 from jaxrank.measures import Measure
 from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures

@@ -9,10 +9,10 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._base import pytree
 from jaxrank._core import arithmetic, batching, checks, pair_sums, sorting
 from jaxrank._core.arithmetic import at_least_tiny
 from jaxrank._core.sorting import take
-from jaxrank._types import pytree
 from jaxrank.interop.rax import lists
 from jaxrank.interop.rax.lists import Lists, in_segments, like, segment_keys
 

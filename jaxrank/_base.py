@@ -1,6 +1,7 @@
-"""Types that all modules share, the registration of dataclasses as pytrees, and vectors."""
+"""Types that all modules share, pytrees, and what gains, discounts and config need as well."""
 
 import dataclasses
+import operator
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -70,3 +71,22 @@ def vector(values: ArrayLike) -> Array:
   """Numbers as an array of JAX; those of the host as floats, which hold integers of any size."""
   host = not any(isinstance(x, Array) for x in jax.tree.leaves(values))
   return jnp.asarray(np.asarray(values, np.float64) if host else values)
+
+
+def looked_up(table: Array, index: Array) -> Array:
+  """`table[index]`, laid out over devices as the indices are."""
+  found: Array = table.at[index].get(out_sharding=jax.typeof(index).sharding)
+  return found
+
+
+def count(name: str, x: Any, least: int = 1) -> int:
+  """Checks a static number of things, `least` or more, and returns it as an int."""
+  try:
+    n = None if isinstance(x, bool | np.bool_) else operator.index(x)
+  except TypeError:
+    n = None
+  if n is None:
+    raise TypeError(f"{name} must be an int, known at trace time, got {x!r}.")
+  if n < least:
+    raise ValueError(f"{name} must be at least {least}, got {n}.")
+  return n
