@@ -89,8 +89,9 @@ def bounded(similarity: Partial, queries: Any, items: Any) -> Array:
   """
   if similarity.func not in [known.func for known in _NAMED.values()]:
     return jnp.zeros((), bool)
-  # No product or square of two vectors exceeds the larger of these. A NaN is not below anything; a
-  # maximum would do, but that of XLA for a CPU loses a NaN from 4,096 numbers on (jaxlib 0.10.2).
-  squares = (jnp.square(x.astype(jnp.float32)) * queries.shape[1] for x in (queries, items))
-  of_queries, of_items = (jnp.all(x < _LARGE) for x in squares)
+  # By Cauchy and Schwarz, no score and no part of one exceeds the larger of these sums by more than
+  # a small factor. A NaN is not below anything. A maximum would do, but that of XLA for a CPU loses
+  # a NaN from 4,096 numbers on (jaxlib 0.10.2).
+  sums = (jnp.sum(jnp.square(x.astype(jnp.float32))) for x in (queries, items))
+  of_queries, of_items = (x < _LARGE for x in sums)
   return of_queries & of_items
