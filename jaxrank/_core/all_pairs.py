@@ -18,7 +18,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks, sorting
-from jaxrank._core.platforms import by_platform
+from jaxrank._core.platforms import primitive
 
 # Number of pairs held in memory at a time on CPU, over all queries of a batch.
 _PAIRS = 2**19
@@ -62,25 +62,44 @@ def total(pair: _Pair, items: tuple[Array, ...], rows: int) -> Any:
     return _block(pair, items, items)
   one = tuple(x[0] for x in items)
   of_two, constants = jax.closure_convert(pair, one, one)
-  return by_platform(
-    cpu=lambda: _in_blocks(pair, items, rows),
-    default=lambda: _at_once(of_two, _of_each_query(items), tuple(constants)),
-  )
+  return sum_of_pairs(items, tuple(constants), pair=pair, of_two=of_two, rows=rows)
 
 
+@primitive
+def sum_of_pairs(
+  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, of_two: _Pair, rows: int
+) -> Any:
+  """`total`, also by the function `of_two` of single items and of the constants of `pair`."""
+  del constants, of_two, rows
+  return _block(pair, items, items)
+
+
+@sum_of_pairs.on("cpu", gain="?")
+def _sum_in_blocks(
+  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, of_two: _Pair, rows: int
+) -> Any:
+  del constants, of_two
+  return _in_blocks(pair, items, rows)
+
+
+@sum_of_pairs.on("tpu", "gpu", gain="?")
+def _sum_at_once(
+  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, of_two: _Pair, rows: int
+) -> Any:
+  del pair, rows
+  return _at_once(of_two, _of_each_query(items), constants)
+
+
+@primitive
 def stored(*features: Array) -> tuple[Array, ...]:
-  """The same features `[n]`, of one dtype.
-
-  A CPU computes them once for each item; XLA would compute them in every kernel over pairs.
-  """
-  if not _FEATURES_FROM <= len(features[0]) <= _STORED:
-    return features
-  kept: tuple[Array, ...] = by_platform(*features, cpu=_stacked, default=lambda *features: features)
-  return kept
+  """The same features `[n]`, of one dtype, which several sums over pairs read."""
+  return features
 
 
+@stored.on("cpu", gain="?", when=lambda *x: _FEATURES_FROM <= len(x[0]) <= _STORED)
 def _stacked(*features: Array) -> tuple[Array, ...]:
-  # XLA copies what stands behind a barrier into its consumers, unless it was concatenated.
+  # XLA would compute them in every kernel over pairs. It copies what stands behind a barrier into
+  # its consumers, unless it was concatenated.
   return tuple(lax.optimization_barrier(jnp.stack(features)))
 
 
@@ -172,27 +191,29 @@ def counts(
   count: Callable[..., Array], upper: tuple[Array, ...], lower: tuple[Array, ...]
 ) -> Array:
   """`sum_i count(*upper_i, *lower_j)` for each item `j`, int32; the sum of these for few items."""
-  n, arrays = len(lower[0]), len(upper)
-  few = n <= ADDED_AT_ONCE
+  by_item = counts_by_item(upper, lower, count=count)
+  return jnp.sum(by_item, dtype=jnp.int32) if len(lower[0]) <= ADDED_AT_ONCE else by_item
 
-  def all_at_once(*items: Array) -> Array:
-    pairs = count(*(x[:, None] for x in items[:arrays]), *(x[None] for x in items[arrays:]))
-    return jnp.sum(pairs, axis=None if few else 0, dtype=jnp.int32)
 
-  def in_slices(*items: Array) -> Array:
-    slices = max(_SLICES, -(-n // ADDED_AT_ONCE))
-    rows = -(-n // slices)
-    padded = [jnp.pad(x, (0, slices * rows - n), constant_values=sorting.MASKED) for x in items]
-    parts = (
-      count(
-        *(x[start : start + rows, None] for x in padded[:arrays]),
-        *(x[None] for x in items[arrays:]),
-      )
-      for start in range(0, slices * rows, rows)
-    )
-    return jnp.sum(functools.reduce(operator.add, parts), axis=0, dtype=jnp.int32)
+@primitive
+def counts_by_item(
+  upper: tuple[Array, ...], lower: tuple[Array, ...], *, count: Callable[..., Array]
+) -> Array:
+  """`sum_i count(*upper_i, *lower_j)` for each item `j`, int32."""
+  pairs = count(*(x[:, None] for x in upper), *(x[None] for x in lower))
+  return jnp.sum(pairs, axis=0, dtype=jnp.int32)
 
-  if few:
-    return all_at_once(*upper, *lower)
-  sums: Array = by_platform(*upper, *lower, cpu=in_slices, default=all_at_once)
-  return sums
+
+@counts_by_item.on("cpu", gain="?", when=lambda upper, lower, count: len(lower[0]) > ADDED_AT_ONCE)
+def _counts_in_slices(
+  upper: tuple[Array, ...], lower: tuple[Array, ...], *, count: Callable[..., Array]
+) -> Array:
+  n = len(lower[0])
+  slices = max(_SLICES, -(-n // ADDED_AT_ONCE))
+  rows = -(-n // slices)
+  padded = [jnp.pad(x, (0, slices * rows - n), constant_values=sorting.MASKED) for x in upper]
+  parts = (
+    count(*(x[start : start + rows, None] for x in padded), *(x[None] for x in lower))
+    for start in range(0, slices * rows, rows)
+  )
+  return jnp.sum(functools.reduce(operator.add, parts), axis=0, dtype=jnp.int32)

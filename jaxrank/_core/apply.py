@@ -264,7 +264,7 @@ def _answers(
   if ranking.in_blocks and rows and not any(jax.typeof(scores).sharding.spec):
     # Under `jit` it is traced once, although two branches call it.
     queries = over_queries(jax.jit(query, inline=True), scores.ndim - 1)
-    queries = batching.in_blocks_on_cpu(queries, rows)
+    queries = functools.partial(batching.of_all_rows, function=queries, rows=rows)
   else:
     queries = over_queries(query, scores.ndim - 1)
   values, found = queries(scores, labels, where, extras, keys)

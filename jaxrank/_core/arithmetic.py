@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core.platforms import by_platform
+from jaxrank._core.platforms import primitive
 
 # Each half of a sum takes at most so many slices, of at least the floats of a vector register.
 _SLICES, _SHORTEST = 4, 16
@@ -99,29 +99,25 @@ def plain_sum(x: Array, axis: int | None = None) -> Array:
   return jnp.sum(jnp.where(jnp.isnan(x), jnp.nan, x), axis=axis)
 
 
-def two_sums(
-  terms: Callable[..., tuple[Array, Array]], *items: Array, in_slices: bool
-) -> tuple[Array, Array]:
-  """The sums of `first, second = terms(*items)` over arrays `[n]`.
-
-  XLA stores each term before a CPU sums it. `in_slices` makes a CPU add slices of both terms in one
-  loop instead, which saves time where arrays do not fit into its caches.
-  """
-  whole, slices = (functools.partial(way, terms) for way in (_whole_sums, _sums_of_slices))
-  if not in_slices or len(items[0]) < _SLICES * _SHORTEST:
-    return whole(*items)
-  sums: tuple[Array, Array] = by_platform(*items, default=whole, cpu=slices)
-  return sums
+_Terms = Callable[..., tuple[Array, Array]]
 
 
-def _whole_sums(terms: Callable[..., tuple[Array, Array]], *items: Array) -> tuple[Array, Array]:
+@primitive
+def two_sums(*items: Array, terms: _Terms, in_cache: bool) -> tuple[Array, Array]:
+  """The sums of `first, second = terms(*items)` over arrays `[n]`, short ones if `in_cache`."""
+  del in_cache
   first, second = terms(*items)
   return plain_sum(first), jnp.sum(second)
 
 
-def _sums_of_slices(
-  terms: Callable[..., tuple[Array, Array]], *items: Array
-) -> tuple[Array, Array]:
+@two_sums.on(
+  "cpu",
+  gain="?",
+  when=lambda *items, terms, in_cache: not in_cache and len(items[0]) >= _SLICES * _SHORTEST,
+)
+def _sums_of_slices(*items: Array, terms: _Terms, in_cache: bool) -> tuple[Array, Array]:
+  """Adds slices of both terms in one loop; XLA would store each term before it is summed."""
+  del in_cache
   n = len(items[0])
   slices = _SLICES if n >= 2 * _SLICES * _SHORTEST else _SLICES // 2
   width = n // (2 * slices)

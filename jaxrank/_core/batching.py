@@ -7,7 +7,7 @@ separates the static parts of a pytree, which a compiled program depends on, fro
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core.platforms import by_platform, operation
+from jaxrank._core.platforms import operation, primitive
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -27,21 +27,32 @@ def over_queries(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]
   return kernel
 
 
-def mapped(
-  function: Callable[..., Any], *arrays: Array, in_turn: Literal["cpu", "tpu"], axis: int = 0
-) -> Any:
-  """`function` of each slice of arrays along an axis, stacked along the first axis.
-
-  One platform takes the slices one after the other, where all at once take several times the time
-  or the memory; all others take them at once.
-  """
-  ways = {in_turn: functools.partial(one_by_one, function, axis=axis)}
-  return by_platform(*arrays, default=jax.vmap(function, in_axes=axis), **ways)
+@primitive
+def of_each_column(*arrays: Array, function: Callable[..., Any]) -> Any:
+  """`function` of each column of arrays `[n, s]`, stacked along the first axis."""
+  return jax.vmap(function, in_axes=-1)(*arrays)
 
 
-def one_by_one(function: Callable[..., Any], *arrays: Array, axis: int = 0) -> Any:
-  """`mapped`, one slice after the other."""
-  return lax.map(lambda slices: function(*slices), [jnp.moveaxis(x, axis, 0) for x in arrays])
+@of_each_column.on("tpu", gain="?")
+def columns_in_turn(*arrays: Array, function: Callable[..., Any]) -> Any:
+  """`of_each_column`, one column after the other."""
+  return one_by_one(function, *(jnp.moveaxis(x, -1, 0) for x in arrays))
+
+
+@primitive
+def of_each_scale(*arrays: Array, function: Callable[..., Any]) -> Any:
+  """`function` of each entry of arrays `[s]`, such as powers, stacked."""
+  return jax.vmap(function)(*arrays)
+
+
+@of_each_scale.on("cpu", gain="?")
+def _of_scales_in_turn(*arrays: Array, function: Callable[..., Any]) -> Any:
+  return one_by_one(function, *arrays)
+
+
+def one_by_one(function: Callable[..., Any], *arrays: Array) -> Any:
+  """`function` of each slice of arrays along the first axis, one after the other."""
+  return lax.map(lambda slices: function(*slices), arrays)
 
 
 def batched(function: _Function) -> _Function:
@@ -120,13 +131,16 @@ def rows_on_cpu(shape: tuple[int, ...], items: int | None) -> int:
   return rows if rows < shape[0] else 0
 
 
-def in_blocks_on_cpu(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
-  """Applies a function of arrays `[q, ...]` in blocks of about `rows` rows on CPU.
+@primitive
+def of_all_rows(*args: Any, function: Callable[..., Any], rows: int) -> Any:
+  """A function of arrays `[q, ...]`, of which about `rows` rows fit in the caches of a CPU."""
+  del rows
+  return function(*args)
 
-  The temporaries of a block fit in the caches of a CPU. Other devices take the whole batch at once.
-  """
-  blocks = in_blocks(function, rows)
-  return lambda *args: by_platform(*args, cpu=blocks, default=function)
+
+@of_all_rows.on("cpu", gain="?")
+def _of_blocks_of_rows(*args: Any, function: Callable[..., Any], rows: int) -> Any:
+  return in_blocks(function, rows)(*args)
 
 
 def never_empty(axis: int, arrays: Any) -> Any:

@@ -4,7 +4,6 @@
 docs/mathematics.md, "Averages over tied orders", derives the recursion over a tie.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from jaxrank._base import Cutoff, Discount
 from jaxrank._core import sorting
 from jaxrank._core.arithmetic import safe_divide, varying_zeros
 from jaxrank._core.batching import batched
-from jaxrank._core.platforms import by_platform
+from jaxrank._core.platforms import primitive
 from jaxrank._core.ranked import Ranked, at_ranks
 from jaxrank._core.sorting import slots, take
 from jaxrank._core.ties import above
@@ -221,54 +220,56 @@ def _add_item(
   return jnp.where(has, found_then, found), jnp.where(has, alive_then, alive)
 
 
+@primitive
 def _at(x: Array, place: Array, inside: Array) -> Array:
-  """`x` at a place, which is `inside` but for the ends.
-
-  A GPU takes another form of the index of the other gather: XLA would store one that both share,
-  with the indices of the batch.
-  """
-
-  def of_a_gpu(x: Array) -> Array:
-    return jnp.take_along_axis(x, place, axis=-1, mode="clip")
-
-  shared = functools.partial(take, index=inside)
-  found: Array = by_platform(x, cpu=shared, tpu=shared, default=of_a_gpu)
-  return found
+  """`x` at a place, which is `inside` but for the ends."""
+  del place
+  return take(x, inside)
 
 
-def first(value: Callable[[Array], Array], ahead: Array, t: Array, m: Array, n: int) -> Array:
+@_at.on("gpu", gain="?")
+def _at_another_index(x: Array, place: Array, inside: Array) -> Array:
+  del inside
+  # XLA would store an index that this gather shares with another, with the indices of the batch.
+  return jnp.take_along_axis(x, place, axis=-1, mode="clip")
+
+
+@primitive
+def first(ahead: Array, t: Array, m: Array, *, value: Callable[[Array], Array], n: int) -> Array:
   """`E value(rank)` of the first of `m` relevant items in a tie of `t <= n`, `ahead` above it.
 
   docs/mathematics.md, "Averages over tied orders".
   """
+  place = jnp.arange(n, dtype=t.dtype)
+  worth = value(1 + ahead + place)
+  missed = _missed(place, t, m, worth.dtype)
+  found = above(jnp.cumprod(missed), 1) * (1 - missed) * worth
+  return jnp.sum(jnp.where(place < t, found, 0))
 
-  def misses(place: Array) -> Array:
-    """The probability that the item at a place is not relevant if those ahead are not."""
-    left, others = (jnp.maximum(x, 0).astype(dtype) for x in (t - place, t - m - place))
-    return others / jnp.maximum(left, 1)
 
-  def one_by_one() -> Array:
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-      place, alive, _ = state
-      return (alive > 0) & (place < t)
-
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-      place, alive, expected = state
-      missed = misses(place)
-      expected = expected + alive * (1 - missed) * value(1 + ahead + place)
-      return place + 1, alive * missed, expected
-
-    state = (jnp.zeros_like(t), nothing + 1, nothing)
-    _, _, expected = lax.while_loop(unfinished, step, state)
-    return expected
-
-  def side_by_side() -> Array:
-    place = jnp.arange(n, dtype=t.dtype)
-    missed = misses(place)
-    found = above(jnp.cumprod(missed), 1) * (1 - missed) * value(1 + ahead + place)
-    return jnp.sum(jnp.where(place < t, found, 0))
-
+@first.on("cpu", gain="?")
+def _first_one_by_one(
+  ahead: Array, t: Array, m: Array, *, value: Callable[[Array], Array], n: int
+) -> Array:
+  del n
   nothing = jnp.zeros_like(value(ahead + 1))
-  dtype = nothing.dtype
-  expected: Array = by_platform(cpu=one_by_one, default=side_by_side)
+
+  def unfinished(state: tuple[Array, Array, Array]) -> Array:
+    place, alive, _ = state
+    return (alive > 0) & (place < t)
+
+  def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    place, alive, expected = state
+    missed = _missed(place, t, m, nothing.dtype)
+    expected = expected + alive * (1 - missed) * value(1 + ahead + place)
+    return place + 1, alive * missed, expected
+
+  state = (jnp.zeros_like(t), nothing + 1, nothing)
+  _, _, expected = lax.while_loop(unfinished, step, state)
   return expected
+
+
+def _missed(place: Array, t: Array, m: Array, dtype: Any) -> Array:
+  """The probability that the item at a place is not relevant if those ahead are not."""
+  left, others = (jnp.maximum(x, 0).astype(dtype) for x in (t - place, t - m - place))
+  return others / jnp.maximum(left, 1)

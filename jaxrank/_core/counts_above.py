@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank._core.platforms import by_platform
+from jaxrank._core.platforms import primitive
 
 # Two counts share a word on CPU: up to so many columns are added in one expression.
 _BITS = 16
@@ -18,12 +18,14 @@ _ADDED = 16
 _Counts = tuple[Array, Array]
 
 
+@primitive
 def counts_above(threshold: Array, x: Array) -> _Counts:
   """How many of `x`, `[q, c]`, are above each threshold, `[q, t]`, and how many not below it."""
-  found: _Counts = by_platform(threshold, x, cpu=_in_words, default=compared)
-  return found
+  limit, x = threshold[:, :, None], x[:, None]
+  return jnp.sum(x > limit, axis=2, dtype=jnp.int32), jnp.sum(x >= limit, axis=2, dtype=jnp.int32)
 
 
+@counts_above.on("cpu", gain="?")
 def _in_words(threshold: Array, x: Array) -> _Counts:
   limit = threshold[:, :, None]
 
@@ -65,8 +67,3 @@ def _in_pieces(sums: Callable[[Array], Any], x: Array, step: int) -> Any:
 def _width(columns: int) -> int:
   """The widest slice, up to 512 columns, of which the columns have a whole number."""
   return next(width for width in (512, 256, 128) if columns % width == 0)
-
-
-def compared(threshold: Array, x: Array) -> _Counts:
-  limit, x = threshold[:, :, None], x[:, None]
-  return jnp.sum(x > limit, axis=2, dtype=jnp.int32), jnp.sum(x >= limit, axis=2, dtype=jnp.int32)

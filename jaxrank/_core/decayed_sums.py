@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.extend import core as jax_core
 from jax.interpreters import ad, batching
 
 from jaxrank import config
 from jaxrank._core import platforms, sorting
 from jaxrank._core.batching import in_blocks, rows_on_cpu, whole_batch
 from jaxrank._core.decays import Place, Schedule, by_blocks, by_doubling, by_pairs, distance
-from jaxrank._core.platforms import by_platform
+from jaxrank._core.platforms import primitive
 
 # Items at more temperatures from each other are as good as infinitely far apart.
 _WIDE = 40.0
@@ -27,9 +28,9 @@ _WIDE = 40.0
 _FEW = 10
 # The longest lists that are summed over all pairs: for few powers, and for more.
 # docs/mathematics.md, "Short lists", has both ways side by side.
-_ITEMS = {"cpu": (0, 56), "tpu": (256, 256), "default": (256, 128)}
+_ITEMS = {"cpu": (0, 56), "tpu": (256, 256), "gpu": (256, 128)}
 # The most pairs of a batch of such lists, because XLA may store arrays of pairs.
-_PAIRS = {"cpu": 2**19, "tpu": 2**21, "default": 2**22}
+_PAIRS = {"cpu": 2**19, "tpu": 2**21, "gpu": 2**22}
 
 
 def decayed_sums(
@@ -147,31 +148,41 @@ def _batch(args: Sequence[Array], axes: Sequence[Any], **static: Any) -> tuple[A
   return _primitive.bind(jnp.swapaxes(w, 0, 1), *others, **static), 1
 
 
-def _summed(
-  w: Array,
-  temperature: Array,
-  *place: Array,
-  coefficients: Any,
-  schedule: Schedule,
-  anew: bool,
+@primitive
+def sums_of_powers(
+  w: Array, temperature: Array, *place: Array, coefficients: Any, schedule: Schedule, anew: bool
 ) -> Array:
-  c = np.array(coefficients)
-  many = bool(np.count_nonzero(np.any(c != 0, axis=(0, 1))) > _FEW)
+  """`decayed_sums` of a whole batch, over all pairs of items."""
+  del schedule, anew
+  return by_pairs(np.array(coefficients), place, temperature, w)
 
-  def sums(platform: str, w: Array, temperature: Array, *place: Array) -> Array:
-    n, longest = w.shape[-1], _ITEMS[platform][many]
-    if n <= longest and n * w[0].size <= _PAIRS[platform]:
-      return by_pairs(c, place, temperature, w)
-    if platform == "cpu":
-      return _in_cache(functools.partial(by_blocks, c), place, temperature, w)
-    if anew:
-      # Decays are computed anew for a gradient, because to keep those of its value takes memory.
-      _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
-    return by_doubling(c, schedule, place, temperature, w)
 
-  ways = {platform: functools.partial(sums, platform) for platform in _ITEMS}
-  found: Array = by_platform(w, temperature, *place, **ways)
-  return found
+def _are_long_on(platform: str) -> Callable[..., bool]:
+  def are_long(w: Array, *_: Array, coefficients: Any, **static: Any) -> bool:
+    powers = np.count_nonzero(np.any(np.array(coefficients) != 0, axis=(0, 1)))
+    n, longest = w.shape[-1], _ITEMS[platform][bool(powers > _FEW)]
+    return n > longest or n * w[0].size > _PAIRS[platform]
+
+  return are_long
+
+
+@sums_of_powers.on("cpu", gain="?", when=_are_long_on("cpu"))
+def _sums_by_blocks(
+  w: Array, temperature: Array, *place: Array, coefficients: Any, schedule: Schedule, anew: bool
+) -> Array:
+  del schedule, anew
+  return _in_cache(functools.partial(by_blocks, np.array(coefficients)), place, temperature, w)
+
+
+@sums_of_powers.on("tpu", gain="?", when=_are_long_on("tpu"))
+@sums_of_powers.on("gpu", gain="?", when=_are_long_on("gpu"))
+def _sums_by_doubling(
+  w: Array, temperature: Array, *place: Array, coefficients: Any, schedule: Schedule, anew: bool
+) -> Array:
+  if anew:
+    # Decays are computed anew for a gradient, because to keep those of its value takes memory.
+    _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
+  return by_doubling(np.array(coefficients), schedule, place, temperature, w)
 
 
 def _in_cache(sums: Callable[..., Array], place: Place, temperature: Array, w: Array) -> Array:
@@ -188,9 +199,9 @@ def _in_cache(sums: Callable[..., Array], place: Place, temperature: Array, w: A
   return jnp.swapaxes(found, 0, 1)
 
 
-_primitive = platforms.Primitive("decayed_sums")
+_primitive = jax_core.Primitive("decayed_sums")
 _primitive.def_abstract_eval(_type)
 ad.primitive_jvps[_primitive] = _jvp
 ad.primitive_transposes[_primitive] = _transpose
 batching.primitive_batchers[_primitive] = _batch
-platforms.lower(_primitive, _summed)
+platforms.lower(_primitive, sums_of_powers)

@@ -4,7 +4,6 @@ Words of a key and an index are sorted, and the other arrays gathered. A TPU, wh
 longer than a sort, sorts the arrays as operands.
 """
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from jax import Array, lax
 
 from jaxrank._core import sorting
 from jaxrank._core.batching import whole_batch
-from jaxrank._core.platforms import by_platform, operation
+from jaxrank._core.platforms import operation, primitive
 
 # Up to so many columns of labels are sorted as operands; the rows of more are gathered.
 _COLUMNS = 8
@@ -53,11 +52,11 @@ def _followed(x: Array, moved: Array, item: Array) -> Array:
 @_followed.defjvp
 def _followed_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
   # Not `moved` itself, which has no derivative: there are second ones.
-  return _followed(*primals), by_columns(_permuted, tangents[0], primals[2])
+  return _followed(*primals), by_columns(_moved, tangents[0], primals[2])
 
 
 def _arranged(*arrays: Array) -> Sequence[Array]:
-  moved: Sequence[Array] = _operation.bind(*arrays, function=_sorted_together)
+  moved: Sequence[Array] = _operation.bind(*arrays, function=_arrange)
   return moved
 
 
@@ -79,35 +78,40 @@ def _arranged_batch(
 _operation = operation("arranged", _arranged_batch)
 
 
-@functools.partial(jax.jit, inline=True)
-def _sorted_together(key: Array, scores: Array, labels: Array, *first: Array) -> Any:
-  def decoded(key: Array) -> Array:
-    return sorting.top_values(scores, key).astype(scores.dtype)
+@primitive
+def arranged_batch(key: Array, scores: Array, labels: Array, *first: Array) -> tuple[Array, ...]:
+  """`arranged` of a whole batch, `[..., n]`: an order, which the other arrays follow."""
+  key, item = sorting.order(key, *first) if first else sorting.order_of_batch(key)
+  moved = _from_keys(scores, key) if _decoded(scores) else sorting.take(scores, item)
+  return key, item, moved, by_columns(sorting.take, labels, item)
 
-  def by_order(key: Array, scores: Array, labels: Array, *first: Array) -> tuple[Array, ...]:
-    key, item = sorting.order(key, *first) if first else sorting.order_of_batch(key)
-    moved = decoded(key) if _decoded(scores) else sorting.take(scores, item)
-    return key, item, moved, by_columns(sorting.take, labels, item)
 
-  def together(key: Array, scores: Array, labels: Array, *first: Array) -> tuple[Array, ...]:
-    lists = labels if labels.ndim > key.ndim else labels[..., None]
-    number = lists.shape[-1]
-    columns = [lists[..., i] for i in range(number)] if number <= _COLUMNS else []
-    operands = columns if _decoded(scores) else [scores, *columns]
-    keys = [~x for x in (key, *first)]
-    item = sorting.slots_like(key)
-    key, *moved = sorting.by_operands(*keys, item, *operands, keys=len(keys))
-    item, *moved = moved[len(first) :]
-    if _decoded(scores):
-      moved = [decoded(~key), *moved]
-    scores, *columns = moved
-    if columns:
-      labels = jnp.stack(columns, axis=-1).reshape(labels.shape)
-    else:
-      labels = by_columns(sorting.take, labels, item)
-    return ~key, item, scores, labels
+@arranged_batch.on("tpu", gain="?")
+def _sorted_together(key: Array, scores: Array, labels: Array, *first: Array) -> tuple[Array, ...]:
+  """One sort with all arrays as operands."""
+  lists = labels if labels.ndim > key.ndim else labels[..., None]
+  number = lists.shape[-1]
+  columns = [lists[..., i] for i in range(number)] if number <= _COLUMNS else []
+  operands = columns if _decoded(scores) else [scores, *columns]
+  keys = [~x for x in (key, *first)]
+  item = sorting.slots_like(key)
+  key, *moved = sorting.by_operands(*keys, item, *operands, keys=len(keys))
+  item, *moved = moved[len(first) :]
+  if _decoded(scores):
+    moved = [_from_keys(scores, ~key), *moved]
+  scores, *columns = moved
+  if columns:
+    labels = jnp.stack(columns, axis=-1).reshape(labels.shape)
+  else:
+    labels = by_columns(sorting.take, labels, item)
+  return ~key, item, scores, labels
 
-  return by_platform(key, scores, labels, *first, tpu=together, default=by_order)
+
+_arrange = jax.jit(arranged_batch, inline=True)
+
+
+def _from_keys(scores: Array, key: Array) -> Array:
+  return sorting.top_values(scores, key).astype(scores.dtype)
 
 
 def _decoded(scores: Array) -> bool:
@@ -115,7 +119,7 @@ def _decoded(scores: Array) -> bool:
   return jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize <= 4
 
 
-def _permuted(x: Array, item: Array) -> Array:
+def _moved(x: Array, item: Array) -> Array:
   """`x[item]`, for a permutation; it and its transpose are sorts where gathers are slow.
 
   It solves the equation `scatter(y, item) = x`, because JAX transposes and batches a solution as it
@@ -124,8 +128,8 @@ def _permuted(x: Array, item: Array) -> Array:
   moved: Array = lax.custom_linear_solve(
     lambda y: sorting.scatter(y, item),
     x,
-    lambda _, x: _there(x, item),
-    lambda _, x: _back(x, item),
+    lambda _, x: permuted(x, item),
+    lambda _, x: unpermuted(x, item),
   )
   return moved
 
@@ -133,29 +137,34 @@ def _permuted(x: Array, item: Array) -> Array:
 def put_back(x: Array, item: Array) -> Array:
   """`out` with `out[item] = x`, for a permutation; the inverse of `x[item]`, as fast."""
   if not jnp.issubdtype(x.dtype, jnp.floating):
-    return _back(x, item)
+    return unpermuted(x, item)
   moved: Array = lax.custom_linear_solve(
-    lambda y: sorting.take(y, item), x, lambda _, x: _back(x, item), lambda _, x: _there(x, item)
+    lambda y: sorting.take(y, item),
+    x,
+    lambda _, x: unpermuted(x, item),
+    lambda _, x: permuted(x, item),
   )
   return moved
 
 
-def _there(x: Array, item: Array) -> Array:
-  """`x[item]`."""
-
-  def by_sorts(x: Array) -> Array:
-    _, place = sorting.by_operands(item, sorting.slots_like(item))
-    return sorting.by_operands(place, x)[1]
-
-  moved: Array = by_platform(x, tpu=by_sorts, default=lambda x: sorting.take(x, item))
-  return moved
+@primitive
+def permuted(x: Array, item: Array) -> Array:
+  """`x[item]`, for a permutation."""
+  return sorting.take(x, item)
 
 
-def _back(x: Array, item: Array) -> Array:
-  """`out` with `out[item] = x`."""
+@permuted.on("tpu", gain="?")
+def _permuted_by_sorts(x: Array, item: Array) -> Array:
+  _, place = sorting.by_operands(item, sorting.slots_like(item))
+  return sorting.by_operands(place, x)[1]
 
-  def by_sort(x: Array) -> Array:
-    return sorting.by_operands(item, x)[1]
 
-  moved: Array = by_platform(x, tpu=by_sort, default=lambda x: sorting.scatter(x, item))
-  return moved
+@primitive
+def unpermuted(x: Array, item: Array) -> Array:
+  """`out` with `out[item] = x`, for a permutation."""
+  return sorting.scatter(x, item)
+
+
+@unpermuted.on("tpu", gain="?")
+def _unpermuted_by_sort(x: Array, item: Array) -> Array:
+  return sorting.by_operands(item, x)[1]

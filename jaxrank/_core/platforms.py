@@ -1,49 +1,111 @@
-"""Chooses between the algorithms of several platforms when a program is compiled.
+"""The table of primitives: each has one plain reference, and variants for some platforms.
 
-It also switches 64-bit arithmetic on; no other module calls `jax.enable_x64`.
+A metric, a ranking or a loss calls a primitive, and names no platform. This is the only module that
+chooses between algorithms, when a program is compiled. It also makes primitives of JAX, and
+switches 64-bit arithmetic on; no other module calls `jax.enable_x64`.
 """
 
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import jax
 from jax import lax
+from jax.extend import core as jax_core
 from jax.interpreters import batching, mlir
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 # The platform whose algorithms are traced; None if the program may run on any.
 _chosen = jax.make_user_context(None)
 
-# The class of `jax.extend.core`, which takes 30 ms to load.
-Primitive = type(lax.sort_p)
-
-# The platforms with algorithms of their own; all others take the default ones.
+# All others, whatever their names, take the variants for a GPU.
 _OWN = ("cpu", "tpu")
+_OTHERS = "gpu"
+# No platform: `forced("reference")` takes no variant at all.
+_REFERENCE = "reference"
 
 _Batcher = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 
 
-def by_platform(
-  *args: Any,
-  default: Callable[..., Any],
-  cpu: Callable[..., Any] | None = None,
-  tpu: Callable[..., Any] | None = None,
-) -> Any:
-  """`cpu(*args)` or `tpu(*args)` in programs for these, and `default(*args)` in all others."""
-  ways = {name: way for name, way in (("cpu", cpu), ("tpu", tpu)) if way is not None}
-  if _chosen.value is None:
-    return lax.platform_dependent(*args, **ways, default=default)
-  return ways.get(_chosen.value, default)(*args)
+class Variant(NamedTuple, Generic[_P, _R]):
+  """Another algorithm for a primitive.
+
+  Attributes:
+    platforms: Where it runs.
+    function: It takes the arguments of the reference, and has its values.
+    gain: The row of a committed table, and how many times as long it takes without the variant.
+    when: Whether it serves these arguments, whose values are not read.
+  """
+
+  platforms: tuple[str, ...]
+  function: Callable[_P, _R]
+  gain: str
+  when: Callable[..., bool]
+
+
+class Primitive(Generic[_P, _R]):
+  """A function that a platform may compute in a way of its own.
+
+  Positional arguments are arrays, or trees of them; all that is static is given by keyword.
+
+  Attributes:
+    reference: The plain function, which any platform may run.
+    variants: The faster ways, of which the last that serves the arguments is taken.
+  """
+
+  def __init__(self, reference: Callable[_P, _R]):
+    functools.update_wrapper(self, reference)
+    self.reference = reference
+    self.variants: list[Variant[_P, _R]] = []
+
+  def on(
+    self, *platforms: str, gain: str, when: Callable[..., bool] = lambda *args, **static: True
+  ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Registers a function as a variant; see `Variant`."""
+
+    def register(function: Callable[_P, _R]) -> Callable[_P, _R]:
+      self.variants.append(Variant(platforms, function, gain, when))
+      return function
+
+    return register
+
+  def __call__(self, *args: _P.args, **static: _P.kwargs) -> _R:
+    ways = {
+      platform: variant.function
+      for variant in self.variants
+      if variant.when(*args, **static)
+      for platform in variant.platforms
+    }
+    chosen = [ways.get(platform, self.reference) for platform in (*_OWN, _OTHERS)]
+    if _chosen.value is not None or len({*chosen}) == 1:
+      return ways.get(_chosen.value or _OTHERS, self.reference)(*args, **static)
+    cpu, tpu, others = (functools.partial(way, **static) for way in chosen)
+    found: _R = lax.platform_dependent(*args, cpu=cpu, tpu=tpu, default=others)
+    return found
+
+
+# All primitives, by module and name.
+TABLE: dict[str, Primitive[..., Any]] = {}
+
+
+def primitive(reference: Callable[_P, _R]) -> Primitive[_P, _R]:
+  """Makes a function, which is the reference, an entry of the table of primitives."""
+  made = Primitive(reference)
+  TABLE[f"{reference.__module__.rpartition('.')[2]}.{reference.__name__}"] = made
+  return made
 
 
 def forced(platform: str) -> contextlib.AbstractContextManager[None]:
-  """Takes the algorithms of one platform, such as "cpu", "tpu" or "default", on any device.
+  """Takes the algorithms of one platform, such as "cpu", "tpu" or "gpu", on any device.
 
-  JAX keeps its programs apart from others. For tests, which run the algorithms of accelerators on a
-  CPU, and for functions that are traced for one platform only.
+  The name "reference" takes the references of all primitives. JAX keeps the programs apart from
+  others. For tests, which run the algorithms of accelerators on a CPU, and for functions that are
+  traced for one platform only.
   """
-  chosen = platform if platform in _OWN else "default"
+  chosen = platform if platform in (*_OWN, _REFERENCE) else _OTHERS
   context: contextlib.AbstractContextManager[None] = _chosen(chosen)
   return context
 
@@ -59,9 +121,9 @@ def traced(platform: str, function: Callable[..., Any], *args: Any) -> Any:
 
 
 def lower(primitive: Any, function: Callable[..., Any]) -> None:
-  """Implements a primitive by a function, of which each platform has its own algorithm.
+  """Implements a primitive of JAX by a function that calls primitives of the table.
 
-  It is traced when the program is compiled, and `by_platform` then traces one algorithm.
+  It is traced when the program is compiled, for one platform.
   """
 
   def rule(platform: str) -> Callable[..., Any]:
@@ -78,14 +140,15 @@ def lower(primitive: Any, function: Callable[..., Any]) -> None:
 
   for platform in _OWN:
     mlir.register_lowering(primitive, rule(platform), platform=platform)
-  mlir.register_lowering(primitive, rule("default"))
+  mlir.register_lowering(primitive, rule(_OTHERS))
   primitive.def_impl(evaluate)
 
 
 def operation(name: str, batch: _Batcher) -> Any:
-  """A primitive that calls its parameter `function`, of `jax.jit`, which returns a list of arrays.
+  """A primitive of JAX that calls its parameter `function`, which returns a list of arrays.
 
-  The function is traced for one platform only, once if this is a CPU. It has no derivative.
+  The function, of `jax.jit`, is traced for one platform only, once if this is a CPU. It has no
+  derivative.
   """
 
   def call(*args: Any, function: Callable[..., Any]) -> Any:
@@ -98,7 +161,7 @@ def operation(name: str, batch: _Batcher) -> Any:
   def types(*args: Any, function: Callable[..., Any]) -> Any:
     return traced("cpu", function, *args).out_avals
 
-  primitive = Primitive(name)
+  primitive = jax_core.Primitive(name)
   primitive.multiple_results = True
   primitive.def_abstract_eval(types)
   batching.primitive_batchers[primitive] = batch

@@ -20,7 +20,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from jaxrank._core.batching import batched
 from jaxrank._core.pair_sums import normal_tail
-from jaxrank._core.platforms import by_platform
+from jaxrank._core.platforms import primitive
 
 
 def transposable(ahead: Callable[..., Any], back: Callable[[Any], Any], *x: Any) -> Any:
@@ -230,37 +230,85 @@ def _moving(changes: Sequence[Any]) -> list[int]:
 def _sweep(
   part: _Part, integrand: Integrand, spacing: float, width: int, ends: _Ends, args: Any
 ) -> Any:
-  def run(integrand: Integrand, nodes: int, start: Array, stop: Array, *args: Array) -> Any:
-    count = jnp.max(jnp.ceil((stop - start) / (spacing * nodes))).astype(jnp.int32)
+  total = functools.partial(
+    total_of_nodes, part=part, integrand=integrand, spacing=spacing, width=width
+  )
+  return batched(total)(*ends, *args)
 
-    def block(index: Array) -> Any:
-      step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
-      step = step.reshape((1,) * start.ndim + (nodes,))
-      return part(integrand, start[..., None] + spacing * step, *args)
 
-    def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
-      index, total = state
-      return index + 1, jax.tree.map(jnp.add, total, block(index))
+@primitive
+def total_of_nodes(
+  start: Array,
+  stop: Array,
+  *args: Array,
+  part: _Part,
+  integrand: Integrand,
+  spacing: float,
+  width: int,
+) -> Any:
+  """The sum of a part of an integrand over the nodes of a whole batch, one after the other."""
+  del width
+  return _in_blocks(part, integrand, spacing, 1, start, stop, *args)
 
-    first = jnp.zeros_like(count)
-    start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first))
-    return lax.while_loop(lambda state: state[0] < count, body, (first, start_at))[1]
 
-  @batched
-  def either(*args: Array) -> Any:
-    def in_blocks(integrand: Integrand, width: int, most: int) -> Callable[..., Any]:
-      nodes = min(max(_BLOCK_SIZE // (args[2].size * width), 1), most)
-      return functools.partial(run, integrand, nodes)
+@total_of_nodes.on("cpu", gain="?")
+def _total_in_cache(
+  start: Array,
+  stop: Array,
+  *args: Array,
+  part: _Part,
+  integrand: Integrand,
+  spacing: float,
+  width: int,
+) -> Any:
+  nodes = _nodes(args[0].size * width, integrand.nodes_on_cpu)
+  return _in_blocks(part, integrand, spacing, nodes, start, stop, *args)
 
-    # An order of work for accelerators takes no more memory for a wider integrand.
-    there, wide = integrand.on_accelerators or integrand, not integrand.on_accelerators
-    return by_platform(
-      *args,
-      cpu=in_blocks(integrand, width, integrand.nodes_on_cpu),
-      default=in_blocks(there, width if wide else 1, there.nodes),
-    )
 
-  return either(*ends, *args)
+@total_of_nodes.on("tpu", "gpu", gain="?")
+def _total_on_accelerators(
+  start: Array,
+  stop: Array,
+  *args: Array,
+  part: _Part,
+  integrand: Integrand,
+  spacing: float,
+  width: int,
+) -> Any:
+  # An order of work for accelerators takes no more memory for a wider integrand.
+  there, wide = integrand.on_accelerators or integrand, not integrand.on_accelerators
+  nodes = _nodes(args[0].size * (width if wide else 1), there.nodes)
+  return _in_blocks(part, there, spacing, nodes, start, stop, *args)
+
+
+def _nodes(floats: int, most: int) -> int:
+  """The number of nodes in a block, for so many floats a node."""
+  return min(max(_BLOCK_SIZE // floats, 1), most)
+
+
+def _in_blocks(
+  part: _Part,
+  integrand: Integrand,
+  spacing: float,
+  nodes: int,
+  start: Array,
+  stop: Array,
+  *args: Array,
+) -> Any:
+  count = jnp.max(jnp.ceil((stop - start) / (spacing * nodes))).astype(jnp.int32)
+
+  def block(index: Array) -> Any:
+    step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
+    step = step.reshape((1,) * start.ndim + (nodes,))
+    return part(integrand, start[..., None] + spacing * step, *args)
+
+  def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
+    index, total = state
+    return index + 1, jax.tree.map(jnp.add, total, block(index))
+
+  first = jnp.zeros_like(count)
+  start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first))
+  return lax.while_loop(lambda state: state[0] < count, body, (first, start_at))[1]
 
 
 def distances(u: Array, z: Array) -> Array:

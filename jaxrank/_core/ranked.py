@@ -333,8 +333,7 @@ class Ranked(abc.ABC):
       `[s]`.
     """
     one = remembering(self)(functools.partial(question, **parameters))
-    # On a TPU an axis of users takes several times its memory.
-    found: Array = batching.mapped(one, *users, in_turn="tpu", axis=-1)
+    found: Array = batching.of_each_column(*users, function=one)
     return found
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:

@@ -18,7 +18,7 @@ from jax import Array, lax
 
 from jaxrank._core import networks
 from jaxrank._core.batching import batched
-from jaxrank._core.platforms import by_platform, enable_x64
+from jaxrank._core.platforms import enable_x64, primitive
 
 # The keys of masked items and of scores of -inf, which are not retrieved; the largest integer.
 MASKED = np.int32(np.iinfo(np.int32).min)
@@ -112,21 +112,19 @@ def top_values(x: Array, key: Array) -> Array:
   return jnp.where(key <= LOST, -jnp.inf, values)
 
 
-def top(values: Array, k: int) -> Array:
+@primitive
+def top(values: Array, *, k: int) -> Array:
   """Indices `[k]` of the largest values, in descending order; ties by index."""
-
-  def whole(values: Array) -> Array:
-    index: Array = lax.top_k(values, k)[1]
-    return index
-
-  if values.shape[-1] < _BLOCKS * _BLOCK or k * _BLOCKS > _BLOCK:
-    return whole(values)
-  in_blocks = functools.partial(_top_of_blocks, k=k)
-  found: Array = by_platform(values, cpu=whole, tpu=whole, default=in_blocks)
-  return found
+  index: Array = lax.top_k(values, k)[1]
+  return index
 
 
-def _top_of_blocks(values: Array, k: int) -> Array:
+@top.on(
+  "gpu",
+  gain="?",
+  when=lambda values, k: values.shape[-1] >= _BLOCKS * _BLOCK and k * _BLOCKS <= _BLOCK,
+)
+def _top_of_blocks(values: Array, *, k: int) -> Array:
   """`top` among the `k` largest of each block."""
   n = values.shape[-1]
   real = jnp.issubdtype(values.dtype, jnp.floating)
@@ -156,9 +154,9 @@ def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Ar
   that is returned maps arrays `[n, ...]` of items to `[k, ...]`, best first, the same on every
   device.
   """
-  here = top(values, min(k, values.shape[-1]))
+  here = top(values, k=min(k, values.shape[-1]))
   best = lax.all_gather(values[here], axis, tiled=True)
-  chosen = top(best, min(k, best.shape[-1]))
+  chosen = top(best, k=min(k, best.shape[-1]))
   mine = chosen // here.shape[-1] == lax.axis_index(axis)
   here = here[chosen % here.shape[-1]]
 
@@ -184,23 +182,14 @@ def order(key: Array, first: Array | None = None) -> tuple[Array, Array]:
   return key, take(before, item)
 
 
-@batched
-def _order(key: Array) -> tuple[Array, Array]:
-  return order_of_batch(key)
-
-
+@primitive
 def order_of_batch(key: Array) -> tuple[Array, Array]:
-  """`order` of a whole batch, `[..., n]`."""
-  found: tuple[Array, Array] = by_platform(key, cpu=order_on_cpu, default=_order_by_sort)
-  return found
+  """`order` of a whole batch, `[..., n]`, whose ties keep the order of the input."""
+  negative, item = by_operands(~key, slots_like(key))
+  return ~negative, item
 
 
-def order_on_cpu(key: Array) -> tuple[Array, Array]:
-  """`order` by the faster of two algorithms for a CPU, `[..., n]`."""
-  alone = key.size == key.shape[-1]
-  if alone or key.size < FEW or key.shape[-1] > _NETWORK_LENGTH:
-    return _order_by_sort(key)
-  return _order_by_network(key)
+_order = batched(order_of_batch)
 
 
 def _words(key: Array, axis: int) -> Array:
@@ -219,7 +208,8 @@ def _unpacked(words: Array) -> tuple[Array, Array]:
   return key.astype(jnp.int32), words.astype(jnp.int32)
 
 
-def _order_by_sort(key: Array) -> tuple[Array, Array]:
+@order_of_batch.on("cpu", "tpu", "gpu", gain="?")
+def _order_by_words(key: Array) -> tuple[Array, Array]:
   with enable_x64():
     return _unpacked(lax.sort(_words(key, key.ndim - 1), is_stable=False))
 
@@ -233,7 +223,13 @@ def by_operands(key: Array, *others: Array, keys: int = 1) -> tuple[Array, ...]:
   return operands
 
 
-def _order_by_network(key: Array) -> tuple[Array, Array]:
+def _are_many(key: Array) -> bool:
+  alone = key.size == key.shape[-1]
+  return not alone and key.size >= FEW and key.shape[-1] <= _NETWORK_LENGTH
+
+
+@order_of_batch.on("cpu", gain="?", when=_are_many)
+def order_by_network(key: Array) -> tuple[Array, Array]:
   """A network along the leading axis, so that queries fill the vector registers."""
   n = key.shape[-1]
   key = jnp.moveaxis(key, -1, 0)
@@ -261,7 +257,7 @@ def slots_like(x: Array) -> Array:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def descending(x: Array, k: int) -> Array:
   """The `k` largest values of floats `[n]`, largest first."""
-  return batched(functools.partial(_descending, k=k))(x)
+  return batched(functools.partial(largest, k=k))(x)
 
 
 @descending.defjvp
@@ -276,23 +272,29 @@ def _descending_jvp(k: int, primals: tuple[Array], tangents: tuple[Array]) -> tu
 _Levels = tuple[Any, Array]
 
 
-def _descending(x: Array, k: int) -> Array:
-  found: Array = by_platform(
-    x, cpu=functools.partial(_largest_on_cpu, k=k), default=functools.partial(_sorted, k=k)
-  )
-  return found
+@primitive
+def largest(x: Array, *, k: int) -> Array:
+  """`descending` of a whole batch, `[..., n]`."""
+  return -lax.sort(-x)[..., :k]
 
 
-def _largest_on_cpu(x: Array, k: int) -> Array:
-  """`_descending` by the fastest of three algorithms for a CPU."""
-  if x.size >= _MANY and x.shape[-1] < COUNTED:
-    return _by_levels(x, k)
-  if 4 * k > x.shape[-1] or x.dtype.itemsize > 4 or spread(x):
-    return _sorted(x, k)
+@largest.on("cpu", "tpu", "gpu", gain="?", when=lambda x, k: x.dtype.itemsize <= 4)
+def _largest_by_keys(x: Array, *, k: int) -> Array:
+  key = lax.sort(~keys(x, jnp.ones_like(x, bool)), is_stable=False)[..., :k]
+  return top_values(x, ~key).astype(x.dtype)
+
+
+def _are_few_of_many(x: Array, k: int) -> bool:
+  return 4 * k <= x.shape[-1] and x.dtype.itemsize <= 4 and not spread(x)
+
+
+@largest.on("cpu", gain="?", when=_are_few_of_many)
+def _largest_by_top_k(x: Array, *, k: int) -> Array:
   return lax.top_k(x.astype(jnp.float32), k)[0].astype(x.dtype)
 
 
-def _by_levels(x: Array, k: int) -> Array:
+@largest.on("cpu", gain="?", when=lambda x, k: x.size >= _MANY and x.shape[-1] < COUNTED)
+def _largest_by_levels(x: Array, *, k: int) -> Array:
   """Finds few distinct values, as of labels, one by one; sorts if there are more than `_LEVELS`."""
 
   def last(state: _Levels) -> tuple[Array, Array]:
@@ -330,15 +332,9 @@ def _by_levels(x: Array, k: int) -> Array:
       out = lax.select(lax.ge(slot, first), value, out)
     return out
 
-  largest: Array = lax.cond(jnp.min(last(state)[0]) < k, lambda: _sorted(x, k), placed)
-  return largest
-
-
-def _sorted(x: Array, k: int) -> Array:
-  if x.dtype.itemsize > 4:
-    return -lax.sort(-x)[..., :k]
-  key = lax.sort(~keys(x, jnp.ones_like(x, bool)), is_stable=False)[..., :k]
-  return top_values(x, ~key).astype(x.dtype)
+  by_sort = _largest_by_keys if x.dtype.itemsize <= 4 else largest.reference
+  found: Array = lax.cond(jnp.min(last(state)[0]) < k, lambda: by_sort(x, k=k), placed)
+  return found
 
 
 def scatter(x: Array, permutation: Array) -> Array:

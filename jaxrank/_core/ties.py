@@ -27,7 +27,7 @@ from jax import Array, lax
 from jaxrank._base import Cutoff
 from jaxrank._core import sorting
 from jaxrank._core.batching import batched
-from jaxrank._core.platforms import by_platform, enable_x64
+from jaxrank._core.platforms import enable_x64, primitive
 from jaxrank._core.sorting import take
 
 # The number of items in a chunk of a cumulative sum on CPU.
@@ -69,15 +69,18 @@ def layout(key: Array, least: np.int32 = sorting.LOST) -> tuple[Array, Array]:
   return runs(key, least)[1:]
 
 
-@batched
-def _layout(tied: Array) -> tuple[Array, Array]:
-  found: tuple[Array, Array] = by_platform(
-    tied, cpu=_layout_by_lengths, tpu=_layout_by_scans, default=_layout_on_gpu
-  )
-  return found
+@primitive
+def ends(tied: Array) -> tuple[Array, Array]:
+  """The first and the last slot of the tie of each item, `[..., n]`."""
+  slot = sorting.slots(tied)
+  return _first_of(tied, slot), _last_of(tied, slot)
 
 
-def _layout_by_lengths(tied: Array) -> tuple[Array, Array]:
+_layout = batched(ends)
+
+
+@ends.on("cpu", gain="?")
+def _ends_by_lengths(tied: Array) -> tuple[Array, Array]:
   def double(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
     length, ahead, _ = state
     ahead = jnp.where(ahead == length, ahead + _from(ahead, -length), ahead)
@@ -92,33 +95,33 @@ def _layout_by_lengths(tied: Array) -> tuple[Array, Array]:
   return slot - ahead[0], slot + jnp.flip(ahead[1], -1)
 
 
-def _layout_by_scans(tied: Array) -> tuple[Array, Array]:
-  slot = sorting.slots(tied)
-  return _first_of(tied, slot), _last_of(tied, slot)
-
-
-def _layout_on_gpu(tied: Array) -> tuple[Array, Array]:
-  start, end = _layout_by_scans(tied)
-  if tied.shape[-1] > _SHORT:
-    # XLA would repeat the scans in each kernel that reads their results.
-    start, end = lax.optimization_barrier((start, end))
+@ends.on("gpu", gain="?", when=lambda tied: tied.shape[-1] > _SHORT)
+def _ends_stored(tied: Array) -> tuple[Array, Array]:
+  # XLA would repeat the scans in each kernel that reads their results.
+  start, end = lax.optimization_barrier(ends.reference(tied))
   return start, end
 
 
+@primitive
 def at_start(x: Array, runs: Runs) -> Array:
   """`x` at the first slot of the tie of each item; `x`, int32, does not decrease with the rank."""
-  found: Array = by_platform(
-    x, tpu=functools.partial(_first_of, runs.tied), default=lambda x: take(x, runs.start)
-  )
-  return found
+  return take(x, runs.start)
 
 
+@at_start.on("tpu", gain="?")
+def _at_start_by_scan(x: Array, runs: Runs) -> Array:
+  return _first_of(runs.tied, x)
+
+
+@primitive
 def at_end(x: Array, runs: Runs) -> Array:
   """`x` at the last slot of the tie of each item; `x`, int32, does not decrease with the rank."""
-  found: Array = by_platform(
-    x, tpu=functools.partial(_last_of, runs.tied), default=lambda x: take(x, runs.end)
-  )
-  return found
+  return take(x, runs.end)
+
+
+@at_end.on("tpu", gain="?")
+def _at_end_by_scan(x: Array, runs: Runs) -> Array:
+  return _last_of(runs.tied, x)
 
 
 def _first_of(tied: Array, x: Array) -> Array:
@@ -129,16 +132,15 @@ def _last_of(tied: Array, x: Array) -> Array:
   return lax.cummin(jnp.where(below(tied), sorting.MOST, x), axis=tied.ndim - 1, reverse=True)
 
 
-def _running_count(b: Array) -> Array:
+@primitive
+def running_count(b: Array) -> Array:
   """The number of chosen items down to each rank, int32 `[n]`."""
+  return jnp.cumsum(b, dtype=jnp.int32)
 
-  def by_products(b: Array) -> Array:
-    if b.size >= sorting.COUNTED:
-      return jnp.cumsum(b, dtype=jnp.int32)
-    return _by_products(b.astype(jnp.float32)).astype(jnp.int32)
 
-  count: Array = by_platform(b, cpu=by_products, default=lambda b: jnp.cumsum(b, dtype=jnp.int32))
-  return count
+@running_count.on("cpu", gain="?", when=lambda b: b.size < sorting.COUNTED)
+def _running_count_by_products(b: Array) -> Array:
+  return _by_products(b.astype(jnp.float32)).astype(jnp.int32)
 
 
 def _by_products(x: Array) -> Array:
@@ -174,26 +176,25 @@ class Counts(NamedTuple):
 
 def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
   """Counts the items of a mask in rank order; whole numbers, so that differences are exact."""
-  through = _running_count(b)
-  ahead = through - b.astype(jnp.int32)
+  through = running_count(b)
+  start, end, above, through = at_ends(through - b.astype(jnp.int32), through, runs)
+  share = (through - above).astype(dtype) / (end - start + 1).astype(dtype)
+  return Counts(start, above, through, share)
 
-  def counted(start: Array, end: Array, above: Array, through: Array) -> Counts:
-    share = (through - above).astype(dtype) / (end - start + 1).astype(dtype)
-    return Counts(start, above, through, share)
 
-  def looked_up() -> Counts:
-    return counted(runs.start, runs.end, take(ahead, runs.start), take(through, runs.end))
+@primitive
+def at_ends(ahead: Array, through: Array, runs: Runs) -> tuple[Array, Array, Array, Array]:
+  """The ends of the tie of each item, and running counts there: `ahead`, and `through` it."""
+  return runs.start, runs.end, at_start(ahead, runs), at_end(through, runs)
 
-  def packed() -> Counts:
-    # A slot and a count share a word, so that one scan carries both.
-    if b.shape[-1] >> _HALF:
-      return counted(runs.start, runs.end, at_start(ahead, runs), at_end(through, runs))
-    slot = sorting.slots(ahead) << _HALF
-    first, last = _first_of(runs.tied, slot | ahead), _last_of(runs.tied, slot | through)
-    low = (1 << _HALF) - 1
-    return counted(first >> _HALF, last >> _HALF, first & low, last & low)
 
-  return Counts(*by_platform(tpu=packed, default=looked_up))
+@at_ends.on("tpu", gain="?", when=lambda ahead, through, runs: not ahead.shape[-1] >> _HALF)
+def _at_ends_packed(ahead: Array, through: Array, runs: Runs) -> tuple[Array, Array, Array, Array]:
+  """A slot and a count share a word, so that one scan carries both."""
+  slot = sorting.slots(ahead) << _HALF
+  first, last = _first_of(runs.tied, slot | ahead), _last_of(runs.tied, slot | through)
+  low = (1 << _HALF) - 1
+  return first >> _HALF, last >> _HALF, first & low, last & low
 
 
 def twice_midrank(key: Array) -> Array:
@@ -223,22 +224,50 @@ def _mean_jvp(
 
 @batched
 def _mean(w: Array, start: Array, end: Array) -> Array:
-  on_cpu = _at_starts if w.size < sorting.FEW else _sums
-  on_gpu = _by_pairs if w.shape[-1] <= _SHORT else _sums
-  total: Array = by_platform(w, start, end, cpu=on_cpu, tpu=_sums, default=on_gpu)
-  return total / (end - start + 1).astype(w.dtype)
+  return sums(w, start, end) / (end - start + 1).astype(w.dtype)
 
 
-def _by_pairs(w: Array, start: Array, _: Array) -> Array:
-  """The sum over the tie of each item, from all pairs of items."""
+@primitive
+def sums(w: Array, start: Array, end: Array) -> Array:
+  """The sum of `w` over the tie of each item, `[..., n]`, from all pairs of items."""
+  del end
   return jnp.sum(jnp.where(start[..., None] == start[..., None, :], w[..., None, :], 0), axis=-1)
 
 
-def _at_starts(w: Array, start: Array, _: Array) -> Array:
+@sums.on("tpu", gain="?")
+@sums.on("gpu", gain="?", when=lambda w, start, end: w.shape[-1] > _SHORT)
+def _sums_by_doubling(w: Array, start: Array, end: Array) -> Array:
+  def to_all(step: _Doubled, down: Array, up: Array) -> tuple[Array, Array]:
+    for power in range(1, (w.shape[-1] - 1).bit_length()):
+      down, up = step(1 << power, down, up)
+    return down, up
+
+  return _doubled(to_all, w, start, end)
+
+
+@sums.on("cpu", gain="?")
+def _sums_to_the_longest(w: Array, start: Array, end: Array) -> Array:
+  def to_the_longest(double: _Doubled, down: Array, up: Array) -> tuple[Array, Array]:
+    longest = jnp.max(end - start + 1, initial=0)
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+      length, down, up = state
+      return 2 * length, *double(length, down, up)
+
+    state = (jnp.int32(2), down, up)
+    _, down, up = lax.while_loop(lambda state: state[0] < longest, step, state)
+    return down, up
+
+  return _doubled(to_the_longest, w, start, end)
+
+
+@sums.on("cpu", gain="?", when=lambda w, start, end: w.size < sorting.FEW)
+def _sums_at_starts(w: Array, start: Array, end: Array) -> Array:
   """The sum over the tie of each item, added up at its start.
 
   It is in double precision, because small numbers lose digits when they are added to a large sum.
   """
+  del end
 
   def total(w: Array, start: Array) -> Array:
     return take(jnp.zeros_like(w).at[start].add(w, mode="promise_in_bounds"), start)
@@ -248,7 +277,16 @@ def _at_starts(w: Array, start: Array, _: Array) -> Array:
     return found.astype(w.dtype)
 
 
-def _sums(w: Array, start: Array, end: Array) -> Array:
+# A step of `_doubled`, from sums of so many items to sums of twice as many.
+_Doubled = Callable[[Any, Array, Array], tuple[Array, Array]]
+
+
+def _doubled(
+  repeat: Callable[[_Doubled, Array, Array], tuple[Array, Array]],
+  w: Array,
+  start: Array,
+  end: Array,
+) -> Array:
   """The sum from the start of the tie to each item, plus the sum of those behind in the tie.
 
   A difference of two prefix sums was rejected: their rounding errors are those of the whole list.
@@ -260,25 +298,9 @@ def _sums(w: Array, start: Array, end: Array) -> Array:
     up = up + jnp.where(slot + length <= end, _from(up, length), 0)
     return down, up
 
-  def to_the_longest(down: Array, up: Array) -> tuple[Array, Array]:
-    longest = jnp.max(end - start + 1, initial=0)
-
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-      length, down, up = state
-      return 2 * length, *double(length, down, up)
-
-    state = (jnp.int32(2), down, up)
-    _, down, up = lax.while_loop(lambda state: state[0] < longest, step, state)
-    return down, up
-
-  def to_all(down: Array, up: Array) -> tuple[Array, Array]:
-    for power in range(1, (w.shape[-1] - 1).bit_length()):
-      down, up = double(1 << power, down, up)
-    return down, up
-
   down = w + jnp.where(start < slot, above(w), 0)
   up = w + jnp.where(slot < end, below(w), 0)
-  down, up = by_platform(down, up, cpu=to_the_longest, default=to_all)
+  down, up = repeat(double, down, up)
   total: Array = down + jnp.where(slot < end, below(up), 0)
   return total
 
@@ -348,17 +370,7 @@ Ends = tuple[tuple[Array, Array], tuple[Array, Array]]
 
 def mean_discount(table: DiscountWords, runs: Runs) -> Array:
   """The mean of the discount over the tie of each item."""
-
-  @batched
-  def means(*ends: Array) -> Array:
-    runs = Runs(*ends)
-    found: Array = by_platform(
-      tpu=lambda: mean_of_words(table, _at_ends(table, runs)),
-      default=lambda: _mean_by_sums(table, runs.start, runs.end),
-    )
-    return found
-
-  return means(*runs)
+  return batched(lambda *ends: mean_of_sums(Runs(*ends), table=table))(*runs)
 
 
 def mean_discount_down_to(k: Cutoff, table: DiscountWords, runs: Runs, mean: Array) -> Array:
@@ -366,18 +378,12 @@ def mean_discount_down_to(k: Cutoff, table: DiscountWords, runs: Runs, mean: Arr
 
   @batched
   def means(k: Array, mean: Array, *ends: Array) -> Array:
-    runs = Runs(*ends)
-    k = k[..., None]
-    found: Array = by_platform(
-      tpu=lambda: mean_of_words(table, _at_ends(table, runs), k),
-      default=lambda: _cut(table, runs, mean, k),
-    )
-    return found
+    return mean_of_sums_down_to(k[..., None], mean, Runs(*ends), table=table)
 
   return means(jnp.asarray(k, jnp.int32), mean, *runs)
 
 
-def _at_ends(table: DiscountWords, runs: Runs) -> Ends:
+def _words_at_ends(table: DiscountWords, runs: Runs) -> Ends:
   """The prefix sums above the tie of each item, and through it."""
   upper, lower = (
     (at_start(_rows(x[:-1], runs.start), runs), at_end(_rows(x[1:], runs.start), runs))
@@ -386,12 +392,21 @@ def _at_ends(table: DiscountWords, runs: Runs) -> Ends:
   return (upper[0], lower[0]), (upper[1], lower[1])
 
 
-def _mean_by_sums(table: DiscountWords, start: Array, end: Array) -> Array:
+@primitive
+def mean_of_sums(runs: Runs, *, table: DiscountWords) -> Array:
+  """`mean_discount` of a whole batch, `[..., n]`."""
+  _, start, end = runs
   return _difference(table, start, end + 1) / (end - start + 1).astype(jnp.float32)
 
 
-def _cut(table: DiscountWords, runs: Runs, mean: Array, k: Array) -> Array:
-  """Cuts the discount at `k`: of one tie at most, some ranks are inside and some are not."""
+@mean_of_sums.on("tpu", gain="?")
+def _mean_of_carried_words(runs: Runs, *, table: DiscountWords) -> Array:
+  return mean_of_words(table, _words_at_ends(table, runs))
+
+
+@primitive
+def mean_of_sums_down_to(k: Array, mean: Array, runs: Runs, *, table: DiscountWords) -> Array:
+  """`mean_discount_down_to` of a whole batch; some ranks of one tie at most are beyond `k`."""
   _, start, end = runs
   n = start.shape[-1]
   slot = jnp.clip(k, 0, n - 1)
@@ -399,6 +414,14 @@ def _cut(table: DiscountWords, runs: Runs, mean: Array, k: Array) -> Array:
   inside = _difference(table, first, 0 * first + jnp.clip(k, 0, n))
   share = inside / (last - first + 1).astype(jnp.float32)
   return jnp.where(end < k, mean, jnp.where(start < k, share, 0))
+
+
+@mean_of_sums_down_to.on("tpu", gain="?")
+def _mean_of_carried_words_down_to(
+  k: Array, mean: Array, runs: Runs, *, table: DiscountWords
+) -> Array:
+  del mean
+  return mean_of_words(table, _words_at_ends(table, runs), k)
 
 
 def _difference(table: DiscountWords, above: Array, through: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import batching, checks, sorting
-from jaxrank._core.counts_above import compared, counts_above
+from jaxrank._core.counts_above import counts_above
 from jaxrank.corpus import _inputs, _sweep
 from jaxrank.corpus._inputs import Inputs, Progress, size
 from jaxrank.corpus._sweep import Place
@@ -173,7 +173,7 @@ def _numbers(x: Array, here: Array, known: Array) -> _Counts:
 def _finished(tally: Tally, removed: Array, items: int, axis: _sweep.Axis) -> Found:
   """The scores, and the counts of all devices without the items that are no candidates."""
   threshold = _thresholds(tally.score)
-  dropped = compared(threshold, tally.dropped)
+  dropped = counts_above.reference(threshold, tally.dropped)
   above, reaching = tally.above - dropped[0], tally.reaching - dropped[1]
   candidates = items - jnp.sum(removed != _inputs.NONE, axis=1, dtype=jnp.int32)
   # The candidates with a NaN score are those that do not reach -inf.

@@ -313,7 +313,7 @@ def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
     block = jax.vmap(lambda x, at: x.at[at].set(-jnp.inf, mode="drop"))(block, column)
     has_nan = best.has_nan | jnp.any(block != block, axis=1)
     block = jnp.where(block == block, block, -jnp.inf)
-    found = sorting.top(block, min(best.ids.shape[1], chunk))
+    found = sorting.top(block, k=min(best.ids.shape[1], chunk))
     value = sorting.take(block, found)
     found = jnp.where(value > -jnp.inf, place.start + found, NONE)
     pairs = zip(best[:2], (value, found), strict=True)
@@ -326,5 +326,5 @@ def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
 
 def _best(of: Best, k: int) -> Best:
   """The `k` best items; of tied items, the first ones."""
-  top = sorting.top(of.scores, k)
+  top = sorting.top(of.scores, k=k)
   return Best(sorting.take(of.scores, top), sorting.take(of.ids, top), of.has_nan)

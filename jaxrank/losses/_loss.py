@@ -241,7 +241,9 @@ def _sums(
     return term, worth
 
   misses = (missed, chances.miss) if missed.ndim else ()
-  value, total = two_sums(terms, gain, label, scores, chances.drop, *misses, in_slices=large)
+  value, total = two_sums(
+    gain, label, scores, chances.drop, *misses, terms=terms, in_cache=not large
+  )
   rest = jnp.log(chances.total) / 4
   value += jnp.where(rest > 0, total, jnp.minimum(total, bound)) * rest
   return saturated(4 * value), total

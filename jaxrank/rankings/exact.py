@@ -84,7 +84,7 @@ class ExactQuery(Ranked):
   def selected(self) -> Array:
     """The indices of the items at the first `depth` ranks."""
     assert self.depth is not None
-    return sorting.top(sorting.top_values(self.scores, self.keys), self.depth)
+    return sorting.top(sorting.top_values(self.scores, self.keys), k=self.depth)
 
   def _ranked(self, w: Array) -> Array:
     """`w` in rank order, for the ranks of `slots`."""
@@ -261,7 +261,9 @@ class ExactQuery(Ranked):
       return jnp.where(inside, discount(r), 0 * r)
 
     above, tied, relevant, rank = self.first_tie(b)
-    expected = cascades.first(value, above, tied, relevant, self.n) if self.average else value(rank)
+    expected = (
+      cascades.first(above, tied, relevant, value=value, n=self.n) if self.average else value(rank)
+    )
     return jnp.where(relevant > 0, expected, 0)
 
   @memoised

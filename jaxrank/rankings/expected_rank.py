@@ -61,7 +61,7 @@ class SmoothQuery(Ranked):
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, because each takes the memory of its sums or nodes."""
     question = functools.partial(question, **parameters)
-    found: Array = batching.one_by_one(question, *users, axis=-1)
+    found: Array = batching.columns_in_turn(*users, function=question)
     return found
 
   def before(self, w: Array) -> Array:

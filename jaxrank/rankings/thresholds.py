@@ -86,8 +86,7 @@ def for_each_rank(query: "ExpectedRankQuery") -> Thresholds:
     def of_power(power: Array) -> Array:
       return 1 + polynomial_sums(query.score, query.temperature / power, weight, pair)
 
-    # A CPU takes several times longer for the gradients of all powers at once.
-    found: Array = batching.mapped(of_power, _powers(query), in_turn="cpu")
+    found: Array = batching.of_each_scale(_powers(query), function=of_power)
     return found
 
   near = jnp.maximum(above - 1, 0), jnp.minimum(above, query.n - 1)

@@ -71,7 +71,7 @@ def add(sample: Reservoir, queries: Queries) -> Reservoir:
 def merge(a: Reservoir, b: Reservoir) -> Reservoir:
   """The sample of two streams together, of the size of `b`; the seed is that of `a`."""
   both = [jnp.concatenate(pair) for pair in zip(a[1:], b[1:], strict=True)]
-  stay = sorting.top(both[0], b.priority.shape[0])
+  stay = sorting.top(both[0], k=b.priority.shape[0])
   return Reservoir(a.seed, *(x[stay] for x in both))
 
 

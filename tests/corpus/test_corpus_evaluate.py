@@ -111,7 +111,7 @@ def test_values_are_those_of_all_scores_in_many_cases():
 def test_values_by_the_algorithms_of_accelerators():
   given = batch(np.random.default_rng(3), 100, 300, 7, 12, 20)
   expected = dense(names(MEASURES), *given)
-  with forced("default"):
+  with forced("gpu"):
     compare(counted(names(MEASURES), *given), expected)
 
 

@@ -443,7 +443,7 @@ def test_platforms_agree(name):
 
   with platforms.forced("cpu"):
     here = found()
-  with platforms.forced("default"):
+  with platforms.forced("gpu"):
     there = found()
   for one, other in zip(here, there, strict=True):
     np.testing.assert_allclose(one, other, atol=2e-6)

@@ -40,7 +40,7 @@ def _same(ours, theirs, tolerance=2e-6):
 
 
 # A block of 64 of the 300 items, or all of them.
-BLOCKS = {"cpu": ("cpu", 64), "default": ("default", 64), "whole": ("cpu", 2 * N)}
+BLOCKS = {"cpu": ("cpu", 64), "gpu": ("gpu", 64), "whole": ("cpu", 2 * N)}
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -66,7 +66,7 @@ def test_platforms_and_blocks_agree(name, monkeypatch):
     with platforms.forced(platform):
       found[way] = jax.jit(every)(scores, jnp.float32(0.7), weights)
     jax.clear_caches()
-  _same(found["default"], found["cpu"])
+  _same(found["gpu"], found["cpu"])
   _same(found["whole"], found["cpu"])
 
 
@@ -100,10 +100,10 @@ def test_second_derivatives_and_constants():
       )
 
     found = {}
-    for platform in ("cpu", "default"):
+    for platform in ("cpu", "gpu"):
       with platforms.forced(platform):
         found[platform] = jax.jit(every)(z, jnp.float64(1.5))
-  _same(found["default"], found["cpu"], 1e-11)
+  _same(found["gpu"], found["cpu"], 1e-11)
 
 
 @pytest.mark.parametrize("grade", [np.arange(N) % 3, np.where(np.arange(N) == 7, np.nan, 1)])
@@ -120,10 +120,10 @@ def test_features_that_all_queries_share(grade):
     return jax.vmap(jax.grad(lambda z: pairs.total(pair, (z, grade), 64)))(z)
 
   found = {}
-  for platform in ("cpu", "default"):
+  for platform in ("cpu", "gpu"):
     with platforms.forced(platform):
       found[platform] = jax.jit(slopes)(z)
       program = jax.make_jaxpr(slopes)(z)
-  np.testing.assert_allclose(found["default"], found["cpu"], rtol=1e-4, atol=1e-4)
-  assert np.isnan(found["default"]).any() == np.isnan(grade).any()
+  np.testing.assert_allclose(found["gpu"], found["cpu"], rtol=1e-4, atol=1e-4)
+  assert np.isnan(found["gpu"]).any() == np.isnan(grade).any()
   assert f"sub {N}" not in str(program)

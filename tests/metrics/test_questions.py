@@ -129,7 +129,7 @@ def test_before_is_the_weight_above_and_half_of_that_of_the_tie(ties):
   same(ask(weight_ahead, drawn, jr.Exact(ties)), expected)
 
 
-@pytest.mark.parametrize("platform", ["cpu", "default"])
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
 @pytest.mark.parametrize("n", [1, 2, 9, 32, 33, 128, 530, ALL_PAIRS])
 def test_pairs_of_short_lists_are_those_of_sorts(n, platform):
   rng = np.random.default_rng(n)

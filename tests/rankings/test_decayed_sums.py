@@ -22,7 +22,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=["cpu", "default"], autouse=True)
+@pytest.fixture(params=["cpu", "gpu"], autouse=True)
 def platform(request):
   with platforms.forced(request.param):
     yield request.param
@@ -85,7 +85,7 @@ def test_only_short_lists_take_all_pairs(kind, n, platform):
   assert (f"tensor<{n}x{n}x" in program) == short
 
 
-@pytest.mark.parametrize("platform", ["default"], indirect=True)
+@pytest.mark.parametrize("platform", ["gpu"], indirect=True)
 @pytest.mark.parametrize("kind", ["outputs", "inputs"])
 def test_stored_sums_and_slopes(kind):
   c = KINDS[kind]
@@ -134,9 +134,7 @@ def test_the_transpose_exchanges_inputs_and_outputs(kind, n):
   same(ours, theirs)
 
 
-@pytest.mark.parametrize(
-  "platform", [pytest.param("cpu", marks=thorough), "default"], indirect=True
-)
+@pytest.mark.parametrize("platform", [pytest.param("cpu", marks=thorough), "gpu"], indirect=True)
 @quick("kind", ["outputs", "inputs"], ["inputs"])
 def test_first_and_second_derivatives(kind, n):
   c = KINDS[kind]

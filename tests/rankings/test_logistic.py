@@ -89,7 +89,7 @@ def test_platforms_agree(kind, name):
 
   both = jax.value_and_grad(total, argnums=(0, 3), has_aux=True)
   found = {}
-  for platform in ("cpu", "default"):
+  for platform in ("cpu", "gpu"):
     with platforms.forced(platform):
       (_, value), slopes = jax.jit(both)(*lists, np.float32(0.3))
     found[platform] = value, *slopes

@@ -199,7 +199,7 @@ def gaussian_values(name):
 def test_platforms_agree(name):
   """Values and slopes of the algorithms of CPUs and of accelerators, with walls, ties and -inf."""
   found = {}
-  for platform in ("cpu", "default"):
+  for platform in ("cpu", "gpu"):
     soft.cache_clear()
     with platforms.forced(platform):
       found[platform] = call(
@@ -224,7 +224,7 @@ def test_cut_offs_of_longer_lists_agree(ranking, k):
     return jr.average_precision(scores, labels, k=k, ranking=getattr(jr, ranking)(1.0))
 
   found = []
-  for platform in ("cpu", "default"):
+  for platform in ("cpu", "gpu"):
     with platforms.forced(platform):
       values, back = jax.vjp(jax.jit(value), scores)
       found.append((values, back(jnp.ones_like(values))[0]))
@@ -248,7 +248,7 @@ def test_slopes_of_longer_lists_agree(ranking, name):
     return jnp.sum(getattr(jr, name)(scores, labels, ranking=getattr(jr, ranking)(0.5), **own))
 
   found = []
-  for platform in ("cpu", "default"):
+  for platform in ("cpu", "gpu"):
     with platforms.forced(platform):
       found.append(jax.jit(jax.grad(total, argnums=(0, 1)))(scores, labels))
   for one, other in zip(*found, strict=True):

@@ -294,7 +294,7 @@ def test_accelerators_compute_the_same(operator):
     return jax.value_and_grad(lambda s: jnp.sum(function(s, ranking=jr.Logistic(0.5)) ** 2))(s)
 
   here = both()
-  with platforms.forced("default"):
+  with platforms.forced("gpu"):
     there = both()
   for x, y in zip(here, there, strict=True):
     np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5 * np.max(abs(x)))

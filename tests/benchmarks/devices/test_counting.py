@@ -211,7 +211,7 @@ def test_the_turns_of_the_noise_cover_the_nodes(labelled):
 
   program = programs.table(True)["gradient of ndcg, Gaussian [32, 1000]"]
   small = program._replace(shape=(2, 50))
-  with platforms.forced("default"):
+  with platforms.forced("gpu"):
     traced = jax.jit(small.function).trace(*small.arguments)
     text = traced.lower().as_text(debug_info=True)
   counts = turns.count(traced.jaxpr, "cuda", small.data())
@@ -227,7 +227,7 @@ def test_the_turns_of_a_transposed_sweep_are_counted(labelled):
     return jnp.sum(jnp.square(jr.exposure.expected(scores, ranking=jr.Gumbel(1.0))))
 
   data = [jnp.linspace(2.0, -2.0, 30)]
-  with platforms.forced("default"):
+  with platforms.forced("gpu"):
     traced = jax.jit(jax.grad(squared)).trace(*data)
   values, slopes = turns.count(traced.jaxpr, "cuda", data).values()
   assert values == slopes > 1
