@@ -1,0 +1,205 @@
+"""`python -m tests.benchmarks.variants cpu|tpu|cuda`: what each variant of a primitive is worth.
+
+Each program is compiled as it is, and once without each variant that it uses, so that the next one
+or the reference takes its place. On a CPU the run times are compared, for a TPU the estimated
+cycles, and for a GPU the launches and the memory. The table has the largest ratio of each variant
+and its program; the primitives repeat both beside their variants.
+"""
+
+import argparse
+import contextlib
+import functools
+import importlib
+import itertools
+import os
+import pathlib
+import pkgutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+# The compilers report at length that there is no device.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import jax
+
+import jaxrank as jr
+from jaxrank import _core
+from jaxrank._core import platforms
+
+from .devices import compilers, counting, programs, report, turns
+
+_ROUNDS, _SECONDS = 9, 0.1
+
+_PLATFORMS = {"cpu": "cpu", "tpu": "tpu", "cuda": "gpu"}
+_NAMES = (
+  "ndcg [1000, 1000]",
+  "ndcg, k=10 [1000, 1000]",
+  "ndcg, k=10 [8, 10000]",
+  "average_precision [1000, 1000]",
+  "average_precision, k=10 [1000, 1000]",
+  "reciprocal_rank [1000, 1000]",
+  "precision, k=10 [1000, 1000]",
+  "rbp [32, 1000]",
+  "twenty measures [1000, 1000]",
+  "gradient of ndcg, Laplace [32, 64]",
+  "gradient of ndcg, Laplace [32, 1000]",
+  "gradient of ndcg, k=10, Laplace [32, 1000]",
+  "gradient of ndcg, Logistic [32, 64]",
+  "gradient of ndcg, Logistic [32, 1000]",
+  "gradient of ndcg, k=10, Logistic [32, 1000]",
+  "gradient of ndcg, Gumbel [32, 1000]",
+  "gradient of ndcg, Gaussian [32, 1000]",
+)
+
+
+def _others() -> Iterator[programs.Program]:
+  """Programs that reach the variants of which no headline program knows."""
+  tied = functools.partial(_rounded, jr.ndcg)
+  for shape in (programs.FEW, programs.MANY):
+    yield programs.Program("ndcg of ties", "variants", tied, shape)
+    yield programs.Program("err of ties", "variants", _rounded_err, shape)
+  yield programs.Program("rr of ties", "variants", _rounded_rr, programs.MANY)
+  yield programs.Program("kendall_tau", "variants", jr.kendall_tau, (100, 100))
+  for shape in ((128, 200), programs.SHORT):
+    slope = programs.gradient(jr.losses.softmax)
+    yield programs.Program("gradient of softmax", "variants", slope, shape)
+    slope = programs.gradient(jr.losses.pairwise_logistic)
+    yield programs.Program("gradient of pairwise_logistic", "variants", slope, shape)
+  subtopics = ("scores", "subtopics")
+  for name in ("err_ia", "alpha_ndcg"):
+    metric = programs.metrics().get(name)
+    if metric is not None:
+      yield programs.Program(name, "variants", metric, programs.SHORT, subtopics)
+  yield programs.Program("standing in a corpus", "variants", _standing, (100, 10000))
+
+
+def _rounded(metric: Callable[..., Any], scores: Any, labels: Any) -> Any:
+  return metric(jax.numpy.round(4 * scores), labels)
+
+
+def _rounded_err(scores: Any, labels: Any) -> Any:
+  return _rounded(functools.partial(jr.err, max_label=4), scores, labels)
+
+
+def _rounded_rr(scores: Any, labels: Any) -> Any:
+  return jr.reciprocal_rank(0 * scores, labels)
+
+
+def _standing(scores: Any, labels: Any) -> Any:
+  from jaxrank._core.counts_above import counts_above
+
+  return counts_above(labels[:, :10], scores)
+
+
+def main() -> None:
+  """Runs the command."""
+  parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.variants", description=__doc__)
+  parser.add_argument("where", choices=_PLATFORMS)
+  parser.add_argument("--only", default="", help="part of the name of a variant")
+  parser.add_argument("--programs", default="", help="part of the name of a program")
+  parser.add_argument("--output", type=pathlib.Path, help="a page whose section is replaced")
+  arguments = parser.parse_args()
+  for module in pkgutil.iter_modules(_core.__path__, "jaxrank._core."):
+    importlib.import_module(module.name)
+  on = _PLATFORMS[arguments.where]
+  target = None if on == "cpu" else compilers.device(arguments.where)
+  if target is not None:
+    turns.label_loops()
+  best: dict[str, tuple[float, str]] = {}
+  table = programs.table(True)
+  for program in itertools.chain((table[name] for name in _NAMES), _others()):
+    if arguments.programs not in program.name:
+      continue
+    for name, ratio in _ratios(program, on, target, arguments.only):
+      print(f"{program.name}: {name}: {ratio:.2f}", flush=True)
+      best[name] = max(best.get(name, (0.0, "")), (ratio, program.name))
+  rows = [(name, f"{ratio:.2g}", row) for name, (ratio, row) in sorted(best.items())]
+  text = report.lines(("variant", "times as much without it", "program"), rows)
+  print("\n".join(text))
+  if arguments.output:
+    body = "\n".join([report.versions(), "", *text])
+    report.write(arguments.output, f"Without a variant, {arguments.where}", body)
+
+
+def _ratios(
+  program: programs.Program, on: str, target: Any, only: str
+) -> Iterator[tuple[str, float]]:
+  used: dict[str, tuple[platforms.Primitive[..., Any], platforms.Variant[..., Any]]] = {}
+  with _noted(used):
+    base = _compiled(program, on, target)
+  for name, (primitive, variant) in used.items():
+    if only in name and on in variant.platforms:
+      kept = list(primitive.variants)
+      primitive.variants[:] = [
+        x if x is not variant else x._replace(platforms=(*({*x.platforms} - {on}),)) for x in kept
+      ]
+      try:
+        yield name, _ratio(base, _compiled(program, on, target), program, target)
+      finally:
+        primitive.variants[:] = kept
+
+
+@contextlib.contextmanager
+def _noted(used: dict[str, Any]) -> Iterator[None]:
+  """Notes which variants are traced."""
+
+  def noting(name: str, primitive: Any, variant: Any) -> Callable[..., Any]:
+    def function(*args: Any, **static: Any) -> Any:
+      used[name] = primitive, variant
+      return variant.function(*args, **static)
+
+    return function
+
+  kept = {key: list(x.variants) for key, x in platforms.TABLE.items()}
+  for key, primitive in platforms.TABLE.items():
+    primitive.variants[:] = [
+      x._replace(function=noting(f"{key}: {x.function.__name__}", primitive, x)) for x in kept[key]
+    ]
+  try:
+    yield
+  finally:
+    for key, primitive in platforms.TABLE.items():
+      primitive.variants[:] = kept[key]
+
+
+def _compiled(program: programs.Program, on: str, target: Any) -> Any:
+  jax.clear_caches()
+  with platforms.forced(on):
+    if target is None:
+      return jax.jit(program.function).lower(*program.arguments).compile()
+    traced = compilers.traced(program.function, program.arguments, target)
+    return traced, traced.lower().compile()
+
+
+def _ratio(base: Any, other: Any, program: programs.Program, target: Any) -> float:
+  if target is None:
+    return _seconds_ratio([base, other], program.data())
+  found = []
+  for traced, compiled in (base, other):
+    measured = turns.count(traced.jaxpr, target.platform, program.data())
+    cost = counting.cost(compiled.as_text(), measured)
+    memory = compiled.memory_analysis().temp_size_in_bytes
+    found.append((cost.cycles, cost.launches, memory))
+  (cycles, launches, memory), (other_cycles, other_launches, other_memory) = found
+  if target.platform == "tpu":
+    return max(other_cycles / cycles, other_memory / max(memory, 1))
+  return max(other_launches / launches, other_memory / max(memory, 1))
+
+
+def _seconds_ratio(sides: Sequence[Any], data: Sequence[Any]) -> float:
+  best = [float("inf")] * len(sides)
+  for _ in range(_ROUNDS):
+    for i, call in enumerate(sides):
+      end = time.perf_counter() + _SECONDS
+      while True:
+        start = time.perf_counter()
+        jax.block_until_ready(call(*data))
+        best[i] = min(best[i], time.perf_counter() - start)
+        if time.perf_counter() > end:
+          break
+  return best[1] / best[0]
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,160 @@
+"""Every variant of every primitive gives the values of the plain reference."""
+
+import functools
+import importlib
+import pkgutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrank import _core
+from jaxrank._core import decays, platforms, quadrature, ties
+
+for module in pkgutil.iter_modules(_core.__path__, "jaxrank._core."):
+  importlib.import_module(module.name)
+
+RNG = np.random.default_rng(0)
+
+
+def keys(*shape):
+  return jnp.asarray(RNG.integers(-9, 9, size=shape), jnp.int32)
+
+
+def tied(*shape):
+  return jnp.asarray(RNG.random(shape) < 0.6).at[..., 0].set(False)
+
+
+def runs(*shape):
+  flags = tied(*shape)
+  return ties.Runs(flags, *ties.ends.reference(flags))
+
+
+def floats(*shape):
+  return jnp.asarray(RNG.standard_normal(shape), jnp.float32)
+
+
+def masses(*shape):
+  """A running count `ahead` and `through` of a random mask."""
+  through = jnp.cumsum(jnp.asarray(RNG.random(shape) < 0.4), axis=-1, dtype=jnp.int32)
+  return jnp.pad(through, [(0, 0)] * (len(shape) - 1) + [(1, 0)])[..., :-1], through
+
+
+def harmonic(rank):
+  return 1 / rank
+
+
+def words(n):
+  return ties.discount_words(harmonic, n)
+
+
+def squares(x, y):
+  return (jnp.where(x[0] > y[0], jnp.square(x[0] - y[0]) * x[1] * y[1], 0),)
+
+
+def wins(x, y):
+  return (x > y).astype(jnp.int32)
+
+
+def a_total(n):
+  """The sum of densities at nodes, which is one over the spacing for each item."""
+  integrand = quadrature.Integrand(
+    lambda u, z: jnp.sum(quadrature.NORMAL.probabilities(quadrature.distances(u, z))[2], axis=-1)
+  )
+  ends = jnp.float32([[-9.0], [-9.5]])[:, 0], jnp.float32([9.0, 9.5])
+  static = dict(part=quadrature._value, integrand=integrand, spacing=0.25, width=1)
+  return (*ends, floats(2, n)), static
+
+
+def a_sum(n, powers):
+  coefficients = RNG.standard_normal((1, 1, 2, powers))
+  static = dict(
+    coefficients=tuple(tuple(tuple(map(tuple, x)) for x in y) for y in coefficients.tolist()),
+    schedule=decays.Schedule(),
+    anew=powers > 2,
+  )
+  scores = -jnp.sort(-floats(3, n))
+  return (floats(1, 3, n), jnp.float32([0.5, 1.0, 2.0]), scores), static
+
+
+first = functools.partial(dict, value=lambda rank: 1 / rank, n=9)
+scaled = functools.partial(dict, function=lambda x: jnp.cumsum(jnp.exp(x)))
+whole = jnp.int32
+
+places = keys(3, 9) + 9
+
+# For each primitive, arguments that together reach all of its variants.
+EXAMPLES = {
+  "all_pairs.counts_by_item": [
+    (((keys(n),), (keys(n),)), dict(count=wins)) for n in (9, 40, 300)
+  ],
+  "all_pairs.stored": [((floats(n), floats(n)), {}) for n in (9, 40)],
+  "all_pairs.sum_of_pairs": [
+    (((floats(70), floats(70)), ()), dict(pair=squares, of_two=squares, rows=16))
+  ],
+  "arithmetic.two_sums": [
+    ((floats(n), floats(n)), dict(terms=lambda x, y: (x * y, x + y), in_cache=False))
+    for n in (9, 64, 333)
+  ],
+  "batching.of_all_rows": [((floats(7, 5),), dict(function=lambda x: jnp.cumsum(x, -1), rows=3))],
+  "batching.of_each_column": [((floats(6, 4),), scaled())],
+  "batching.of_each_scale": [((floats(6, 4),), scaled())],
+  "cascades._at": [((floats(3, 9), places, jnp.minimum(places, 8)), {})],
+  "cascades.first": [
+    ((whole(a), whole(t), whole(m)), first()) for a, t, m in ((0, 1, 1), (3, 5, 2), (2, 9, 1))
+  ],
+  "counts_above.counts_above": [((floats(3, 4), floats(3, n)), {}) for n in (128, 5120)],
+  "decayed_sums.sums_of_powers": [a_sum(n, p) for n in (40, 300) for p in (2, 12)],
+  "permutations.arranged_batch": [
+    ((keys(3, 9), floats(3, 9), floats(*shape)), {}) for shape in ((3, 9), (3, 9, 2), (3, 9, 9))
+  ],
+  "permutations.permuted": [((floats(50), jnp.asarray(RNG.permutation(50), jnp.int32)), {})],
+  "permutations.unpermuted": [((floats(50), jnp.asarray(RNG.permutation(50), jnp.int32)), {})],
+  "quadrature.total_of_nodes": [a_total(5)],
+  "sorting.largest": [((jnp.round(floats(*s)), ), dict(k=k)) for s, k in (
+    ((3, 9), 9), ((3, 90), 9), ((40, 1000), 1000), ((40, 1000), 3))],
+  "sorting.order_of_batch": [((keys(*s),), {}) for s in ((9,), (3, 9), (41, 100))],
+  "sorting.top": [((floats(*s),), dict(k=5)) for s in ((9,), (2, 3000))],
+  "ties.at_end": [((masses(40)[1], runs(40)), {})],
+  "ties.at_ends": [((*masses(40), runs(40)), {})],
+  "ties.at_start": [((masses(40)[1], runs(40)), {})],
+  "ties.ends": [((tied(*s),), {}) for s in ((9,), (3, 100))],
+  "ties.mean_of_sums": [((runs(3, 40),), dict(table=words(40)))],
+  "ties.mean_of_sums_down_to": [],
+  "ties.running_count": [((tied(n),), {}) for n in (9, 5000)],
+  "ties.sums": [((floats(*s), *runs(*s)[1:]), {}) for s in ((9,), (2, 100), (50, 100))],
+}  # fmt: skip
+for k in (0, 3, 40, 50):
+  of = runs(3, 40)
+  mean = ties.mean_of_sums.reference(of, table=words(40))
+  EXAMPLES["ties.mean_of_sums_down_to"].append(
+    ((jnp.full((3, 1), k, jnp.int32), mean, of), dict(table=words(40)))
+  )
+
+
+def test_every_primitive_has_examples():
+  assert sorted(EXAMPLES) == sorted(platforms.TABLE)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_variants_have_the_values_of_the_reference(name):
+  primitive, reached = platforms.TABLE[name], set()
+  for args, static in EXAMPLES[name]:
+    expected = primitive.reference(*args, **static)
+    for variant in primitive.variants:
+      if variant.when(*args, **static):
+        reached.add(variant.function)
+        found = jax.jit(functools.partial(variant.function, **static))(*args)
+        jax.tree.map(
+          functools.partial(np.testing.assert_allclose, rtol=2e-5, atol=1e-5), found, expected
+        )
+  assert reached == {variant.function for variant in primitive.variants}
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_gains_name_a_row(name):
+  for variant in platforms.TABLE[name].variants:
+    assert variant.platforms
+    assert set(variant.platforms) <= {"cpu", "tpu", "gpu"}
+    assert any(sign.isdigit() for sign in variant.gain), variant.function
