@@ -311,7 +311,7 @@ def _depth(
     if depth != "asked":
       depths.append(depth)
     elif about.depth is not None:
-      depths.append(about.deepest(parameters, scores.shape[-1]))
+      depths.append(about.depth_for(parameters, scores.shape[-1]))
     else:
       asked.append((functools.partial(about.kernel, **parameters), extra))
 

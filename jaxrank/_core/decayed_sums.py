@@ -53,7 +53,7 @@ def decayed_sums(
     w: `[inputs, ..., n]`.
     schedule: That of accelerators.
   """
-  return _sums(coefficients, place, temperature, w, schedule=schedule, anew=False)
+  return _sums(coefficients, place, temperature, w, schedule=schedule, recompute=False)
 
 
 def _sums(
@@ -132,14 +132,20 @@ def _moves(score: Array, temperature: Array, by_score: Any, by_temperature: Any)
 
 
 def _transpose(
-  out: Any, w: Any, temperature: Array, *place: Array, coefficients: Any, anew: bool, **static: Any
+  out: Any,
+  w: Any,
+  temperature: Array,
+  *place: Array,
+  coefficients: Any,
+  recompute: bool,
+  **static: Any,
 ) -> list[Any]:
   """The sums with inputs and outputs exchanged, and what is ahead with what is behind."""
   constants = [None] * (1 + len(place))
   if isinstance(out, ad.Zero):
     return [ad.Zero(w.aval), *constants]
   swapped = np.array(coefficients).swapaxes(0, 1)[:, :, ::-1]
-  return [_sums(swapped, place, temperature, out, anew=True, **static), *constants]
+  return [_sums(swapped, place, temperature, out, recompute=True, **static), *constants]
 
 
 def _batch(args: Sequence[Array], axes: Sequence[Any], **static: Any) -> tuple[Array, int]:
@@ -150,10 +156,15 @@ def _batch(args: Sequence[Array], axes: Sequence[Any], **static: Any) -> tuple[A
 
 @primitive
 def sums_of_powers(
-  w: Array, temperature: Array, *place: Array, coefficients: Any, schedule: Schedule, anew: bool
+  w: Array,
+  temperature: Array,
+  *place: Array,
+  coefficients: Any,
+  schedule: Schedule,
+  recompute: bool,
 ) -> Array:
   """`decayed_sums` of a whole batch, over all pairs of items."""
-  del schedule, anew
+  del schedule, recompute
   return by_pairs(np.array(coefficients), place, temperature, w)
 
 
@@ -168,19 +179,29 @@ def _are_long_on(platform: str) -> Callable[..., bool]:
 
 @sums_of_powers.on("cpu", gain="?", when=_are_long_on("cpu"))
 def _sums_by_blocks(
-  w: Array, temperature: Array, *place: Array, coefficients: Any, schedule: Schedule, anew: bool
+  w: Array,
+  temperature: Array,
+  *place: Array,
+  coefficients: Any,
+  schedule: Schedule,
+  recompute: bool,
 ) -> Array:
-  del schedule, anew
+  del schedule, recompute
   return _in_cache(functools.partial(by_blocks, np.array(coefficients)), place, temperature, w)
 
 
 @sums_of_powers.on("tpu", gain="?", when=_are_long_on("tpu"))
 @sums_of_powers.on("gpu", gain="?", when=_are_long_on("gpu"))
 def _sums_by_doubling(
-  w: Array, temperature: Array, *place: Array, coefficients: Any, schedule: Schedule, anew: bool
+  w: Array,
+  temperature: Array,
+  *place: Array,
+  coefficients: Any,
+  schedule: Schedule,
+  recompute: bool,
 ) -> Array:
-  if anew:
-    # Decays are computed anew for a gradient, because to keep those of its value takes memory.
+  if recompute:
+    # Decays are recomputed for a gradient, because to keep those of its value takes memory.
     _, temperature, *place = lax.optimization_barrier((w, temperature, *place))
   return by_doubling(np.array(coefficients), schedule, place, temperature, w)
 

@@ -187,7 +187,7 @@ class Description:
     """The kind of a parameter."""
     return self.parameters.get(parameter) or CONTRACT.get(parameter, ANYTHING)
 
-  def deepest(self, parameters: Mapping[str, Any], n: int) -> int | None:
+  def depth_for(self, parameters: Mapping[str, Any], n: int) -> int | None:
     """The largest rank at which the kernel looks in a list of `n` items; None for the whole list.
 
     It is 0 if the kernel needs no order. The description must say how deep the kernel looks.

@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core.arithmetic import log_of_rest, plain_sum
+from jaxrank._core.platforms import primitive
 from jaxrank._core.quadrature import Integrand, Noise, distances, probabilities
 
 
@@ -266,12 +267,22 @@ class _Factors(NamedTuple):
     return self.hit * jnp.exp(log - self.log())
 
   def after(self, *known: Array) -> tuple["_Factors", tuple[Array, ...]]:
-    """The same, and sums that are known; on a GPU, XLA would store what sums share."""
-    apart = lax.optimization_barrier
-    known, above = lax.platform_dependent(
-      (known, self.above), cuda=apart, rocm=apart, default=lambda both: both
-    )
-    return self._replace(above=above), known
+    """The same, and sums that are known, apart from which other sums are computed."""
+    above, *sums = apart(self.above, *known)
+    return self._replace(above=above), tuple(sums)
+
+
+@primitive
+def apart(*x: Array) -> tuple[Array, ...]:
+  """The same arrays, of which nothing is computed together with what they come from."""
+  return x
+
+
+@apart.on("gpu", gain="?")
+def _behind_a_barrier(*x: Array) -> tuple[Array, ...]:
+  # XLA would store what several sums share.
+  kept: tuple[Array, ...] = lax.optimization_barrier(x)
+  return kept
 
 
 def _over_items(x: Array) -> Array:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Concatenate, NoReturn, ParamSpec, Protocol, Ty
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.extend import core as jax_core
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
@@ -71,10 +72,7 @@ def remembering(query: _Remembering) -> Iterator[None]:
 
 def current_trace() -> object:
   """Where JAX stands: in which function, loop, branch or `vmap`."""
-  # It takes 13 ms to load.
-  from jax.extend.core import get_opaque_trace_state
-
-  trace: object = get_opaque_trace_state()
+  trace: object = jax_core.get_opaque_trace_state()
   return trace
 
 

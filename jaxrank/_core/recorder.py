@@ -18,7 +18,7 @@ from jaxrank._base import Cutoff, Discount, Gain, Pairs
 from jaxrank._core.arithmetic import varying_zeros
 from jaxrank._core.ranked import Ranked, current_trace
 
-Kind = Literal[
+Name = Literal[
   "expect", "exposure", "cascade", "precision", "first", "before", "cumulative", "pairs"
 ]
 
@@ -55,7 +55,7 @@ class Question(NamedTuple):
     arguments: Its arguments by name, defaults included.
   """
 
-  kind: Kind
+  kind: Name
   arguments: dict[str, Any]
 
 
@@ -91,7 +91,7 @@ class Recorder(Ranked):
     self.zeros: list[Array] = []
     self.depths: list[int | None] = []
 
-  def _ask(self, kind: Kind, shape: tuple[int, ...], depth: Cutoff, **arguments: Any) -> Array:
+  def _ask(self, kind: Name, shape: tuple[int, ...], depth: Cutoff, **arguments: Any) -> Array:
     number = len(self.questions)
     self.questions.append(Question(kind, arguments))
     self.zeros.append(varying_zeros(self.where, shape, self.dtype))

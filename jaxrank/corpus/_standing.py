@@ -28,7 +28,7 @@ Found = tuple[Array, Array, Array, Array]
 _Counts = tuple[Array, Array]
 
 
-class Tally(NamedTuple):
+class Standing(NamedTuple):
   """The counts of one pass over the items, for each query.
 
   Attributes:
@@ -51,12 +51,12 @@ def on_device(inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, chun
   width = listed.shape[1]
   known = bounded(inputs.similarity, inputs.queries, items)
 
-  def rows(queries: Any, removed: Array, listed: Array) -> Tally:
+  def rows(queries: Any, removed: Array, listed: Array) -> Standing:
     flat = _sweep.gather(items, listed.reshape(-1), axis)
     own = jax.tree.map(lambda x: x.reshape(*listed.shape, *x.shape[1:]), flat)
     block = Inputs(queries, removed, inputs.similarity, own, known)
     start = _start(block)
-    counted: Tally = _sweep.on_device(_count, block, start, items, chunk, first=-1, least=width)
+    counted: Standing = _sweep.on_device(_count, block, start, items, chunk, first=-1, least=width)
     return counted
 
   blocks = batching.in_blocks(rows, _rows(chunk, width))
@@ -83,7 +83,7 @@ def _rows(chunk: int, listed: int) -> int:
 
 
 @jax.jit
-def _start(inputs: Inputs) -> Tally:
+def _start(inputs: Inputs) -> Standing:
   own: Any = inputs.target_items
   q, p = jax.tree.leaves(own)[0].shape[:2]
   flat = jax.tree.map(lambda x: x.reshape(q * p, *x.shape[2:]), own)
@@ -93,10 +93,10 @@ def _start(inputs: Inputs) -> Tally:
   none = jnp.sum(none, axis=tuple(range(1, none.ndim)), dtype=jnp.int32)[:, None]
   counts = none + jnp.zeros((q, p + 1), jnp.int32)
   dropped = none.astype(dtype) + jnp.full(inputs.removed.shape, jnp.nan, dtype)
-  return Tally(none.astype(dtype) + jnp.zeros((q, p), dtype), dropped, counts, counts)
+  return Standing(none.astype(dtype) + jnp.zeros((q, p), dtype), dropped, counts, counts)
 
 
-def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
+def _count(inputs: Inputs, tally: Standing, part: Any, place: Place) -> Standing:
   """Adds the counts of a chunk; in the step with negative ids, scores the listed items themselves.
 
   The program and the shape that compute the scores of the listed items are those of the other
@@ -106,7 +106,7 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
   known = jnp.asarray(inputs.bounded)
   here = jnp.clip(jnp.minimum(place.stop, place.start + chunk) - place.fresh, 0, chunk)
 
-  def rows(queries: Any, own: Any, removed: Array, tally: Tally) -> Tally:
+  def rows(queries: Any, own: Any, removed: Array, tally: Standing) -> Standing:
     size = tally.score.shape[0] * listed
 
     def columns(own: Array, x: Array) -> Array:
@@ -131,10 +131,10 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
     above, reaching = lax.cond(
       whole, lambda: count(block), lambda: count(lax.optimization_barrier(masked(block, jnp.nan)))
     )
-    return Tally(score, dropped, tally.above + above, tally.reaching + reaching)
+    return Standing(score, dropped, tally.above + above, tally.reaching + reaching)
 
   blocks = batching.in_blocks(rows, _rows(chunk, listed))
-  counted: Tally = blocks(inputs.queries, inputs.target_items, inputs.removed, tally)
+  counted: Standing = blocks(inputs.queries, inputs.target_items, inputs.removed, tally)
   return counted
 
 
@@ -170,7 +170,7 @@ def _numbers(x: Array, here: Array, known: Array) -> _Counts:
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
-def _finished(tally: Tally, removed: Array, items: int, axis: _sweep.Axis) -> Found:
+def _finished(tally: Standing, removed: Array, items: int, axis: _sweep.Axis) -> Found:
   """The scores, and the counts of all devices without the items that are no candidates."""
   threshold = _thresholds(tally.score)
   dropped = counts_above.reference(threshold, tally.dropped)

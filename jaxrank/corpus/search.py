@@ -20,7 +20,7 @@ from jaxrank.ranks import TargetRanks
 _HELD = 1 << 23
 
 
-class Tally(NamedTuple):
+class TargetCounts(NamedTuple):
   """The counts of one pass over the items, for each query.
 
   Attributes:
@@ -196,16 +196,16 @@ def _rank(
 
 
 @jax.jit
-def _start(inputs: Inputs, target_items: Any, targets: Array) -> tuple[Inputs, Tally]:
+def _start(inputs: Inputs, target_items: Any, targets: Array) -> tuple[Inputs, TargetCounts]:
   """The inputs with the targets among the removed ids, and a tally of zeros."""
   removed = _inputs.without_repeats(jnp.concatenate([inputs.removed, targets[:, None]], axis=1))
   inputs = inputs._replace(removed=removed, target_items=target_items)
   score = jax.eval_shape(scores, inputs.similarity, inputs.queries, target_items)
   nothing = jnp.zeros(targets.shape, jnp.int32)
-  return inputs, Tally(jnp.zeros(targets.shape, score.dtype), nothing, nothing, nothing)
+  return inputs, TargetCounts(jnp.zeros(targets.shape, score.dtype), nothing, nothing, nothing)
 
 
-def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
+def _count(inputs: Inputs, tally: TargetCounts, part: Any, place: Place) -> TargetCounts:
   """Adds the counts of a chunk; in the step with negative ids, scores the targets themselves.
 
   The program and the shape that compute the scores of the targets are those of the other scores: a
@@ -213,7 +213,7 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
   """
   chunk = _inputs.size(part)
 
-  def count(queries: Any, target_items: Any, removed: Array, tally: Tally) -> Tally:
+  def count(queries: Any, target_items: Any, removed: Array, tally: TargetCounts) -> TargetCounts:
     def rows(target_items: Array, x: Array) -> Array:
       first = jnp.where(place.start < 0, target_items, x[: target_items.shape[0]])
       return jnp.concatenate([first, x[target_items.shape[0] :]])
@@ -225,11 +225,11 @@ def _count(inputs: Inputs, tally: Tally, part: Any, place: Place) -> Tally:
     taken = sorting.take(block, jnp.where(inside, removed - place.start, 0))
     dropped = _against(score, jnp.where(inside, taken, jnp.nan))
     counts = (x + y - z for x, y, z in zip(tally[1:], added, dropped, strict=True))
-    return Tally(score, *counts)
+    return TargetCounts(score, *counts)
 
   rows_held = min(max(1, _HELD // chunk), chunk)
   given = inputs.queries, inputs.target_items, inputs.removed, tally
-  counted: Tally = batching.in_blocks(count, rows_held)(*given)
+  counted: TargetCounts = batching.in_blocks(count, rows_held)(*given)
   return counted
 
 
@@ -247,7 +247,7 @@ def _against(score: Array, x: Array) -> tuple[Array, ...]:
 
 @functools.partial(jax.jit, static_argnums=(5, 6))
 def _ranks(
-  tally: Tally,
+  tally: TargetCounts,
   targets: Array,
   mine: Array,
   excluded: Array,

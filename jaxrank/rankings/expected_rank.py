@@ -225,13 +225,13 @@ class ExpectedRankQuery(SmoothQuery):
     return jnp.sum(b * kept * down_to * discount(self.rank(k, None)))
 
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
-    """One user after the other, whose sums are computed anew for the gradient."""
-    anew = jax.checkpoint(functools.partial(question, **parameters))
+    """One user after the other, whose sums are computed checkpointed for the gradient."""
+    checkpointed = jax.checkpoint(functools.partial(question, **parameters))
     alone, self.schedule = self.schedule, self.for_users
     try:
       # All users need them.
       self.rank(parameters.get("k"), None)
-      return super().each_user(anew, *users)
+      return super().each_user(checkpointed, *users)
     finally:
       self.schedule = alone
 

@@ -18,12 +18,12 @@ from jaxrank.ranks._metric import RankMetric
 from jaxrank.ranks.target import TargetRanks, floating
 
 Side = Literal["head", "tail", "both"]
-Kind = Literal["average", "optimistic", "realistic", "pessimistic"]
+RankType = Literal["average", "optimistic", "realistic", "pessimistic"]
 
 SIDES: tuple[Side, ...] = ("head", "tail", "both")
-KINDS: tuple[Kind, ...] = ("average", "optimistic", "realistic", "pessimistic")
+KINDS: tuple[RankType, ...] = ("average", "optimistic", "realistic", "pessimistic")
 _SIDES: dict[str, Side] = {side: side for side in SIDES}
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, RankType] = {
   **{kind: kind for kind in KINDS},
   "best": "optimistic",
   "worst": "pessimistic",
@@ -50,7 +50,7 @@ class Name(NamedTuple):
   """
 
   side: Side
-  kind: Kind
+  kind: RankType
   metric: RankMetric
 
   def __str__(self) -> str:

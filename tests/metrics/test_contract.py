@@ -135,7 +135,7 @@ DEPTHS = [
 def test_the_depth_follows_from_the_questions(metric, own, expected):
   assert depth(metric, own) == expected
   about = description.of_metric(metric)
-  assert about.deepest(about.bind(own), 4) == expected
+  assert about.depth_for(about.bind(own), 4) == expected
 
 
 def depth(metric, own):
@@ -146,7 +146,7 @@ def depth(metric, own):
   lists = jnp.asarray(SCORES[0]), jnp.asarray(labels), jnp.ones(4, bool)
   asked = depth_of(functools.partial(about.kernel, **own), *lists)
   # A word may make a metric look less deep.
-  assert deepest([about.deepest(own, 4), asked]) == about.deepest(own, 4)
+  assert deepest([about.depth_for(own, 4), asked]) == about.depth_for(own, 4)
   return asked
 
 

@@ -72,7 +72,7 @@ def a_sum(n, powers):
   static = dict(
     coefficients=tuple(tuple(tuple(map(tuple, x)) for x in y) for y in coefficients.tolist()),
     schedule=decays.Schedule(),
-    anew=powers > 2,
+    recompute=powers > 2,
   )
   scores = -jnp.sort(-floats(3, n))
   return (floats(1, 3, n), jnp.float32([0.5, 1.0, 2.0]), scores), static
@@ -106,6 +106,7 @@ EXAMPLES = {
   ],
   "counts_above.counts_above": [((floats(3, 4), floats(3, n)), {}) for n in (128, 5120)],
   "decayed_sums.sums_of_powers": [a_sum(n, p) for n in (40, 300) for p in (2, 12)],
+  "integrands.apart": [((floats(9), floats(9)), {})],
   "permutations.arranged_batch": [
     ((keys(3, 9), floats(3, 9), floats(*shape)), {}) for shape in ((3, 9), (3, 9, 2), (3, 9, 9))
   ],

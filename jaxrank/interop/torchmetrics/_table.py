@@ -26,7 +26,7 @@ _LEAST = 16
 _LENGTHS = _LEAST * 4 ** np.arange(14)
 
 
-class Kind(NamedTuple):
+class Row(NamedTuple):
   """The definition of a metric, which its class and its function share.
 
   Attributes:
@@ -93,16 +93,16 @@ def _curves(scores: Any, labels: Any, where: Any, max_k: int, adaptive_k: bool) 
   return np.stack([curve.precision, curve.recall], axis=1)[..., :max_k]
 
 
-MAP = Kind(_cut(metrics.average_precision, normalizer="retrieved"), ("top_k",))
-MRR = Kind(_cut(metrics.reciprocal_rank), ("top_k",))
-PRECISION = Kind(_cut(_precision), ("top_k", "adaptive_k"))
-RECALL = Kind(_cut(metrics.recall), ("top_k",))
-HIT_RATE = Kind(_cut(metrics.hit_rate), ("top_k",))
-FALL_OUT = Kind(_cut(metrics.fall_out), ("top_k",), lacks="negative")
-NDCG = Kind(_cut(metrics.ndcg, gain=gains.linear), ("top_k",), binary=False)
-R_PRECISION = Kind(_r_precision, ())
-AUROC = Kind(_auroc, ("top_k", "max_fpr"))
-CURVE = Kind(_curves, ("max_k", "adaptive_k"))
+MAP = Row(_cut(metrics.average_precision, normalizer="retrieved"), ("top_k",))
+MRR = Row(_cut(metrics.reciprocal_rank), ("top_k",))
+PRECISION = Row(_cut(_precision), ("top_k", "adaptive_k"))
+RECALL = Row(_cut(metrics.recall), ("top_k",))
+HIT_RATE = Row(_cut(metrics.hit_rate), ("top_k",))
+FALL_OUT = Row(_cut(metrics.fall_out), ("top_k",), lacks="negative")
+NDCG = Row(_cut(metrics.ndcg, gain=gains.linear), ("top_k",), binary=False)
+R_PRECISION = Row(_r_precision, ())
+AUROC = Row(_auroc, ("top_k", "max_fpr"))
+CURVE = Row(_curves, ("max_k", "adaptive_k"))
 
 
 def queries(indexes: np.ndarray, preds: np.ndarray, target: np.ndarray) -> list[Batch]:
@@ -115,12 +115,12 @@ def longest(batches: list[Batch]) -> int:
   return max(int(batch.where.sum(-1).max()) for batch in batches)
 
 
-def evaluate(kind: Kind, batches: list[Batch], options: Mapping[str, Any]) -> np.ndarray:
+def evaluate(kind: Row, batches: list[Batch], options: Mapping[str, Any]) -> np.ndarray:
   """Computes the values of all queries by ascending index, `[queries, ...]`."""
   return _by_index(batches, [_evaluate(kind, batch, options) for batch in batches])
 
 
-def _evaluate(kind: Kind, batch: Batch, options: Mapping[str, Any]) -> np.ndarray:
+def _evaluate(kind: Row, batch: Batch, options: Mapping[str, Any]) -> np.ndarray:
   size = len(batch.query_ids)
   spare = ((0, _lists.roof(size, _LEAST) - size), (0, 0))
   scores = host_order.single(batch.scores)
@@ -128,7 +128,7 @@ def _evaluate(kind: Kind, batch: Batch, options: Mapping[str, Any]) -> np.ndarra
   return np.asarray(kind.values(*arrays, **options), np.float32)[:size]
 
 
-def are_empty(kind: Kind, batches: list[Batch]) -> np.ndarray:
+def are_empty(kind: Row, batches: list[Batch]) -> np.ndarray:
   """Returns which queries lack the label that the metric needs, `[queries]`."""
   positive = kind.lacks == "positive"
   found = [batch.where & ((batch.labels > 0) == positive) for batch in batches]

@@ -49,7 +49,7 @@ class RetrievalMetric(Base, Generic[Result]):
     ValueError: if an option has a wrong value, or torchmetrics does not have a keyword.
   """
 
-  kind: _table.Kind
+  kind: _table.Row
   higher_is_better = True
   is_differentiable = False
   full_state_update = False

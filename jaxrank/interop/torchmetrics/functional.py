@@ -193,12 +193,12 @@ def retrieval_precision_recall_curve(
   return precision, recall, np.minimum(np.arange(1, last + 1), size if adaptive_k else last)
 
 
-def _value(kind: _table.Kind, preds: ArrayLike, target: ArrayLike, **options: Any) -> np.float32:
+def _value(kind: _table.Row, preds: ArrayLike, target: ArrayLike, **options: Any) -> np.float32:
   value: np.float32 = _table.evaluate(kind, _query(kind, preds, target, **options), options)[0]
   return value
 
 
-def _query(kind: _table.Kind, preds: ArrayLike, target: ArrayLike, **options: Any) -> list[Batch]:
+def _query(kind: _table.Row, preds: ArrayLike, target: ArrayLike, **options: Any) -> list[Batch]:
   """Checks the arguments of a function, and pads the rows."""
   scores, labels = _lists.numpy(preds), _lists.numpy(target)
   if scores.shape != labels.shape:
