@@ -120,7 +120,7 @@ def _decoded(scores: Array) -> bool:
 
 
 def _moved(x: Array, item: Array) -> Array:
-  """`x[item]`, for a permutation; it and its transpose are sorts where gathers are slow.
+  """`x[item]`, for a permutation; no two numbers of its transpose are added up.
 
   It solves the equation `scatter(y, item) = x`, because JAX transposes and batches a solution as it
   is told to.
@@ -128,8 +128,8 @@ def _moved(x: Array, item: Array) -> Array:
   moved: Array = lax.custom_linear_solve(
     lambda y: sorting.scatter(y, item),
     x,
-    lambda _, x: permuted(x, item),
-    lambda _, x: unpermuted(x, item),
+    lambda _, x: sorting.take(x, item),
+    lambda _, x: sorting.scatter(x, item),
   )
   return moved
 
@@ -137,34 +137,11 @@ def _moved(x: Array, item: Array) -> Array:
 def put_back(x: Array, item: Array) -> Array:
   """`out` with `out[item] = x`, for a permutation; the inverse of `x[item]`, as fast."""
   if not jnp.issubdtype(x.dtype, jnp.floating):
-    return unpermuted(x, item)
+    return sorting.scatter(x, item)
   moved: Array = lax.custom_linear_solve(
     lambda y: sorting.take(y, item),
     x,
-    lambda _, x: unpermuted(x, item),
-    lambda _, x: permuted(x, item),
+    lambda _, x: sorting.scatter(x, item),
+    lambda _, x: sorting.take(x, item),
   )
   return moved
-
-
-@primitive
-def permuted(x: Array, item: Array) -> Array:
-  """`x[item]`, for a permutation."""
-  return sorting.take(x, item)
-
-
-@permuted.on("tpu", gain="?")
-def _permuted_by_sorts(x: Array, item: Array) -> Array:
-  _, place = sorting.by_operands(item, sorting.slots_like(item))
-  return sorting.by_operands(place, x)[1]
-
-
-@primitive
-def unpermuted(x: Array, item: Array) -> Array:
-  """`out` with `out[item] = x`, for a permutation."""
-  return sorting.scatter(x, item)
-
-
-@unpermuted.on("tpu", gain="?")
-def _unpermuted_by_sort(x: Array, item: Array) -> Array:
-  return sorting.by_operands(item, x)[1]

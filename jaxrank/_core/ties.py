@@ -37,9 +37,6 @@ _CHUNK = 32
 # the ends of its ties are computed again where they are read.
 _SHORT = 64
 
-# A list of fewer than 2 ** 15 items has slots and counts of so many bits.
-_HALF = 15
-
 
 class Runs(NamedTuple):
   """The ties of a list in rank order, `[n]` each.
@@ -177,24 +174,9 @@ class Counts(NamedTuple):
 def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
   """Counts the items of a mask in rank order; whole numbers, so that differences are exact."""
   through = running_count(b)
-  start, end, above, through = at_ends(through - b.astype(jnp.int32), through, runs)
-  share = (through - above).astype(dtype) / (end - start + 1).astype(dtype)
-  return Counts(start, above, through, share)
-
-
-@primitive
-def at_ends(ahead: Array, through: Array, runs: Runs) -> tuple[Array, Array, Array, Array]:
-  """The ends of the tie of each item, and running counts there: `ahead`, and `through` it."""
-  return runs.start, runs.end, at_start(ahead, runs), at_end(through, runs)
-
-
-@at_ends.on("tpu", gain="?", when=lambda ahead, through, runs: not ahead.shape[-1] >> _HALF)
-def _at_ends_packed(ahead: Array, through: Array, runs: Runs) -> tuple[Array, Array, Array, Array]:
-  """A slot and a count share a word, so that one scan carries both."""
-  slot = sorting.slots(ahead) << _HALF
-  first, last = _first_of(runs.tied, slot | ahead), _last_of(runs.tied, slot | through)
-  low = (1 << _HALF) - 1
-  return first >> _HALF, last >> _HALF, first & low, last & low
+  above, through = at_start(through - b.astype(jnp.int32), runs), at_end(through, runs)
+  share = (through - above).astype(dtype) / (runs.end - runs.start + 1).astype(dtype)
+  return Counts(runs.start, above, through, share)
 
 
 def twice_midrank(key: Array) -> Array:

@@ -21,5 +21,9 @@ def page() -> str:
     first = " ".join((inspect.getdoc(primitive.reference) or "").split("\n\n")[0].split())
     variants = [f"{', '.join(x.platforms)}: {x.gain}" for x in primitive.variants]
     rows.append([f"`{name}`", first.rstrip("."), "<br>".join(variants)])
-  head = ["primitive", "what it computes", "variants, and what takes how many times as much without"]
+  head = [
+    "primitive",
+    "what it computes",
+    "variants, and what takes how many times as much without",
+  ]
   return metric_table.with_sections(PAGE, {"primitives": metric_table.table(head, rows)})

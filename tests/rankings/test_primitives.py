@@ -110,15 +110,12 @@ EXAMPLES = {
   "permutations.arranged_batch": [
     ((keys(3, 9), floats(3, 9), floats(*shape)), {}) for shape in ((3, 9), (3, 9, 2), (3, 9, 9))
   ],
-  "permutations.permuted": [((floats(50), jnp.asarray(RNG.permutation(50), jnp.int32)), {})],
-  "permutations.unpermuted": [((floats(50), jnp.asarray(RNG.permutation(50), jnp.int32)), {})],
   "quadrature.total_of_nodes": [a_total(5)],
   "sorting.largest": [((jnp.round(floats(*s)), ), dict(k=k)) for s, k in (
     ((3, 9), 9), ((3, 90), 9), ((40, 1000), 1000), ((40, 1000), 3))],
   "sorting.order_of_batch": [((keys(*s),), {}) for s in ((9,), (3, 9), (41, 100))],
   "sorting.top": [((floats(*s),), dict(k=5)) for s in ((9,), (2, 3000))],
   "ties.at_end": [((masses(40)[1], runs(40)), {})],
-  "ties.at_ends": [((*masses(40), runs(40)), {})],
   "ties.at_start": [((masses(40)[1], runs(40)), {})],
   "ties.ends": [((tied(*s),), {}) for s in ((9,), (3, 100))],
   "ties.mean_of_sums": [((runs(3, 40),), dict(table=words(40)))],
