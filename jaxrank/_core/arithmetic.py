@@ -1,21 +1,12 @@
 """Quotients, roots, logarithms and roundings at the ends of their ranges; sums; wider floats."""
 
 import decimal
-import functools
-import operator
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
-
-from jaxrank._core.platforms import primitive
-
-# Each half of a sum takes at most so many slices, of at least the floats of a vector register.
-_SLICES, _SHORTEST = 4, 16
 
 
 def safe_divide(x: Array, y: Array) -> Array:
@@ -97,59 +88,6 @@ def plain_sum(x: Array, axis: int | None = None) -> Array:
   select: call this function where the derivative is written by hand.
   """
   return jnp.sum(jnp.where(jnp.isnan(x), jnp.nan, x), axis=axis)
-
-
-_Terms = Callable[..., tuple[Array, Array]]
-
-
-@primitive
-def two_sums(*items: Array, terms: _Terms, in_cache: bool) -> tuple[Array, Array]:
-  """The sums of `first, second = terms(*items)` over arrays `[n]`, short ones if `in_cache`."""
-  del in_cache
-  first, second = terms(*items)
-  return plain_sum(first), jnp.sum(second)
-
-
-@two_sums.on(
-  "cpu",
-  gain="?",
-  when=lambda *items, terms, in_cache: not in_cache and len(items[0]) >= _SLICES * _SHORTEST,
-)
-def _sums_of_slices(*items: Array, terms: _Terms, in_cache: bool) -> tuple[Array, Array]:
-  """Adds slices of both terms in one loop; XLA would store each term before it is summed."""
-  del in_cache
-  n = len(items[0])
-  slices = _SLICES if n >= 2 * _SLICES * _SHORTEST else _SLICES // 2
-  width = n // (2 * slices)
-  halves = [x[: 2 * slices * width].reshape(2, slices, width) for x in items]
-  firsts, seconds = zip(*(terms(*(x[:, i] for x in halves)) for i in range(slices)), strict=True)
-  first, second = _sums_of_two(*(functools.reduce(operator.add, x) for x in (firsts, seconds)))
-  first, second = jnp.sum(first), jnp.sum(second)
-  if rest := n - 2 * slices * width:
-    more = terms(*(x[-rest:] for x in items))
-    first, second = first + jnp.sum(more[0]), second + jnp.sum(more[1])
-  return first, second
-
-
-@jax.custom_jvp
-def _sums_of_two(first: Array, second: Array) -> tuple[Array, Array]:
-  """`first[0] + first[1]` and `second[0] + second[1]`, which XLA computes in one loop.
-
-  It has a derivative of its own, because that of JAX fails if one of the operands has none.
-  """
-  zero = jnp.zeros((), first.dtype)
-  found: tuple[Array, Array] = lax.reduce(
-    (first, second), (zero, zero), lambda x, y: (x[0] + y[0], x[1] + y[1]), (0,)
-  )
-  return found
-
-
-@_sums_of_two.defjvp
-def _sums_of_two_jvp(
-  primals: tuple[Array, Array], tangents: tuple[Array, Array]
-) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-  first, second = tangents
-  return _sums_of_two(*primals), (first[0] + first[1], second[0] + second[1])
 
 
 Level: TypeAlias = ArrayLike | decimal.Decimal

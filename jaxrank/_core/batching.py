@@ -33,26 +33,10 @@ def of_each_column(*arrays: Array, function: Callable[..., Any]) -> Any:
   return jax.vmap(function, in_axes=-1)(*arrays)
 
 
-@of_each_column.on("tpu", gain="?")
+@of_each_column.on("tpu", gain="err_ia [32, 1000]: 1.8")
 def columns_in_turn(*arrays: Array, function: Callable[..., Any]) -> Any:
   """`of_each_column`, one column after the other."""
-  return one_by_one(function, *(jnp.moveaxis(x, -1, 0) for x in arrays))
-
-
-@primitive
-def of_each_scale(*arrays: Array, function: Callable[..., Any]) -> Any:
-  """`function` of each entry of arrays `[s]`, such as powers, stacked."""
-  return jax.vmap(function)(*arrays)
-
-
-@of_each_scale.on("cpu", gain="?")
-def _of_scales_in_turn(*arrays: Array, function: Callable[..., Any]) -> Any:
-  return one_by_one(function, *arrays)
-
-
-def one_by_one(function: Callable[..., Any], *arrays: Array) -> Any:
-  """`function` of each slice of arrays along the first axis, one after the other."""
-  return lax.map(lambda slices: function(*slices), arrays)
+  return lax.map(lambda columns: function(*columns), [jnp.moveaxis(x, -1, 0) for x in arrays])
 
 
 def batched(function: _Function) -> _Function:
@@ -138,7 +122,7 @@ def of_all_rows(*args: Any, function: Callable[..., Any], rows: int) -> Any:
   return function(*args)
 
 
-@of_all_rows.on("cpu", gain="?")
+@of_all_rows.on("cpu", gain="average precision [1000, 1000]: 5.6")
 def _of_blocks_of_rows(*args: Any, function: Callable[..., Any], rows: int) -> Any:
   return in_blocks(function, rows)(*args)
 

@@ -214,24 +214,10 @@ def _add_item(
   here = 1 / item.astype(stop.dtype)
   ahead = (sorting.slots(start) - start).astype(stop.dtype) * here
   passed = ahead * (1 - take(stop, inside))
-  found_then = here * _at(worth, place, inside) * alive
+  found_then = here * take(worth, inside) * alive
   found_then += (1 - here - ahead) * found + passed * above(found)
   alive_then = (1 - ahead) * alive + passed * above(alive)
   return jnp.where(has, found_then, found), jnp.where(has, alive_then, alive)
-
-
-@primitive
-def _at(x: Array, place: Array, inside: Array) -> Array:
-  """`x` at a place, which is `inside` but for the ends."""
-  del place
-  return take(x, inside)
-
-
-@_at.on("gpu", gain="?")
-def _at_another_index(x: Array, place: Array, inside: Array) -> Array:
-  del inside
-  # XLA would store an index that this gather shares with another, with the indices of the batch.
-  return jnp.take_along_axis(x, place, axis=-1, mode="clip")
 
 
 @primitive
@@ -247,7 +233,7 @@ def first(ahead: Array, t: Array, m: Array, *, value: Callable[[Array], Array], 
   return jnp.sum(jnp.where(place < t, found, 0))
 
 
-@first.on("cpu", gain="?")
+@first.on("cpu", gain="reciprocal rank [1000, 1000]: 3.6")
 def _first_one_by_one(
   ahead: Array, t: Array, m: Array, *, value: Callable[[Array], Array], n: int
 ) -> Array:

@@ -15,6 +15,9 @@ from jaxrank._core.platforms import primitive
 _BITS = 16
 _ADDED = 16
 
+# The widths of slices; a chunk of a corpus has a multiple of the last of them.
+_WIDTHS = (512, 256, 128)
+
 _Counts = tuple[Array, Array]
 
 
@@ -25,7 +28,11 @@ def counts_above(threshold: Array, x: Array) -> _Counts:
   return jnp.sum(x > limit, axis=2, dtype=jnp.int32), jnp.sum(x >= limit, axis=2, dtype=jnp.int32)
 
 
-@counts_above.on("cpu", gain="?")
+@counts_above.on(
+  "cpu",
+  gain="counts above 10 thresholds [100, 10240]: 200",
+  when=lambda threshold, x: x.shape[1] % _WIDTHS[-1] == 0,
+)
 def _in_words(threshold: Array, x: Array) -> _Counts:
   limit = threshold[:, :, None]
 
@@ -65,5 +72,5 @@ def _in_pieces(sums: Callable[[Array], Any], x: Array, step: int) -> Any:
 
 
 def _width(columns: int) -> int:
-  """The widest slice, up to 512 columns, of which the columns have a whole number."""
-  return next(width for width in (512, 256, 128) if columns % width == 0)
+  """The widest slice of which the columns have a whole number."""
+  return next(width for width in _WIDTHS if columns % width == 0)

@@ -251,7 +251,7 @@ def total_of_nodes(
   return _in_blocks(part, integrand, spacing, 1, start, stop, *args)
 
 
-@total_of_nodes.on("cpu", gain="?")
+@total_of_nodes.on("cpu", gain="gradient of nDCG, Gumbel [32, 1000]: 1.9")
 def _total_in_cache(
   start: Array,
   stop: Array,
@@ -265,7 +265,7 @@ def _total_in_cache(
   return _in_blocks(part, integrand, spacing, nodes, start, stop, *args)
 
 
-@total_of_nodes.on("tpu", "gpu", gain="?")
+@total_of_nodes.on("tpu", "gpu", gain="launches of the gradient of nDCG, Gumbel [32, 1000]: 18,000")
 def _total_on_accelerators(
   start: Array,
   stop: Array,

@@ -121,7 +121,7 @@ def top(values: Array, *, k: int) -> Array:
 
 @top.on(
   "gpu",
-  gain="?",
+  gain="the top 10 of 10,000 on an H200: 4.7",
   when=lambda values, k: values.shape[-1] >= _BLOCKS * _BLOCK and k * _BLOCKS <= _BLOCK,
 )
 def _top_of_blocks(values: Array, *, k: int) -> Array:
@@ -208,7 +208,12 @@ def _unpacked(words: Array) -> tuple[Array, Array]:
   return key.astype(jnp.int32), words.astype(jnp.int32)
 
 
-@order_of_batch.on("cpu", "tpu", "gpu", gain="?")
+@order_of_batch.on(
+  "cpu",
+  "tpu",
+  "gpu",
+  gain="gradient of nDCG, Laplace [32, 64] on a CPU: 2; a sort of [1000, 1000] on an H200: 1.4",
+)
 def _order_by_words(key: Array) -> tuple[Array, Array]:
   with enable_x64():
     return _unpacked(lax.sort(_words(key, key.ndim - 1), is_stable=False))
@@ -228,7 +233,7 @@ def _are_many(key: Array) -> bool:
   return not alone and key.size >= FEW and key.shape[-1] <= _NETWORK_LENGTH
 
 
-@order_of_batch.on("cpu", gain="?", when=_are_many)
+@order_of_batch.on("cpu", gain="average precision [1000, 1000]: 2.3", when=_are_many)
 def order_by_network(key: Array) -> tuple[Array, Array]:
   """A network along the leading axis, so that queries fill the vector registers."""
   n = key.shape[-1]
@@ -278,7 +283,13 @@ def largest(x: Array, *, k: int) -> Array:
   return -lax.sort(-x)[..., :k]
 
 
-@largest.on("cpu", "tpu", "gpu", gain="?", when=lambda x, k: x.dtype.itemsize <= 4)
+@largest.on(
+  "cpu",
+  "tpu",
+  "gpu",
+  gain="nDCG@10 [8, 10000] on a TPU: 2.1; gradient of nDCG, Laplace [32, 1000] on a CPU: 2.2",
+  when=lambda x, k: x.dtype.itemsize <= 4,
+)
 def _largest_by_keys(x: Array, *, k: int) -> Array:
   key = lax.sort(~keys(x, jnp.ones_like(x, bool)), is_stable=False)[..., :k]
   return top_values(x, ~key).astype(x.dtype)
@@ -288,12 +299,16 @@ def _are_few_of_many(x: Array, k: int) -> bool:
   return 4 * k <= x.shape[-1] and x.dtype.itemsize <= 4 and not spread(x)
 
 
-@largest.on("cpu", gain="?", when=_are_few_of_many)
+@largest.on("cpu", gain="nDCG@10 [32, 1000]: 3", when=_are_few_of_many)
 def _largest_by_top_k(x: Array, *, k: int) -> Array:
   return lax.top_k(x.astype(jnp.float32), k)[0].astype(x.dtype)
 
 
-@largest.on("cpu", gain="?", when=lambda x, k: x.size >= _MANY and x.shape[-1] < COUNTED)
+@largest.on(
+  "cpu",
+  gain="nDCG@10 [1000, 1000]: 1.5",
+  when=lambda x, k: x.size >= _MANY and x.shape[-1] < COUNTED,
+)
 def _largest_by_levels(x: Array, *, k: int) -> Array:
   """Finds few distinct values, as of labels, one by one; sorts if there are more than `_LEVELS`."""
 

@@ -76,7 +76,7 @@ def ends(tied: Array) -> tuple[Array, Array]:
 _layout = batched(ends)
 
 
-@ends.on("cpu", gain="?")
+@ends.on("cpu", gain="RBP [32, 1000]: 1.6")
 def _ends_by_lengths(tied: Array) -> tuple[Array, Array]:
   def double(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
     length, ahead, _ = state
@@ -92,20 +92,13 @@ def _ends_by_lengths(tied: Array) -> tuple[Array, Array]:
   return slot - ahead[0], slot + jnp.flip(ahead[1], -1)
 
 
-@ends.on("gpu", gain="?", when=lambda tied: tied.shape[-1] > _SHORT)
-def _ends_stored(tied: Array) -> tuple[Array, Array]:
-  # XLA would repeat the scans in each kernel that reads their results.
-  start, end = lax.optimization_barrier(ends.reference(tied))
-  return start, end
-
-
 @primitive
 def at_start(x: Array, runs: Runs) -> Array:
   """`x` at the first slot of the tie of each item; `x`, int32, does not decrease with the rank."""
   return take(x, runs.start)
 
 
-@at_start.on("tpu", gain="?")
+@at_start.on("tpu", gain="nDCG [32, 1000]: 13")
 def _at_start_by_scan(x: Array, runs: Runs) -> Array:
   return _first_of(runs.tied, x)
 
@@ -116,7 +109,7 @@ def at_end(x: Array, runs: Runs) -> Array:
   return take(x, runs.end)
 
 
-@at_end.on("tpu", gain="?")
+@at_end.on("tpu", gain="nDCG [32, 1000]: 13")
 def _at_end_by_scan(x: Array, runs: Runs) -> Array:
   return _last_of(runs.tied, x)
 
@@ -135,7 +128,9 @@ def running_count(b: Array) -> Array:
   return jnp.cumsum(b, dtype=jnp.int32)
 
 
-@running_count.on("cpu", gain="?", when=lambda b: b.size < sorting.COUNTED)
+@running_count.on(
+  "cpu", gain="average precision [1000, 1000]: 1.7", when=lambda b: b.size < sorting.COUNTED
+)
 def _running_count_by_products(b: Array) -> Array:
   return _by_products(b.astype(jnp.float32)).astype(jnp.int32)
 
@@ -216,8 +211,10 @@ def sums(w: Array, start: Array, end: Array) -> Array:
   return jnp.sum(jnp.where(start[..., None] == start[..., None, :], w[..., None, :], 0), axis=-1)
 
 
-@sums.on("tpu", gain="?")
-@sums.on("gpu", gain="?", when=lambda w, start, end: w.shape[-1] > _SHORT)
+@sums.on("tpu", gain="means over ties [1000, 1000]: 7.2")
+@sums.on(
+  "gpu", gain="arithmetic for 10,000 items: 700", when=lambda w, start, end: w.shape[-1] > _SHORT
+)
 def _sums_by_doubling(w: Array, start: Array, end: Array) -> Array:
   def to_all(step: _Doubled, down: Array, up: Array) -> tuple[Array, Array]:
     for power in range(1, (w.shape[-1] - 1).bit_length()):
@@ -227,7 +224,7 @@ def _sums_by_doubling(w: Array, start: Array, end: Array) -> Array:
   return _doubled(to_all, w, start, end)
 
 
-@sums.on("cpu", gain="?")
+@sums.on("cpu", gain="means over ties [1000, 1000]: 7.6")
 def _sums_to_the_longest(w: Array, start: Array, end: Array) -> Array:
   def to_the_longest(double: _Doubled, down: Array, up: Array) -> tuple[Array, Array]:
     longest = jnp.max(end - start + 1, initial=0)
@@ -243,7 +240,11 @@ def _sums_to_the_longest(w: Array, start: Array, end: Array) -> Array:
   return _doubled(to_the_longest, w, start, end)
 
 
-@sums.on("cpu", gain="?", when=lambda w, start, end: w.size < sorting.FEW)
+@sums.on(
+  "cpu",
+  gain="the first call of nDCG@10 [32, 100]: 1.3",
+  when=lambda w, start, end: w.size < sorting.FEW,
+)
 def _sums_at_starts(w: Array, start: Array, end: Array) -> Array:
   """The sum over the tie of each item, added up at its start.
 
@@ -360,7 +361,7 @@ def mean_discount_down_to(k: Cutoff, table: DiscountWords, runs: Runs, mean: Arr
 
   @batched
   def means(k: Array, mean: Array, *ends: Array) -> Array:
-    return mean_of_sums_down_to(k[..., None], mean, Runs(*ends), table=table)
+    return _mean_down_to(k[..., None], mean, Runs(*ends), table)
 
   return means(jnp.asarray(k, jnp.int32), mean, *runs)
 
@@ -381,13 +382,12 @@ def mean_of_sums(runs: Runs, *, table: DiscountWords) -> Array:
   return _difference(table, start, end + 1) / (end - start + 1).astype(jnp.float32)
 
 
-@mean_of_sums.on("tpu", gain="?")
+@mean_of_sums.on("tpu", gain="nDCG [32, 1000]: 25")
 def _mean_of_carried_words(runs: Runs, *, table: DiscountWords) -> Array:
   return mean_of_words(table, _words_at_ends(table, runs))
 
 
-@primitive
-def mean_of_sums_down_to(k: Array, mean: Array, runs: Runs, *, table: DiscountWords) -> Array:
+def _mean_down_to(k: Array, mean: Array, runs: Runs, table: DiscountWords) -> Array:
   """`mean_discount_down_to` of a whole batch; some ranks of one tie at most are beyond `k`."""
   _, start, end = runs
   n = start.shape[-1]
@@ -396,14 +396,6 @@ def mean_of_sums_down_to(k: Array, mean: Array, runs: Runs, *, table: DiscountWo
   inside = _difference(table, first, 0 * first + jnp.clip(k, 0, n))
   share = inside / (last - first + 1).astype(jnp.float32)
   return jnp.where(end < k, mean, jnp.where(start < k, share, 0))
-
-
-@mean_of_sums_down_to.on("tpu", gain="?")
-def _mean_of_carried_words_down_to(
-  k: Array, mean: Array, runs: Runs, *, table: DiscountWords
-) -> Array:
-  del mean
-  return mean_of_words(table, _words_at_ends(table, runs), k)
 
 
 def _difference(table: DiscountWords, above: Array, through: Array) -> Array:

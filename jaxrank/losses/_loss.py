@@ -16,13 +16,10 @@ from jax.typing import ArrayLike
 from jaxrank._base import Gain
 from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
-from jaxrank._core.arithmetic import at_least_tiny, clipped, plain_sum, two_sums
+from jaxrank._core.arithmetic import at_least_tiny, clipped, plain_sum
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact, ExactQuery
-
-# The items of a batch, of which a loss holds several arrays, that leave a cache of 2 MB.
-_EXCEEDING = 1 << 17
 
 # The parameters of the kernels that are numbers, and are not described.
 _NUMBERS = {"epsilon", "margin", "mu"}
@@ -195,14 +192,9 @@ def _chances(scores: Array, temperature: Array) -> _Chances:
   return _Chances(quarter, saturated(top) / 4 - quarter, share, total)
 
 
-def exceeds_caches(scores: ArrayLike) -> bool:
-  """Whether passes over a batch wait for the memory of a CPU, not for its arithmetic."""
-  return checks.size(scores) >= _EXCEEDING
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(5,))
+@jax.custom_jvp
 def cross_entropy(
-  gain: Array, label: Array, missed: Array, scores: Array, temperature: Array, large: bool
+  gain: Array, label: Array, missed: Array, scores: Array, temperature: Array
 ) -> tuple[Array, Array]:
   """`sum_i g_i (-log p_i) + missed_i (1 - p_i)` and `sum_i g_i`, with `p = softmax(s / T)`.
 
@@ -216,34 +208,25 @@ def cross_entropy(
     missed: `[n]`, 0 where the score is -inf; a scalar 0 for none.
     scores: Scores `s`, `[n]`, -inf for items that are not retrieved and for padding.
     temperature: `T`, a positive number.
-    large: Whether the batch `exceeds_caches`.
 
   Returns:
     The value, or the largest float if it is larger; NaN, with gradient 0, for a NaN. The sum of the
     gains.
   """
-  return _sums(gain, label, missed, scores, _chances(scores, temperature), large)
+  return _sums(gain, label, missed, scores, _chances(scores, temperature))
 
 
 def _sums(
-  gain: Array, label: Array, missed: Array, scores: Array, chances: _Chances, large: bool
+  gain: Array, label: Array, missed: Array, scores: Array, chances: _Chances
 ) -> tuple[Array, Array]:
   bound = largest(scores)
 
-  def terms(
-    gain: Array, label: Array, score: Array, drop: Array, *missed: Array
-  ) -> tuple[Array, Array]:
-    worth = worth_of(gain, label, score > -jnp.inf)
-    # An infinite gain times 0 would be NaN.
-    term = jnp.minimum(worth, bound) * drop
-    if missed:
-      term += missed[0] * missed[1]
-    return term, worth
-
-  misses = (missed, chances.miss) if missed.ndim else ()
-  value, total = two_sums(
-    gain, label, scores, chances.drop, *misses, terms=terms, in_cache=not large
-  )
+  worth = worth_of(gain, label, scores > -jnp.inf)
+  # An infinite gain times 0 would be NaN.
+  term = jnp.minimum(worth, bound) * chances.drop
+  if missed.ndim:
+    term += missed * chances.miss
+  value, total = plain_sum(term), jnp.sum(worth)
   rest = jnp.log(chances.total) / 4
   value += jnp.where(rest > 0, total, jnp.minimum(total, bound)) * rest
   return saturated(4 * value), total
@@ -251,13 +234,13 @@ def _sums(
 
 @cross_entropy.defjvp
 def _cross_entropy_jvp(
-  large: bool, primals: tuple[Array, ...], tangents: tuple[Array, ...]
+  primals: tuple[Array, ...], tangents: tuple[Array, ...]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
   gain, label, missed, scores, temperature = primals
   d_gain, _, d_missed, d_scores, d_temperature = tangents
   chances = _chances(scores, temperature)
   _, drop, share, total = chances
-  _, pull = sums = _sums(gain, label, missed, scores, chances, large)
+  _, pull = sums = _sums(gain, label, missed, scores, chances)
   live = scores > -jnp.inf
   push = worth_of(gain, label, live)
   if missed.ndim:

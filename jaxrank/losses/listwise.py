@@ -12,7 +12,7 @@ from jaxrank._base import Gain
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
 from jaxrank._core.ranked import by_column
-from jaxrank.losses._loss import apply_loss, cross_entropy, exceeds_caches, saturated, worth_of
+from jaxrank.losses._loss import apply_loss, cross_entropy, saturated, worth_of
 from jaxrank.rankings.exact import ExactQuery
 
 
@@ -51,7 +51,6 @@ def softmax(
     _softmax,
     lists,
     poisons=True,
-    large=exceeds_caches(scores),
     gain=gain,
     weights=weights,
     temperature=temperature,
@@ -61,12 +60,11 @@ def softmax(
 def _softmax(
   query: ExactQuery,
   *,
-  large: bool,
   gain: Gain,
   temperature: ArrayLike,
   weights: Array | None = None,
 ) -> Array:
-  return _cross_entropy(query, query.gain(gain, weights), temperature, large=large)[0]
+  return _cross_entropy(query, query.gain(gain, weights), temperature)[0]
 
 
 def _cross_entropy(
@@ -74,8 +72,6 @@ def _cross_entropy(
   gain: Array,
   temperature: ArrayLike,
   missed: ArrayLike = 0.0,
-  *,
-  large: bool = False,
 ) -> tuple[Array, Array]:
   return cross_entropy(
     gain,
@@ -83,7 +79,6 @@ def _cross_entropy(
     jnp.asarray(missed, query.dtype),
     _scores(query),
     at_least_tiny(temperature, query.dtype),
-    large,
   )
 
 
@@ -187,7 +182,6 @@ def xe_ndcg(
     lists,
     key=key,
     poisons=True,
-    large=exceeds_caches(scores),
     gain=gain,
     weights=weights,
     temperature=temperature,
@@ -197,7 +191,6 @@ def xe_ndcg(
 def _xe_ndcg(
   query: ExactQuery,
   *,
-  large: bool,
   gain: Gain,
   temperature: ArrayLike,
   weights: Array | None = None,
@@ -207,7 +200,7 @@ def _xe_ndcg(
   # after the selects of `worth_of`.
   power = 2.0 ** -(query.n.bit_length() + 8)
   worth = query.gain(lambda labels: power * _softened(labels, gain, query.noise), weights)
-  loss, total = _cross_entropy(query, worth, temperature, large=large)
+  loss, total = _cross_entropy(query, worth, temperature)
   some = (jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0) & (total > 0)
   loss /= jnp.where(some, total, 1)
   # A product with 0 keeps the NaN of a score or a label that is NaN.
@@ -295,7 +288,6 @@ def sampled_softmax(
       lists,
       name="sampled_softmax",
       poisons=True,
-      large=exceeds_caches(scores),
       gain=gains.linear,
       weights=weights,
       temperature=1.0,

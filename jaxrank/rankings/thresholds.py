@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank._core import batching, sorting
+from jaxrank._core import sorting
 from jaxrank._core.decays import distance
 from jaxrank._core.pair_sums import polynomial_sums
 from jaxrank._core.sorting import take
@@ -86,7 +86,7 @@ def for_each_rank(query: "ExpectedRankQuery") -> Thresholds:
     def of_power(power: Array) -> Array:
       return 1 + polynomial_sums(query.score, query.temperature / power, weight, pair)
 
-    found: Array = batching.of_each_scale(_powers(query), function=of_power)
+    found: Array = jax.vmap(of_power)(_powers(query))
     return found
 
   near = jnp.maximum(above - 1, 0), jnp.minimum(above, query.n - 1)

@@ -14,6 +14,7 @@ import itertools
 import os
 import pathlib
 import pkgutil
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -25,7 +26,8 @@ import jax
 
 import jaxrank as jr
 from jaxrank import _core
-from jaxrank._core import platforms
+from jaxrank._core import platforms, sorting, ties
+from jaxrank._core.counts_above import counts_above
 
 from .devices import compilers, counting, programs, report, turns
 
@@ -59,19 +61,26 @@ def _others() -> Iterator[programs.Program]:
   for shape in (programs.FEW, programs.MANY):
     yield programs.Program("ndcg of ties", "variants", tied, shape)
     yield programs.Program("err of ties", "variants", _rounded_err, shape)
+  soft_sort = programs.gradient(_squared_soft_sort)
+  yield programs.Program("gradient of soft.sort", "variants", soft_sort, programs.SHORT)
+  half = functools.partial(jr.ndcg, k=5000)
+  yield programs.Program("ndcg, k=5000", "variants", half, programs.LONG)
   yield programs.Program("rr of ties", "variants", _rounded_rr, programs.MANY)
   yield programs.Program("kendall_tau", "variants", jr.kendall_tau, (100, 100))
-  for shape in ((128, 200), programs.SHORT):
+  for shape in ((128, 200), programs.SHORT, programs.MANY):
     slope = programs.gradient(jr.losses.softmax)
     yield programs.Program("gradient of softmax", "variants", slope, shape)
     slope = programs.gradient(jr.losses.pairwise_logistic)
     yield programs.Program("gradient of pairwise_logistic", "variants", slope, shape)
   subtopics = ("scores", "subtopics")
+  yield programs.Program("means over ties", "variants", _means_over_ties, programs.MANY)
+  cut = functools.partial(_cut_at, jr.ndcg)
+  yield programs.Program("ndcg, traced k", "variants", cut, programs.SHORT)
   for name in ("err_ia", "alpha_ndcg"):
     metric = programs.metrics().get(name)
     if metric is not None:
       yield programs.Program(name, "variants", metric, programs.SHORT, subtopics)
-  yield programs.Program("standing in a corpus", "variants", _standing, (100, 10000))
+  yield programs.Program("standing in a corpus", "variants", _standing, (100, 10240))
 
 
 def _rounded(metric: Callable[..., Any], scores: Any, labels: Any) -> Any:
@@ -86,9 +95,22 @@ def _rounded_rr(scores: Any, labels: Any) -> Any:
   return jr.reciprocal_rank(0 * scores, labels)
 
 
-def _standing(scores: Any, labels: Any) -> Any:
-  from jaxrank._core.counts_above import counts_above
+def _squared_soft_sort(scores: Any, labels: Any) -> Any:
+  del labels
+  return jax.numpy.square(jr.soft.sort(scores, ranking=jr.Logistic(1.0)))
 
+
+def _means_over_ties(scores: Any, labels: Any) -> Any:
+  key = sorting.keys(-jax.numpy.sort(-jax.numpy.round(4 * scores)), labels >= 0)
+  return ties.mean(labels, *ties.layout(key))
+
+
+def _cut_at(metric: Callable[..., Any], scores: Any, labels: Any) -> Any:
+  k = jax.numpy.sum(labels > 0).astype("int32") % 100
+  return metric(scores, labels, k=k)
+
+
+def _standing(scores: Any, labels: Any) -> Any:
   return counts_above(labels[:, :10], scores)
 
 
@@ -169,22 +191,21 @@ def _compiled(program: programs.Program, on: str, target: Any) -> Any:
     if target is None:
       return jax.jit(program.function).lower(*program.arguments).compile()
     traced = compilers.traced(program.function, program.arguments, target)
-    return traced, traced.lower().compile()
+    compiled = traced.lower().compile()
+    text, measured = compiled.as_text(), {}
+    if program.ranking:
+      # Now, because the names of loops are those of these traces.
+      measured = turns.count(traced.jaxpr, target.platform, program.data())
+      measured = {name: count for name, count in measured.items() if re.search(rf"{name}\b", text)}
+  cost = counting.cost(text, measured)
+  counted = cost.cycles if target.platform == "tpu" else cost.launches
+  return counted, compiled.memory_analysis().temp_size_in_bytes
 
 
 def _ratio(base: Any, other: Any, program: programs.Program, target: Any) -> float:
   if target is None:
     return _seconds_ratio([base, other], program.data())
-  found = []
-  for traced, compiled in (base, other):
-    measured = turns.count(traced.jaxpr, target.platform, program.data())
-    cost = counting.cost(compiled.as_text(), measured)
-    memory = compiled.memory_analysis().temp_size_in_bytes
-    found.append((cost.cycles, cost.launches, memory))
-  (cycles, launches, memory), (other_cycles, other_launches, other_memory) = found
-  if target.platform == "tpu":
-    return max(other_cycles / cycles, other_memory / max(memory, 1))
-  return max(other_launches / launches, other_memory / max(memory, 1))
+  return max(x / max(y, 1) for x, y in zip(other, base, strict=True))
 
 
 def _seconds_ratio(sides: Sequence[Any], data: Sequence[Any]) -> float:

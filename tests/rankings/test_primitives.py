@@ -82,8 +82,6 @@ first = functools.partial(dict, value=lambda rank: 1 / rank, n=9)
 scaled = functools.partial(dict, function=lambda x: jnp.cumsum(jnp.exp(x)))
 whole = jnp.int32
 
-places = keys(3, 9) + 9
-
 # For each primitive, arguments that together reach all of its variants.
 EXAMPLES = {
   "all_pairs.counts_by_item": [
@@ -93,14 +91,8 @@ EXAMPLES = {
   "all_pairs.sum_of_pairs": [
     (((floats(70), floats(70)), ()), dict(pair=squares, of_two=squares, rows=16))
   ],
-  "arithmetic.two_sums": [
-    ((floats(n), floats(n)), dict(terms=lambda x, y: (x * y, x + y), in_cache=False))
-    for n in (9, 64, 333)
-  ],
   "batching.of_all_rows": [((floats(7, 5),), dict(function=lambda x: jnp.cumsum(x, -1), rows=3))],
   "batching.of_each_column": [((floats(6, 4),), scaled())],
-  "batching.of_each_scale": [((floats(6, 4),), scaled())],
-  "cascades._at": [((floats(3, 9), places, jnp.minimum(places, 8)), {})],
   "cascades.first": [
     ((whole(a), whole(t), whole(m)), first()) for a, t, m in ((0, 1, 1), (3, 5, 2), (2, 9, 1))
   ],
@@ -119,16 +111,9 @@ EXAMPLES = {
   "ties.at_start": [((masses(40)[1], runs(40)), {})],
   "ties.ends": [((tied(*s),), {}) for s in ((9,), (3, 100))],
   "ties.mean_of_sums": [((runs(3, 40),), dict(table=words(40)))],
-  "ties.mean_of_sums_down_to": [],
   "ties.running_count": [((tied(n),), {}) for n in (9, 5000)],
   "ties.sums": [((floats(*s), *runs(*s)[1:]), {}) for s in ((9,), (2, 100), (50, 100))],
 }  # fmt: skip
-for k in (0, 3, 40, 50):
-  of = runs(3, 40)
-  mean = ties.mean_of_sums.reference(of, table=words(40))
-  EXAMPLES["ties.mean_of_sums_down_to"].append(
-    ((jnp.full((3, 1), k, jnp.int32), mean, of), dict(table=words(40)))
-  )
 
 
 def test_every_primitive_has_examples():
