@@ -111,10 +111,10 @@ def evaluate(
     ties: "document" for the order of trec_eval (with labels by subtopic that of ndeval, ids
       ascending), or "average"; see `to_arrays`.
     queries: "both" evaluates the queries that are in the qrels and in the run, as trec_eval does;
-      "judged" all of the qrels, with the value 0 for those that the run does not have (if values
-      are logarithms, with that of an average precision of 0; counts, as of relevant documents, are
-      those of the qrels), as trec_eval does with `-c`; "error" raises an error if a query is in one
-      of them only.
+      "judged" all of the qrels, with the value 0 for those of which the run retrieved nothing (if
+      values are logarithms, with that of an average precision of 0; counts, as of relevant
+      documents, are those of the qrels), as trec_eval does with `-c`; "error" raises an error if a
+      query is in one of them only.
     drop_self: Whether to leave out retrieved documents that have the id of their query, as BEIR
       does where queries are documents themselves.
     judged_only: Whether to leave out documents that are not judged, as trec_eval does with `-J`.
@@ -157,6 +157,7 @@ def evaluate(
   run = shortened(run, drop_self=drop_self, depth=depth, ascending=by_subtopic)
   source = _padding.Queries(qrels, run, selection, ties)
   values = np.zeros((len(found), len(selection.names)))
+  retrieved = np.zeros(len(selection.names), bool)
   program, waiting, done = compiled(found), collections.deque[Any](), 0
 
   def collect() -> None:
@@ -171,6 +172,10 @@ def evaluate(
     scores, labels, where = source.padded(chosen, length, rows)[:3]
     if judged_only:
       where &= (labels.max(axis=-1) if by_subtopic else labels) >= 0
+    retrieved[chosen] = (where & (scores > -np.inf)).any(axis=-1)[: chosen.size]
+    # A query without documents is a query, and no padding.
+    empty = ~where.any(axis=-1)
+    where[empty, 0], scores[empty, 0] = True, -np.inf
     # In double precision, as trec_eval computes: labels of 64 bits make values of 64 bits, and the
     # order of the scores needs no more than 32.
     with enable_x64():
@@ -182,10 +187,10 @@ def evaluate(
   how = {measure.name: measure.description.aggregation for measure in found}
   by_name = {name: x for name, x in zip(how, values, strict=True)}
   for measure in found:
-    # The logarithm 0 would be that of a perfect ranking, and counts are right: a query that is
-    # missing is a query, with its relevant documents.
+    # Logarithms are those of 0 already, and counts are right: a query of which nothing is retrieved
+    # is a query, with its relevant documents.
     if how[measure.name] == "mean":
-      by_name[measure.name][selection.in_run < 0] = 0
+      by_name[measure.name][~retrieved] = 0
   left_out = selection.only_in_qrels, selection.only_in_run
   return Evaluation(run.name, selection.names, by_name, *left_out, how)
 
