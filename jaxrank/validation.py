@@ -107,10 +107,6 @@ def _check_cells(name: str, values: np.ndarray, bad: np.ndarray, advice: str) ->
   count = int(np.count_nonzero(bad))
   if not count:
     return
-  *query, item = (int(index) for index in np.argwhere(bad)[0])
-  cell = f"item {item}"
-  if query:
-    cell = f"query {query[0] if len(query) == 1 else tuple(query)}, {cell}"
-  value = values[(*query, item)]
+  index = tuple(np.argwhere(bad)[0])
   such = f"{count} such {'cell' if count == 1 else 'cells'}"
-  raise ValueError(f"{name} of {cell} is {value} ({such}): {advice}.")
+  raise ValueError(f"{name} of {checks.cell(index)} is {values[index]} ({such}): {advice}.")

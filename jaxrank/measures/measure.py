@@ -14,6 +14,7 @@ from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
+from jaxrank.measures import scales
 from jaxrank.rankings.exact import Exact
 
 Metric = Callable[..., Any]
@@ -102,6 +103,7 @@ class Measure:
     """The values `[...]` of the measure; see `jaxrank.metrics` for the arguments."""
     with checks.named(self.name):
       (found,) = apply_calls([self._call], scores, labels, where, ranking)
+      scales.check_arrays([self], labels, where)
     value: Array = found.value
     return value
 
