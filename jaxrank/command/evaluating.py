@@ -293,11 +293,14 @@ def _advance(progress: Progress, task: TaskID) -> Callable[[int, int], None]:
 
 def _tell(name: str, found: trec.Evaluation, queries: str) -> None:
   """Says on standard error which queries were left out, or count as 0."""
-  what = "count as 0" if queries == "judged" else "are left out"
-  for missing, text in (
-    (found.only_in_qrels, f"queries of the qrels that are not in the run {what}"),
-    (found.only_in_run, "queries of the run that are not in the qrels are left out"),
+  for missing, ours, other, counts in (
+    (found.only_in_qrels, "qrels", "run", queries == "judged"),
+    (found.only_in_run, "run", "qrels", False),
   ):
     if missing:
+      one = len(missing) == 1
+      what, are = ("query", "is") if one else ("queries", "are")
+      then = f"count{'s' * one} as 0" if counts else f"{are} left out"
       few = ", ".join(missing[:3]) + (f", ... ({len(missing)} in all)" if missing[3:] else "")
-      print(f"jaxrank: {name}: {text}: {few}", file=sys.stderr)
+      text = f"{what} of the {ours} that {are} not in the {other} {then}: {few}"
+      print(f"jaxrank: {name}: {text}", file=sys.stderr)
