@@ -242,7 +242,8 @@ def doubles(values: Any, what: str, place: Callable[[int], str]) -> np.ndarray:
     ValueError: if double precision has no such integer, which would tie with others.
   """
   given = np.asarray(values)
-  if given.dtype.kind not in "biuf" and given.size:
+  # The kind V is that of bfloat16.
+  if given.dtype.kind not in "biufV" and given.size:
     wrong = [x for x in values if not isinstance(x, int | float | np.number | np.bool_)]
     if wrong:
       raise TypeError(f"a {what} must be a number, got {wrong[0]!r}.")
