@@ -181,6 +181,11 @@ def as_measures(measures: Any) -> Iterable[str | Measure]:
       f"{tuple(measures.shape)}. They come before scores and labels, as in "
       "evaluate('nDCG@10', scores, labels)."
     )
+  if isinstance(measures, Mapping):
+    raise TypeError(
+      f"measures must be {_WHAT}, or several of these; got a dictionary. They come first, before "
+      "scores and labels, or before judgements and a run."
+    )
   if not alone and (isinstance(measures, bytes) or not isinstance(measures, Iterable)):
     raise TypeError(f"measures must be {_WHAT}, or several of these; got {measures!r}.")
   for measure in [measures] if alone else measures:

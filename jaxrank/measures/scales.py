@@ -1,5 +1,6 @@
 """Labels beyond the scale of a measure: refused where they can be read, that is on the host."""
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,7 +82,7 @@ def _limit(measure: "Measure") -> _Limit | None:
     return None
   if best is not None:
     best = float(best)
-    return _Limit(best, f"a best grade of {best:g}", lambda x: f"write {_with_best(measure, x)}")
+    return _Limit(best, f"a best grade of {best:g}", lambda x: _advice(measure, x))
   if gain is gains.exponential and not about.kind("gain").relative:
     largest = gains._MAX_LABEL
     advice = "map the labels to smaller grades, or take nDCG, which is exact for labels of any size"
@@ -96,10 +97,13 @@ def _has_table(measure: "Measure") -> bool:
   )
 
 
-def _with_best(measure: "Measure", best: float) -> str:
-  """A name of a measure that has another best grade."""
+def _advice(measure: "Measure", best: float) -> str:
+  """What to write for labels up to a best grade: a name of the measure that has it."""
+  if not math.isfinite(best):
+    return "mend the label"
   name, given = re.subn(r"(max_rel|max_label)=[^,)]+", rf"\g<1>={best:g}", measure.name)
-  if given:
-    return name
-  k = measure.parameters.get("k")
-  return f"{measure.description.name}(max_label={best:g})" + (f"@{k}" if k is not None else "")
+  if not given:
+    k = measure.parameters.get("k")
+    cutoff = "" if k is None else f"@{k}"
+    name = f"{measure.description.name}(max_label={best:g}){cutoff}"
+  return f"write {name}"

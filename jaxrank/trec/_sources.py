@@ -1,12 +1,15 @@
 """Reads rows of any source: files, dictionaries, frames, and lists of rows."""
 
 import collections
+import decimal
+import io
 import itertools
 import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -41,13 +44,18 @@ def read(source: Any, layout: Layout) -> Rows:
       source = source.collect()
     if hasattr(source, "__arrow_c_stream__"):
       rows = _from_frame(source, layout)
-    elif isinstance(source, Iterable) and not isinstance(source, bytes):
+    elif isinstance(source, np.ndarray):
+      names, found = source.dtype.names, source.tolist()
+      by_name = [dict(zip(names, row, strict=True)) for row in found] if names else found
+      rows = _from_rows(by_name, layout)
+    elif isinstance(source, Iterable) and not isinstance(source, bytes | io.IOBase):
       rows = _from_rows([*source], layout)
     else:
       nested = "" if "subtopic" in layout.names else "a dictionary of dictionaries, "
+      got = "an open file: pass its path" if hasattr(source, "read") else type(source).__name__
       raise TypeError(
         f"a {layout.what} is read from a path, {nested}a pandas or polars frame, or rows "
-        f"({', '.join(_columns(layout))}), got {type(source).__name__}."
+        f"({', '.join(_columns(layout))}), got {got}."
       )
   check(rows, layout)
   return rows
@@ -138,6 +146,8 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     raise ValueError(f"{name!r} comes twice in one object of JSON; drop one.")
   return found
 
+
+_NUMBERS = (Real, decimal.Decimal, np.number, np.bool_)
 
 # Double precision has all integers up to this one.
 _WHOLE = 2**53
@@ -244,7 +254,7 @@ def doubles(values: Any, what: str, place: Callable[[int], str]) -> np.ndarray:
   given = np.asarray(values)
   # The kind V is that of bfloat16.
   if given.dtype.kind not in "biufV" and given.size:
-    wrong = [x for x in values if not isinstance(x, int | float | np.number | np.bool_)]
+    wrong = [x for x in values if not isinstance(x, _NUMBERS)]
     if wrong:
       raise TypeError(f"a {what} must be a number, got {wrong[0]!r}.")
   try:

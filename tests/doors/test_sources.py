@@ -1,5 +1,7 @@
 """One collection has one value, however it is written; what cannot be read exactly is refused."""
 
+import decimal
+import fractions
 import json
 
 import numpy as np
@@ -38,6 +40,11 @@ def in_memory(rows, value):
     "rows": rows,
     "rows of integers": whole,
     "rows of both": [*whole[:2], *rows[2:]],
+    "an array of rows": np.array(rows, object),
+    "an array of records": np.array(rows, [("qid", "U9"), ("docno", "U9"), (value, float)]),
+    "decimal numbers": [(q, d, decimal.Decimal(x)) for q, d, x in rows],
+    "fractions": [(q, d, fractions.Fraction(x)) for q, d, x in rows],
+    "numbers of NumPy": [(q, d, np.float32(x)) for q, d, x in rows],
     "rows by name": [dict(zip(columns, row, strict=True)) for row in rows],
     "rows of integers by name": [dict(zip(columns, row, strict=True)) for row in whole],
     "a frame": pa.table(frame),
@@ -66,8 +73,8 @@ def test_a_collection_has_one_value_from_every_source(tmp_path):
     for name, text in texts(rows, value).items():
       sources[name] = tmp_path / f"{value}-{name}"
       sources[name].write_text(text)
-  assert len(qrels) == 17
-  assert len(runs) == 16
+  assert len(qrels) == 22
+  assert len(runs) == 21
   pairs = [(source, RANKED) for source in qrels.values()]
   pairs += [(JUDGED, source) for source in runs.values()]
   for judged, ranked in pairs:
@@ -118,6 +125,13 @@ def test_integers_of_double_precision_are_read():
   frame = pa.table({"qid": ["q"] * 2, "docno": ["0", "1"], "score": column})
   for source, kept in ((rows, 3), (nested(rows), 3), (frame, 2)):
     assert trec.read_run(source).scores.tolist() == exact[:kept]
+
+
+def test_an_open_file_is_no_source(tmp_path):
+  (tmp_path / "x").write_text("q 0 d 1\n")
+  for mode in ("r", "rb"):
+    with (tmp_path / "x").open(mode) as file, pytest.raises(TypeError, match="pass its path"):
+      trec.read_qrels(file)
 
 
 SEEMS = {
