@@ -102,6 +102,7 @@ HOSTS = {
   "a measure": lambda m, s, y, w: jr.parse(m)[0](s, y, where=w),
   "Evaluator.update": streamed,
   "corpus.evaluate": of_corpus,
+  "chance.expected": lambda m, s, y, w: jr.chance.expected(m, y, where=w),
 }
 
 
