@@ -181,7 +181,7 @@ def as_measures(measures: Any) -> Iterable[str | Measure]:
       f"{tuple(measures.shape)}. They come before scores and labels, as in "
       "evaluate('nDCG@10', scores, labels)."
     )
-  if isinstance(measures, Mapping):
+  if isinstance(measures, Mapping) and any(isinstance(x, Mapping) for x in measures.values()):
     raise TypeError(
       f"measures must be {_WHAT}, or several of these; got a dictionary. They come first, before "
       "scores and labels, or before judgements and a run."
