@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from jaxrank._core import files
+from jaxrank._core.errors import counted
 
 __all__ = [
   "Dataset",
@@ -233,7 +234,8 @@ def _query_ids(
   sizes = np.array([size for _, size in _parsed_lines(group, _parse_size)], np.int64)
   if sizes.sum() != rows:
     raise ValueError(
-      f"letor.read: the sizes in {group} add up to {sizes.sum()}, but {path} has {rows} rows."
+      f"letor.read: the sizes in {group} add up to {sizes.sum()}, but {path} has "
+      f"{counted(rows, 'row')}."
     )
   return np.repeat(np.arange(sizes.size), sizes)
 

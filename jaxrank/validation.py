@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrank._core import checks
+from jaxrank._core.errors import counted
 
 __all__ = [
   "check_values",
@@ -90,9 +91,10 @@ def _warn_of_silence(labels: np.ndarray, valid: np.ndarray) -> None:
   equal = int(np.sum((lowest == highest) & (highest >= 0)))
   if negative or equal:
     warnings.warn(
-      f"check_values: no order is better than another in {negative + equal} of {queries} queries, "
-      f"whose labels are all equal ({equal}) or all negative ({negative}): their values say "
-      "nothing of a ranking, and losses of most kinds learn nothing from them.",
+      f"check_values: no order is better than another in {negative + equal} of "
+      f"{counted(queries, 'query', 'queries')}, whose labels are all equal "
+      f"({equal}) or all negative ({negative}): their values say nothing "
+      "of a ranking, and losses of most kinds learn nothing from them.",
       stacklevel=3,
     )
 
@@ -107,10 +109,6 @@ def _check_cells(name: str, values: np.ndarray, bad: np.ndarray, advice: str) ->
   count = int(np.count_nonzero(bad))
   if not count:
     return
-  *query, item = (int(index) for index in np.argwhere(bad)[0])
-  cell = f"item {item}"
-  if query:
-    cell = f"query {query[0] if len(query) == 1 else tuple(query)}, {cell}"
-  value = values[(*query, item)]
+  index = tuple(np.argwhere(bad)[0])
   such = f"{count} such {'cell' if count == 1 else 'cells'}"
-  raise ValueError(f"{name} of {cell} is {value} ({such}): {advice}.")
+  raise ValueError(f"{name} of {checks.cell(index)} is {values[index]} ({such}): {advice}.")

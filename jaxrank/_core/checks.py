@@ -117,7 +117,7 @@ def array(name: str, x: Any) -> Array:
 def _converted(name: str, x: Any) -> Array:
   check_container(name, x)
   try:
-    return jnp.asarray(_on_host(x))
+    return jnp.asarray(on_host(x))
   except OverflowError as error:
     raise _too_large(name, error) from None
   except (TypeError, ValueError, RuntimeError) as error:
@@ -134,7 +134,7 @@ def _converted(name: str, x: Any) -> Array:
 def fits(name: str, x: Any) -> None:
   """Raises `ValueError` for an array of NumPy with integers that do not fit the dtypes of JAX."""
   try:
-    _on_host(x if isinstance(x, np.ndarray) else 0)
+    on_host(x if isinstance(x, np.ndarray) else 0)
   except OverflowError as error:
     raise _too_large(name, error) from None
 
@@ -149,7 +149,7 @@ def _too_large(name: str, error: OverflowError) -> ValueError:
   )
 
 
-def _on_host(x: Any) -> Any:
+def on_host(x: Any) -> Any:
   """What NumPy can read, as its array; raises `OverflowError` where JAX would drop high bits."""
   if isinstance(x, int | float) or hasattr(x, "__jax_array__"):
     return x
@@ -166,6 +166,13 @@ def _on_host(x: Any) -> Any:
       if not np.iinfo(kept).min <= value <= np.iinfo(kept).max:
         raise OverflowError(value)
   return host
+
+
+def cell(index: Iterable[Any]) -> str:
+  """The name of an item in messages, by its place in an array `[..., n]`."""
+  *query, item = map(int, index)
+  which = query[0] if len(query) == 1 else tuple(query)
+  return f"query {which}, item {item}" if query else f"item {item}"
 
 
 def check_container(name: str, x: Any) -> None:

@@ -1,4 +1,4 @@
-"""Errors whose advice depends on the door, for the command too, which loads them before jax."""
+"""Errors whose advice depends on the door, and words of messages, which the command loads too."""
 
 from typing import Any, Literal
 
@@ -31,3 +31,8 @@ AdvisedError.__module__, AdvisedError.__qualname__ = "builtins", "ValueError"
 
 def _unpickled(*parts: Any) -> AdvisedError:
   return AdvisedError(*parts)
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+  """A number of things, such as "1 query"; several are `many`, or `one` with an s."""
+  return f"{count} {one if count == 1 else many or f'{one}s'}"

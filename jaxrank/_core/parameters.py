@@ -23,6 +23,8 @@ class Kind:
       have several, `[..., n]` or `[..., n, any]`; "subtopics" for one with a value for each
       subtopic, `[s]` or `[..., s]`; "queries" for a vector of each query, `[any]` or `[..., any]`;
       None for a value that all queries share.
+    relative: Of a gain, whether only the ratios of the gains of a query matter, so that the metric
+      is exact for labels of any size.
   """
 
   meaning: str
@@ -30,6 +32,7 @@ class Kind:
   spelled: bool | Mapping[str, Any] = True
   literals: tuple[type, ...] = (int, float)
   axis: Literal["items", "groups", "subtopics", "queries"] | None = None
+  relative: bool = dataclasses.field(default=False, compare=False)
 
 
 def _checked(check: Callable[..., None]) -> Callable[[str, Any], Any]:
@@ -141,6 +144,7 @@ GAIN = Kind(
   _gain,
   spelled={"linear": gains.linear, "exponential": gains.exponential, "binary": gains.binary},
 )
+RELATIVE_GAIN = dataclasses.replace(GAIN, relative=True)
 OPTIONAL_GAIN = dataclasses.replace(GAIN, check=_optional_gain)
 GAIN_BY_LABEL = Kind(
   "labels with gains from 0, like {0: 0, 1: 1, 2: 5}", _gain_by_label, literals=(dict,)

@@ -18,6 +18,7 @@ from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank.chance.shuffled import NoClosedFormError, Shuffled, ShuffledQuery
+from jaxrank.measures import scales
 from jaxrank.measures.evaluation import evaluate_calls
 from jaxrank.measures.grammar import one_measure, read_measures
 from jaxrank.measures.measure import Measure, Measures
@@ -95,7 +96,8 @@ def null_of(
 ) -> Null:
   """Checks the arguments; scores have the dtype of `values`, or float32 without any."""
   with checks.named(of.function):
-    labels = checks.array("labels", labels)
+    given, labels = labels, checks.array("labels", labels)
+    scales.check_arrays(of.measures, given, where)
     dtype = jnp.result_type(*jax.tree.leaves(values) or [jnp.float32])
     subtopics = any(measure.description.subtopics for measure in of.measures)
     scores = jnp.zeros_like(labels[..., 0] if subtopics else labels, dtype)

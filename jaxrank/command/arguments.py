@@ -11,8 +11,8 @@ Evaluates runs against qrels: one table for all runs, the numbers of trec_eval.
 QRELS and RUN are files of TREC, BEIR, MS MARCO, CSV, JSON or parquet, also packed, or - for the
 standard input. What names no file is a measure: a name of jaxrank (ndcg@10), of ir_measures
 (nDCG@10) or of trec_eval (ndcg_cut_10, also its families and nicknames: P, P.5,10, official,
-all_trec). Without a measure, nDCG@10, AP, RR, P@10 and R@100 are computed, and with --trec the
-official ones.
+all_trec), or several between commas. Without a measure, nDCG@10, AP, RR, P@10 and R@100 are
+computed, and with --trec the official ones.
 """
 EPILOGUE = """\
 examples:
@@ -21,8 +21,8 @@ examples:
   jaxrank --trec -q qrels.txt bm25.run map ndcg_cut_10
   jaxrank --trec -c -l2 -m P.5,10 -m gm_map qrels.txt bm25.run
 
-The status is 0 if all went well, 1 if a file could not be evaluated, and 2 if the arguments make no
-sense.
+The status is 0 if all went well, 1 if something could not be evaluated or printed, such as a broken
+file or an unknown measure, and 2 if the options are wrong whatever the files hold.
 """
 
 

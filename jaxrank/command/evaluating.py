@@ -18,7 +18,8 @@ from rich.progress import MofNCompleteColumn, Progress, TaskID
 
 from jaxrank import trec
 from jaxrank._core.errors import AdvisedError
-from jaxrank.measures.families import TEXTS, trec_families, trec_lines
+from jaxrank.measures.families import trec_families, trec_lines
+from jaxrank.measures.families import words as split
 from jaxrank.measures.grammar import Dialect, read_measures
 from jaxrank.measures.measure import Measure
 
@@ -149,7 +150,8 @@ def evaluate(args: argparse.Namespace) -> Results:
         depth=args.depth,
         progress=advanced,
       )
-      values = np.stack([found.values[measure.name] for measure in measures])
+      values = np.array([found.values[measure.name] for measure in measures])
+      values = values.reshape(len(measures), len(found.queries))
       means = found.mean()
       totals = np.array([means[measure.name] for measure in measures])
       missing = frozenset(found.only_in_qrels).intersection(found.queries)
@@ -218,8 +220,7 @@ def _measures(
   names: list[str], args: argparse.Namespace
 ) -> tuple[tuple[Measure, ...], bool, Relstring | None]:
   """The measures, and the lines of trec_eval that are texts: whether the tag, and `relstring`."""
-  # A word may hold several names, unless their parameters have blanks.
-  words = [x for name in names for x in ([name] if "(" in name else name.split())]
+  words = [x for name in names for x in split(name)]
   if args.form != "trec":
     found = [x for name in trec_families(words or DEFAULTS.split()) for x in _read(name)]
     return tuple(dict.fromkeys(_changed(measure, args) for measure in found)), False, None
@@ -227,24 +228,15 @@ def _measures(
   found, relstring = [], None
   for line in lines:
     if line.text == "relstring":
-      relstring = Relstring(line.printed, _length(line.name), len(found))
+      length = int(line.name.partition(".")[2] or 10)
+      relstring = Relstring(line.printed, length, len(found))
     elif line.text is None:
       for x in _read(line.name, args.dialect):
         # The name that is printed; a line that is printed as it was written may have several.
         name = line.printed if line.printed != line.name else x.name
         found.append(Measure(x.metric, name=name, **x.parameters))
-  if not found:
-    raise ValueError(f"{' and '.join(TEXTS)} are texts and no measures; name one, such as map.")
   measures = tuple(_changed(measure, args) for measure in found)
   return measures, lines[0].text == "runid", relstring
-
-
-def _length(name: str) -> int:
-  """The number of documents that a name such as `relstring.20` asks for."""
-  number = name.partition(".")[2] or "10"
-  if not number.isdecimal():
-    raise ValueError(f"{name!r}: {number!r} is no whole number; write relstring.10.")
-  return int(number)
 
 
 def _read(name: str, dialect: Dialect | None = None) -> tuple[Measure, ...]:
@@ -301,11 +293,14 @@ def _advance(progress: Progress, task: TaskID) -> Callable[[int, int], None]:
 
 def _tell(name: str, found: trec.Evaluation, queries: str) -> None:
   """Says on standard error which queries were left out, or count as 0."""
-  what = "count as 0" if queries == "judged" else "are left out"
-  for missing, text in (
-    (found.only_in_qrels, f"queries of the qrels that are not in the run {what}"),
-    (found.only_in_run, "queries of the run that are not in the qrels are left out"),
+  for missing, ours, other, counts in (
+    (found.only_in_qrels, "qrels", "run", queries == "judged"),
+    (found.only_in_run, "run", "qrels", False),
   ):
     if missing:
+      one = len(missing) == 1
+      what, are = ("query", "is") if one else ("queries", "are")
+      then = f"count{'s' * one} as 0" if counts else f"{are} left out"
       few = ", ".join(missing[:3]) + (f", ... ({len(missing)} in all)" if missing[3:] else "")
-      print(f"jaxrank: {name}: {text}: {few}", file=sys.stderr)
+      text = f"{what} of the {ours} that {are} not in the {other} {then}: {few}"
+      print(f"jaxrank: {name}: {text}", file=sys.stderr)

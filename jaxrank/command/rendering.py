@@ -99,7 +99,7 @@ def _number(measure: Measure, value: float) -> str:
 def _caption(results: Results) -> str:
   counts = sorted({len(run.queries) for run in results.runs})
   of = " or ".join(f"{count:,}" for count in counts)
-  return f"{of} queries of {results.qrels}."
+  return f"{of} {'query' if counts == [1] else 'queries'} of {results.qrels}."
 
 
 def _trec(results: Results, _: Compare, args: argparse.Namespace) -> str:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
@@ -15,6 +16,7 @@ from jaxrank._core.description import Description
 from jaxrank.corpus import _inputs, _standing, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs, Progress
 from jaxrank.corpus.similarity import Similarity
+from jaxrank.measures import scales
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.counted import CountedQuery, Standing
@@ -76,16 +78,20 @@ def evaluate(
   Raises:
     TypeError: if ids are not integers, or an argument has another wrong type.
     ValueError: if shapes do not match, there are no items, an id is not that of an item, a
-      positive is excluded, or a measure has parameters of items or is one of diversity, or needs
-      other ranks.
+      positive is excluded, a measure has parameters of items or is one of diversity, or needs
+      other ranks, or a label is beyond its scale, as for `jaxrank.evaluate`.
   """
   with checks.named("corpus.evaluate"):
     found = read_measures(measures)
     calls = [_checked(measure) for measure in found]
     inputs, items, known = search.prepare(queries, items, exclude, similarity, axis_name)
-    positives = _inputs.as_ids("positives", positives, len(inputs.removed), known, ndim=2)
+    given = positives
+    positives = _inputs.as_ids("positives", given, len(inputs.removed), known, ndim=2)
     _inputs.check_apart("positives", positives, exclude)
-    labels = _as_labels(labels, positives)
+    given_labels, labels = labels, _as_labels(labels, positives)
+    if given_labels is not None:
+      some = positives if isinstance(given, Array) else np.asarray(given) >= 0
+      scales.check_arrays(found, given_labels, some)
     chunk = checks.count("chunk", chunk)
     if axis_name is not None:
       checks.same_on_devices("positives and labels", (positives, labels), axis_name)

@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxrank._core import checks
 from jaxrank._core.apply import Evaluated, apply_calls
 from jaxrank._core.ranked import Ranking
+from jaxrank.measures import scales
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
@@ -45,7 +46,9 @@ def evaluate(
 
   Raises:
     ValueError: if a name is unknown, two measures have the same name, some measures are of
-      diversity and others not, or shapes differ.
+      diversity and others not, shapes differ, or a label of NumPy or in a list is beyond the scale
+      of a measure, as the grade 5 is for `ERR@10`. Arrays of JAX are not read: in them, and under
+      `jit`, such a label counts as the best grade.
     TypeError: if an item of `measures` is no measure, or a dtype cannot be ranked.
   """
   with checks.named("evaluate"):
@@ -80,4 +83,6 @@ def evaluate_calls(
   if not measures:
     return []
   calls = [measure.call() for measure in measures]
-  return apply_calls(calls, scores, labels, where, ranking, with_found=with_found)
+  found = apply_calls(calls, scores, labels, where, ranking, with_found=with_found)
+  scales.check_arrays(measures, labels, where)
+  return found

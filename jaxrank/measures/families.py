@@ -26,25 +26,37 @@ _GRADED = ("ndcg", "ndcg_rel", "Rndcg", "ndcg_cut")
 _CUT = ("map_cut", "relative_P", "success")
 _OFFICIAL = (*_COUNTS, *_RANKED)
 _ALL = (*_OFFICIAL, *_OTHERS, *_GRADED, *_CUT, *_SETS, "num_nonrel_judged_ret")
-_ALL_10 = (*_ALL, "rbp", "rbp_resid", "unj")
+_NEW = ("rbp", "rbp_resid", "unj")
+_ALL_10 = (*_ALL, *_NEW)
 # Lines that are texts, and no measures.
 TEXTS = ("runid", "relstring")
 _LINES = ("runid", *_OFFICIAL, "relstring", *_ALL_10[len(_OFFICIAL) :])
 # Families whose numbers are shares, which trec_eval prints with two decimals.
 _SHARES = ("iprec_at_recall", "Rprec_mult")
-# Measures with parameters, which trec_eval prints behind the name as they were written.
-_WITH_PARAMETERS = (
-  "relstring",
-  "utility",
-  "11pt_avg",
-  "ndcg",
-  "ndcg_rel",
-  "Rndcg",
-  "G",
-  "set_F",
-  "rbp",
-)
+_NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_PAIRS = rf"\w+={_NUMBER}(?:,\w+={_NUMBER})*"
+# Measures with parameters, which trec_eval prints behind the name as they were written: how they
+# are written, and an example.
+_PARAMETERS: Mapping[str, tuple[str, str]] = {
+  "relstring": ("[0-9]+", "10"),
+  "utility": (rf"{_NUMBER}(?:,{_NUMBER}){{3}}", "1,-1,0,0"),
+  "11pt_avg": (rf"{_NUMBER}(?:,{_NUMBER})*", ".25,.5,.75"),
+  "set_F": (_NUMBER, "0.5"),
+  **dict.fromkeys(("ndcg", "ndcg_rel", "Rndcg", "G"), (_PAIRS, "1=3,2=9")),
+  "rbp": (_PAIRS, "p=0.95"),
+}
+# Measures without parameters, of which trec_eval ignores a number.
+_IGNORING = ("gm_map", "gm_bpref")
 Version = Literal["trec_eval", "trec_eval10"]
+
+
+def words(text: str) -> list[str]:
+  """The names of measures in a string, between blanks or commas.
+
+  A comma inside parentheses, or among the parameters of `P.5,10`, `utility.1,-1,0,0` or
+  `rbp.1=3,p=0.9`, ends no name.
+  """
+  return [x for x in re.split(r"(?:\s|,(?![-.0-9]|\w+=))+(?![^(]*\))", text) if x]
 
 
 def _nicknames(dialect: Version) -> Mapping[str, tuple[str, ...]]:
@@ -109,8 +121,15 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
   marked: dict[str, str] = {}
   found: list[Line] = []
   for name in names:
-    base, _, parameters = name.partition(".")
+    base, point, parameters = name.partition(".")
+    if dialect == "trec_eval" and re.sub("_[0-9]+$", "", base) in _NEW:
+      raise ValueError(
+        f"{name!r} is a measure of trec_eval 10, and --trec prints the lines of version 9: write "
+        "--trec10."
+      )
     if base in known or base in _LINES:
+      if point:
+        _check_parameters(base, parameters)
       texts = TEXTS if base == "all_trec" else TEXTS[:1]
       for member in (*texts, *known[base]) if base in known else (base,):
         marked[member] = parameters or marked.get(member, "")
@@ -123,24 +142,33 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
 def _lines(base: str, parameters: str) -> list[Line]:
   """The lines of a family, or of a measure, with parameters or without."""
   if base not in _ENDINGS:
-    # trec_eval ignores the parameters of other measures, as of gm_map.
-    kept = parameters if base in _WITH_PARAMETERS else ""
+    kept = parameters if base in _PARAMETERS else ""
     return [Line(f"{base}_{kept}", f"{base}.{kept}") if kept else Line(base, base)]
   if not parameters:
     return [Line(base + end, base + end) for end in _ENDINGS[base]]
   found = {}
   for text in parameters.split(","):
-    try:
-      value = float(text)
-    except ValueError:
-      example = "0.5,1" if base in _SHARES else "5,10"
-      raise ValueError(
-        f"'{base}.{parameters}': {text!r} is no number; write {base}.{example}."
-      ) from None
     share = base in _SHARES
-    printed = f"{base}_{value:.2f}" if share else f"{base}_{int(value)}"
+    printed = f"{base}_{float(text):.2f}" if share else f"{base}_{int(float(text))}"
     found[printed] = Line(printed, f"{base}_{text}" if share else printed)
   return [*found.values()]
+
+
+def _check_parameters(base: str, parameters: str) -> None:
+  """Raises `ValueError` for parameters that the measure, family or nickname does not have."""
+  if base in _ENDINGS:
+    one, example = (_NUMBER, "0.5,1") if base in _SHARES else ("[0-9]*[1-9][0-9]*", "5,10")
+    # As in its own tests, trec_eval cuts 23.4 in a list to 23; 5.10 alone is no list.
+    pattern = f"{one}(?:,{_NUMBER})*"
+  else:
+    pattern, example = _PARAMETERS.get(base, (_NUMBER if base in _IGNORING else "", ""))
+  written = f"'{base}.{parameters}'"
+  if not pattern:
+    raise ValueError(f"{written}: {base} has no parameters; write {base}.")
+  if not re.fullmatch(pattern, parameters):
+    example = f" or {base}.{example}" if example else ""
+    fault = f"{base} does not take {parameters!r}" if parameters else "nothing follows the point"
+    raise ValueError(f"{written}: {fault}; write {base}{example}.")
 
 
 def _place(name: str) -> tuple[int, float]:

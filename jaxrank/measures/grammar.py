@@ -20,6 +20,7 @@ from jaxrank._core.description import Description
 from jaxrank._core.dialects import PIECES, Argument, Name
 from jaxrank._core.errors import AdvisedError
 from jaxrank._core.parameters import Kind
+from jaxrank.measures.families import words
 from jaxrank.measures.measure import Measure, Measures, Metric, as_measures
 
 Dialect = Literal[
@@ -142,8 +143,7 @@ def _unnamed(measure: Measure) -> str:
 def _split(text: str) -> list[str]:
   """The names in a string; `P.5,10` is `P.5` and `P.10`."""
   names: list[str] = []
-  # Not inside parentheses, and not at the comma of `P.5,10` or `utility.1,-1,0,0`.
-  for name in filter(None, re.split(r"(?:\s|,(?![-.0-9]))+(?![^(]*\))", text)):
+  for name in words(text):
     listed = re.fullmatch(r"(.+?[@._])([0-9.]+(?:,[0-9.]+)+)", name)
     whole = re.split("[._]", name)[0] in _WHOLE
     names += [listed[1] + k for k in listed[2].split(",")] if listed and not whole else [name]
@@ -282,6 +282,8 @@ def _measure(name: str, match: _Match) -> Measure:
     changed["k"] = int(k)
   try:
     return Measure(entry.metric, name=name, **(dict(entry.name.fixed) | changed))
+  except ValueError as error:
+    raise ValueError(f"{name!r}: {str(error).removeprefix('Measure: ')}") from None
   except TypeError as error:
     reason = str(error).removeprefix("Measure: ")
     raise ValueError(f"{name!r}: {reason} {_complete_spellings(name, match)}") from None
@@ -385,13 +387,31 @@ def _literals(name: str, text: str) -> dict[str, Any]:
 def _suggestion(name: str) -> str:
   """What to write instead of an unknown name."""
   head = re.split(r"[@(.]|_at_(?=[0-9])|_(?=[0-9])|-l(?=[0-9])", name)[0].casefold()
-  forms: dict[str, list[str]] = {}
+  forms: dict[str, dict[str, None]] = {}
   for dialect in _DIALECTS:
     for entry in _entries()[dialect]:
       for spelling in entry.name.spellings:
-        form = entry.name.form.replace(" ", "").replace("NAME", spelling)
-        forms.setdefault(spelling.casefold(), []).append(f"{form} ({dialect})")
+        form = f"{_example(entry.name, spelling, name)} ({dialect})"
+        forms.setdefault(spelling.casefold(), {})[form] = None
   if head in forms:
     return f"write {' or '.join(forms[head])}."
-  near = [forms[x][0] for x in difflib.get_close_matches(head, forms)]
+  near = [next(iter(forms[x])) for x in difflib.get_close_matches(head, forms)]
   return f"did you mean {' or '.join(near)}?" if near else "there is no similar name."
+
+
+def _example(name: Name, spelling: str, written: str) -> str:
+  """A name as an example, with those of its optional pieces that were written, like `ndcg@10`."""
+  shown = []
+  for piece in name.form.split():
+    mark = next(x for x in ("(", "@", "=", "-l", "_", "") if x in piece)
+    if piece == "NAME":
+      shown.append(spelling)
+    elif piece == "[(...)]":
+      first = next(iter(name.arguments), None)
+      shown += [f"({first}=...)"] * (first is not None and "(" in written)
+    elif piece.startswith("["):
+      is_asked = mark in written or (mark in "@_" and "." in written)
+      shown += [re.sub("^_", ".", piece[1:-1])] * is_asked
+    else:
+      shown.append(piece)
+  return "".join(shown)

@@ -14,6 +14,7 @@ from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
+from jaxrank.measures import scales
 from jaxrank.rankings.exact import Exact
 
 Metric = Callable[..., Any]
@@ -102,6 +103,7 @@ class Measure:
     """The values `[...]` of the measure; see `jaxrank.metrics` for the arguments."""
     with checks.named(self.name):
       (found,) = apply_calls([self._call], scores, labels, where, ranking)
+      scales.check_arrays([self], labels, where)
     value: Array = found.value
     return value
 
@@ -178,6 +180,11 @@ def as_measures(measures: Any) -> Iterable[str | Measure]:
       f"measures must be {_WHAT}, or several of these; got an array of shape "
       f"{tuple(measures.shape)}. They come before scores and labels, as in "
       "evaluate('nDCG@10', scores, labels)."
+    )
+  if isinstance(measures, Mapping) and any(isinstance(x, Mapping) for x in measures.values()):
+    raise TypeError(
+      f"measures must be {_WHAT}, or several of these; got a dictionary. They come first, before "
+      "scores and labels, or before judgements and a run."
     )
   if not alone and (isinstance(measures, bytes) or not isinstance(measures, Iterable)):
     raise TypeError(f"measures must be {_WHAT}, or several of these; got {measures!r}.")

@@ -169,12 +169,14 @@ def inferred_average_precision(
 def _rbp_residual(ranked: Ranked, *, k: Cutoff, persistence: ArrayLike, tail: str) -> Array:
   q = jnp.asarray(persistence).astype(ranked.dtype)
   known = (1 - q) * ranked.expect(ranked.judged, discounts.geometric(q), k=k)
-  unknown = ranked.where if tail == "always" else ranked.retrieved & ~ranked.judged
-  return jnp.where(ranked.count(unknown) > 0, 1 - known, 0)
+  if tail == "always":
+    return 1 - known
+  return jnp.where(ranked.count(ranked.retrieved & ~ranked.judged) > 0, 1 - known, 0)
 
 
 @describe(
   _rbp_residual,
+  departs={"empty": "it is 1: all of the value is unknown"},
   persistence=SHARE,
   tail=one_of("always", "unjudged"),
   seeks="any items",

@@ -15,7 +15,7 @@ from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.description import MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, trec_eval
-from jaxrank._core.parameters import DISCOUNT, GAIN, GAIN_BY_LABEL, THRESHOLD
+from jaxrank._core.parameters import DISCOUNT, GAIN, GAIN_BY_LABEL, RELATIVE_GAIN, THRESHOLD
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.rankings.exact import Exact
 
@@ -124,7 +124,7 @@ def _ndcg_at_relevant(ranked: Ranked, *, gain: Gain, discount: Discount) -> Arra
 @describe(
   _ndcg_at_relevant,
   departs=MEANS_FIRST,
-  gain=GAIN,
+  gain=RELATIVE_GAIN,
   discount=DISCOUNT,
   names=(trec_eval("ndcg_rel", "[_1=3,2=9]", reads=_GAINS),),
 )
@@ -179,7 +179,7 @@ def _ndcg_at_levels(
 
 @describe(
   _ndcg_at_levels,
-  gain=GAIN,
+  gain=RELATIVE_GAIN,
   discount=DISCOUNT,
   rel=THRESHOLD,
   names=(trec_eval("Rndcg", "[_1=3,2=9]", reads=_GAINS, rel=1),),

@@ -21,6 +21,7 @@ from jaxrank._core.parameters import (
   GRADE,
   GRADE_COUNT,
   NONNEGATIVE,
+  RELATIVE_GAIN,
   THRESHOLD,
   Kind,
   one_of,
@@ -78,7 +79,8 @@ def dcg(
 
   Args:
     gain: A function from labels to gains: `gains.linear`, `y`, as in the paper and in trec_eval;
-      `gains.exponential`, `2^y - 1`, as in Burges et al. (2005); or any other, see `jaxrank.gains`.
+      `gains.exponential`, `2^y - 1`, as in Burges et al. (2005), which takes labels above 100 as
+      100; or any other, see `jaxrank.gains`.
 
   Returns:
     `[...]`, at least 0.
@@ -110,7 +112,7 @@ def _ndcg(
 
 @describe(
   _ndcg,
-  gain=GAIN,
+  gain=RELATIVE_GAIN,
   discount=DISCOUNT,
   names=(
     ir_measures("nDCG NDCG", "[@10]", reads=_READS),

@@ -22,14 +22,15 @@ def _kernel_of(metric: Any) -> Kernel:
   return about.kernel
 
 
+# 0 would be the logarithm of a perfect ranking.
+_LEAST = {"empty": "its value is the logarithm of the floor"}
+
 _AVERAGE_PRECISION, _BPREF = map(_kernel_of, (binary.average_precision, binary.bpref))
 
 
 def _logarithm(ranked: Ranked, value: Any, floor: ArrayLike) -> Array:
-  """The logarithm of a value, at least that of the floor; 0 for a query without items."""
-  some = ranked.count(ranked.where) > 0
-  floor = jnp.asarray(floor).astype(ranked.dtype)
-  return jnp.where(some, jnp.log(jnp.maximum(value, floor)), 0)
+  """The logarithm of a value, at least that of the floor."""
+  return jnp.log(jnp.maximum(value, jnp.asarray(floor).astype(ranked.dtype)))
 
 
 def _log_average_precision(
@@ -41,7 +42,7 @@ def _log_average_precision(
 
 @describe(
   _log_average_precision,
-  departs=MEANS_FIRST,
+  departs=MEANS_FIRST | _LEAST,
   rel=THRESHOLD,
   floor=POSITIVE,
   range=(-float("inf"), 0.0),
@@ -96,7 +97,7 @@ def _log_bpref(ranked: Ranked, *, rel: ArrayLike | None, floor: ArrayLike) -> Ar
 
 @describe(
   _log_bpref,
-  departs=MEANS_FIRST,
+  departs=MEANS_FIRST | _LEAST,
   rel=THRESHOLD,
   floor=POSITIVE,
   range=(-float("inf"), 0.0),

@@ -173,8 +173,8 @@ class Evaluator:
       The state.
 
     Raises:
-      ValueError: if shapes differ, the state has leading axes, or there are groups here or in the
-        evaluator alone.
+      ValueError: if shapes differ, the state has leading axes, there are groups here or in the
+        evaluator alone, or a label is beyond the scale of a measure, as for `jaxrank.evaluate`.
       TypeError: if a dtype cannot be ranked, groups are not integers, or `state` is not a state.
     """
     with checks.named("Evaluator.update"):

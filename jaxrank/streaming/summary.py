@@ -17,6 +17,7 @@ from jax import Array, lax
 
 from jaxrank._base import pytree
 from jaxrank._core import checks
+from jaxrank._core.errors import counted
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import batch, moments, reservoir
 from jaxrank.streaming.moments import Moments
@@ -280,9 +281,9 @@ def warn_of_invalid(state: State) -> None:
   invalid = int(np.sum(host(state.invalid)))
   if invalid:
     warnings.warn(
-      f"Evaluator.compute: {invalid} queries with a value that is not finite, or an invalid weight "
-      "or group, are in no mean. jaxrank.check_values finds the former, and invalid='propagate' "
-      "makes the mean NaN.",
+      f"Evaluator.compute: {counted(invalid, 'query', 'queries')} with a value that is not finite, "
+      "or an invalid weight or group, left out of the means. jaxrank.check_values finds "
+      "the former, and invalid='propagate' makes the mean NaN.",
       stacklevel=3,
     )
 

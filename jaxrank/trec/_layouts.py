@@ -109,7 +109,14 @@ _THREE = QRELS._replace(columns=("query", "document", "label"), whole=False)
 _BEIR = _THREE._replace(separator="\t")
 # Those of MS MARCO.
 _RANKS = Layout("run", ("query", "document", "rank"), "rank", _IDS | {"rank": ()}, whole=True)
+# Under a header that has other names.
+_SCORES = RUN._replace(columns=("query", "document", "score"), separator="\t")
 _RANKED = RUN._replace(columns=("query", "document", "rank", "score"))
+
+
+def place(query: str, document: str) -> str:
+  """A row, for messages."""
+  return f"query {query!r}, document {document!r}"
 
 
 def named(names: Iterable[str], layout: Layout) -> dict[str, str]:
@@ -161,6 +168,9 @@ def of_first_line(line: bytes, layout: Layout) -> tuple[Layout, bool]:
       return _THREE, False
     # Ids with blanks.
     return (_BEIR if len(fields_of_tabs) == 3 and len(tokens) > 4 else QRELS), False
+  fields_of_tabs = line.strip().split(b"\t")
+  if len(fields_of_tabs) == 3 and len(tokens) < 6 and not is_number(fields_of_tabs[2]):
+    return _SCORES, True
   if len(tokens) in (3, 4) and tokens[2] in (b"0", b"1"):
     return (_RANKS if len(tokens) == 3 else _RANKED), False
   return RUN, False
@@ -199,14 +209,18 @@ def seems(head: bytes, layout: Layout) -> str:
     return f"the file seems to be qrels; {READ}"
   if layout.value == "score" and len(tokens) == 3 and is_number(tokens[2]):
     return (
-      "a file of query, document and rank begins with rank 1; one of scores needs a first line "
-      "query_id, doc_id, score, between tabs or commas"
+      "the file seems to be qrels of three columns, or a run without a header: a run of query, "
+      "document and rank begins with rank 1, and one of scores needs a first line query_id, "
+      f"doc_id, score, between tabs or commas; {READ}"
     )
   if layout.value == "label" and len(tokens) >= 6 and is_number(tokens[4]):
     return f"the file seems to be a run; {READ}"
   if len(b" ".join(tokens).split(b",")) > 2:
     names = ", ".join(known[0] for known in layout.names.values())
     return f"the file seems to be CSV, whose first line must name the columns ({names}); {READ}"
+  mark = next((x for x in (";", "|") if head.partition(b"\n")[0].count(x.encode()) > 1), None)
+  if mark:
+    return f"the file seems to be CSV with {mark!r} between its columns: write commas; {READ}"
   return READ
 
 

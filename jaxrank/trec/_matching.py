@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank._core.errors import AdvisedError
+from jaxrank._core.errors import AdvisedError, counted
 from jaxrank.trec._strings import arrow, integers, keys, matches, numbers, strings
 from jaxrank.trec.tables import Qrels, Run
 
@@ -80,7 +80,7 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 def _count(names: tuple[str, ...]) -> str:
-  what = "1 query" if len(names) == 1 else f"{len(names)} queries"
+  what = counted(len(names), "query", "queries")
   return f"{what} ({_some(names)})" if names else what
 
 

@@ -1,16 +1,21 @@
 """Reads rows of any source: files, dictionaries, frames, and lists of rows."""
 
 import collections
+import decimal
+import io
 import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from jaxrank._core import files
+from jaxrank._core.errors import counted
 from jaxrank._core.files import Stream
 from jaxrank.trec import _layouts, _text
 from jaxrank.trec._layouts import Layout, Rows
@@ -39,13 +44,18 @@ def read(source: Any, layout: Layout) -> Rows:
       source = source.collect()
     if hasattr(source, "__arrow_c_stream__"):
       rows = _from_frame(source, layout)
-    elif isinstance(source, Iterable) and not isinstance(source, bytes):
+    elif isinstance(source, np.ndarray):
+      names, found = source.dtype.names, source.tolist()
+      by_name = [dict(zip(names, row, strict=True)) for row in found] if names else found
+      rows = _from_rows(by_name, layout)
+    elif isinstance(source, Iterable) and not isinstance(source, bytes | io.IOBase):
       rows = _from_rows([*source], layout)
     else:
       nested = "" if "subtopic" in layout.names else "a dictionary of dictionaries, "
+      got = "an open file: pass its path" if hasattr(source, "read") else type(source).__name__
       raise TypeError(
         f"a {layout.what} is read from a path, {nested}a pandas or polars frame, or rows "
-        f"({', '.join(_columns(layout))}), got {type(source).__name__}."
+        f"({', '.join(_columns(layout))}), got {got}."
       )
   check(rows, layout)
   return rows
@@ -137,6 +147,11 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
   return found
 
 
+_NUMBERS = (Real, decimal.Decimal, np.number, np.bool_)
+
+# Double precision has all integers up to this one.
+_WHOLE = 2**53
+
 # Made once, because `json.loads` would make one for each line.
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_repetition)
 
@@ -153,18 +168,23 @@ def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
       f"({', '.join(_columns(layout))}), or a frame or a file with these columns."
     )
   for query, documents in source.items():
-    if not isinstance(query, str):
-      raise TypeError(f"ids must be strings, got the query {query!r}.")
     if not isinstance(documents, Mapping):
       raise TypeError(
         f"a dictionary must be {{query: {{document: {layout.value}}}}}, got {documents!r} for "
         f"query {query!r}."
       )
-  queries = [*source]
+  queries = strings([*source]).to_pylist()
+  if len({*queries}) < len(queries):
+    twice = collections.Counter(queries).most_common(1)[0][0]
+    raise ValueError(f"query {twice!r} comes twice, as a string and as an integer; drop one.")
   codes = np.repeat(np.arange(len(queries), dtype=np.int32), [len(x) for x in source.values()])
   documents = strings([*itertools.chain.from_iterable(source.values())])
   values = [*itertools.chain.from_iterable(x.values() for x in source.values())]
-  return Rows(queries, codes, documents, _numbers(values, layout))
+
+  def place(row: int) -> str:
+    return _layouts.place(queries[codes[row]], documents[row].as_py())
+
+  return Rows(queries, codes, documents, doubles(values, layout.value, place))
 
 
 def _from_rows(rows: list[Any], layout: Layout) -> Rows:
@@ -173,17 +193,14 @@ def _from_rows(rows: list[Any], layout: Layout) -> Rows:
     rows = [row._asdict() for row in rows]
   if rows and all(isinstance(row, Mapping) for row in rows):
     names = _layouts.named(rows[0], layout)
-    found = {x: [row.get(x) for row in rows] for x in names.values()}
-    return _from_frame(arrow().table(found), layout)
+    return _rows({what: [row.get(x) for row in rows] for what, x in names.items()}, layout)
   columns = _columns(layout)
   size = len(columns)
   wrong = next((x for x in rows if not isinstance(x, tuple | list) or len(x) < size), None)
   if wrong is not None:
     raise TypeError(f"a row must be ({', '.join(columns)}), got {wrong!r}.")
   parts = [*zip(*(row[:size] for row in rows), strict=True)] or [()] * size
-  by_name = dict(zip(columns, parts, strict=True))
-  values = _numbers(by_name.pop(layout.value), layout)
-  return _rows({name: strings(ids) for name, ids in by_name.items()}, values)
+  return _rows(dict(zip(columns, parts, strict=True)), layout)
 
 
 def _from_frame(frame: Any, layout: Layout) -> Rows:
@@ -193,6 +210,8 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
   for what, name in _layouts.named(table.column_names, layout).items():
     is_id = what != layout.value
     column, to = table[name], pa.large_string() if is_id else pa.float64()
+    if pa.types.is_integer(column.type) and not is_id:
+      to = column.type
     # A polars frame, whose strings are views, and a pandas one whose ids are integers are cast.
     try:
       if pa.types.is_dictionary(column.type):
@@ -205,28 +224,53 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
       holds = "ids, strings or integers" if is_id else f"{layout.value}s, which are numbers"
       raise TypeError(f"column {name!r} must hold {holds}, got {table[name].type}.") from None
     if column.null_count:
-      raise ValueError(f"column {name!r} has {column.null_count} missing values; drop those rows.")
-    columns[what] = column.combine_chunks()
-  values = numbers(columns.pop(layout.value))
-  return _rows(columns, values)
+      missing = counted(column.null_count, "missing value")
+      raise ValueError(f"column {name!r} has {missing}; drop those rows.")
+    columns[what] = column.combine_chunks() if is_id else numbers(column)
+  return _rows(columns, layout)
 
 
-def _rows(ids: dict[str, Any], values: np.ndarray) -> Rows:
-  """Rows of Arrow arrays of ids, by the names of the columns, and of values."""
+def _rows(columns: dict[str, Any], layout: Layout) -> Rows:
+  """Rows of sequences or Arrow arrays of ids, and of values, by the names of the columns."""
+  values = columns.pop(layout.value)
+
+  def place(row: int) -> str:
+    return _layouts.place(*(ids[name][row].as_py() for name in ("query", "document")))
+
+  ids = {name: x if hasattr(x, "dictionary_encode") else strings(x) for name, x in columns.items()}
   coded = ids["query"].dictionary_encode()
   queries, codes = coded.dictionary.to_pylist(), numbers(coded.indices)
-  return Rows(queries, codes, ids["document"], values, subtopics=ids.get("subtopic"))
+  found = doubles(values, layout.value, place)
+  return Rows(queries, codes, ids["document"], found, subtopics=ids.get("subtopic"))
 
 
-def _numbers(values: Iterable[Any], layout: Layout) -> np.ndarray:
+def doubles(values: Any, what: str, place: Callable[[int], str]) -> np.ndarray:
+  """Numbers in double precision; `what` they are, and the `place` of each, are for messages.
+
+  Raises:
+    TypeError: if one is no number.
+    ValueError: if double precision has no such integer, which would tie with others.
+  """
+  given = np.asarray(values)
+  # The kind V is that of bfloat16.
+  if given.dtype.kind not in "biufV" and given.size:
+    wrong = [x for x in values if not isinstance(x, _NUMBERS)]
+    if wrong:
+      raise TypeError(f"a {what} must be a number, got {wrong[0]!r}.")
   try:
-    found = np.array([*values])
-    if found.dtype.kind not in "biuf" and found.size:
-      raise ValueError
-    return found.astype(np.float64)
-  except (TypeError, ValueError):
-    wrong = next(x for x in values if not isinstance(x, int | float | np.number | np.bool_))
-    raise TypeError(f"a {layout.value} must be a number, got {wrong!r}.") from None
+    found = given.astype(np.float64)
+  except OverflowError:
+    largest = sys.float_info.max
+    found = np.array([min(max(x, -largest), largest) for x in values], np.float64)
+  for i in np.flatnonzero(abs(found) >= _WHOLE).tolist():
+    x = values[i]
+    if isinstance(x, int | np.integer) and int(found[i]) != x:
+      got = x if abs(found[i]) < 1e30 else f"{found[i]:g}"
+      raise ValueError(
+        f"{place(i)}: the {what} must be a number of double precision, which has 53 bits, got "
+        f"{got}; pass ranks, or smaller numbers."
+      )
+  return found
 
 
 def check(rows: Rows, layout: Layout) -> None:
@@ -251,6 +295,6 @@ def check(rows: Rows, layout: Layout) -> None:
     raise ValueError(f"query {query!r}: a {what} has an empty id; give it another one.")
   advice = "mend it" if layout.value == "label" else "leave out documents that are not retrieved"
   raise ValueError(
-    f"query {query!r}, document {document!r}: the {layout.value} must be {kind}, got "
+    f"{_layouts.place(query, document)}: the {layout.value} must be {kind}, got "
     f"{rows.values[row]:g}; {advice}."
   )

@@ -30,10 +30,10 @@ def arrow(module: str = "pyarrow") -> Any:
 
 
 def strings(values: Any) -> Any:
-  """A sequence of Python strings as an Arrow array.
+  """A sequence of ids, strings or integers, as an Arrow array of strings.
 
   Raises:
-    TypeError: if a value is not a string.
+    TypeError: if a value is neither.
   """
   pa = arrow()
   try:
@@ -41,9 +41,16 @@ def strings(values: Any) -> Any:
   except (pa.ArrowTypeError, pa.ArrowInvalid):
     found = None
   if found is None or found.null_count:
-    wrong = next(x for x in values if not isinstance(x, str))
-    raise TypeError(f"ids must be strings, got {wrong!r}.")
+    texts = [x if isinstance(x, str) or not _is_whole(x) else str(x) for x in values]
+    wrong = next((x for x in texts if not isinstance(x, str)), None)
+    if found is not None or not all(isinstance(x, str) for x in texts):
+      raise TypeError(f"ids must be strings or integers, got {wrong!r}.")
+    found = pa.array(texts, pa.large_string())
   return found
+
+
+def _is_whole(x: Any) -> bool:
+  return isinstance(x, int | np.integer) and not isinstance(x, bool)
 
 
 def joined(arrays: list[Any]) -> Any:

@@ -169,9 +169,10 @@ def _scored(rows: Rows) -> Rows:
     row = int(order[again[0] + 1])
     raise ValueError(
       f"line {rows.line(row)}: query {rows.queries[rows.codes[row]]!r} has rank "
-      f"{rows.values[row]:g} twice; a file of three columns has query, document and rank."
+      f"{rows.values[row]:g} twice; a run of three columns has query, document and rank, and this "
+      "file seems to be qrels."
     )
-  return rows._replace(values=-rows.values)
+  return rows._replace(values=0 - rows.values)
 
 
 def _ends(block: bytes) -> int:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import numpy as np
 
 from jaxrank._core import checks
+from jaxrank._core.errors import counted
 from jaxrank.trec import _padding
 from jaxrank.trec._matching import Queries, Ties, select
 from jaxrank.trec._strings import integers
@@ -41,7 +42,8 @@ class Arrays:
   tables: tuple[Any, Any]
 
   def __repr__(self) -> str:
-    return f"<Arrays: {len(self.queries)} queries of up to {self.where.shape[1]} documents>"
+    queries = counted(len(self.queries), "query", "queries")
+    return f"<Arrays: {queries} of up to {counted(self.where.shape[1], 'document')}>"
 
   @functools.cached_property
   def documents(self) -> np.ndarray:

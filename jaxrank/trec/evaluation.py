@@ -2,19 +2,17 @@
 
 import collections
 import dataclasses
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 import jax
 import numpy as np
 
-from jaxrank import gains
 from jaxrank._base import Aggregation
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import rounded_up
 from jaxrank._core.platforms import enable_x64
-from jaxrank.measures import Measure
+from jaxrank.measures import Measure, scales
 from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measures
@@ -111,10 +109,10 @@ def evaluate(
     ties: "document" for the order of trec_eval (with labels by subtopic that of ndeval, ids
       ascending), or "average"; see `to_arrays`.
     queries: "both" evaluates the queries that are in the qrels and in the run, as trec_eval does;
-      "judged" all of the qrels, with the value 0 for those that the run does not have (if values
-      are logarithms, with that of an average precision of 0; counts, as of relevant documents, are
-      those of the qrels), as trec_eval does with `-c`; "error" raises an error if a query is in one
-      of them only.
+      "judged" all of the qrels, with the value 0 for those of which the run retrieved nothing (if
+      values are logarithms, with that of an average precision of 0; counts, as of relevant
+      documents, are those of the qrels), as trec_eval does with `-c`; "error" raises an error if a
+      query is in one of them only.
     drop_self: Whether to leave out retrieved documents that have the id of their query, as BEIR
       does where queries are documents themselves.
     judged_only: Whether to leave out documents that are not judged, as trec_eval does with `-J`.
@@ -149,14 +147,13 @@ def evaluate(
   with checks.named("trec.evaluate"):
     _check_measures(found, qrels)
     selection = select(qrels, run, queries)
-    # As in ndeval, grades of a subtopic count up to the best one of a measure.
     if qrels.labels.ndim == 1:
       evaluated = np.isin(qrels.codes, selection.in_qrels)
-      _check_grades(found, qrels, evaluated)
-      _check_tables(found, qrels, evaluated)
+      scales.check(found, qrels.labels, evaluated, lambda row: place(qrels, row))
   run = shortened(run, drop_self=drop_self, depth=depth, ascending=by_subtopic)
   source = _padding.Queries(qrels, run, selection, ties)
   values = np.zeros((len(found), len(selection.names)))
+  retrieved = np.zeros(len(selection.names), bool)
   program, waiting, done = compiled(found), collections.deque[Any](), 0
 
   def collect() -> None:
@@ -171,6 +168,10 @@ def evaluate(
     scores, labels, where = source.padded(chosen, length, rows)[:3]
     if judged_only:
       where &= (labels.max(axis=-1) if by_subtopic else labels) >= 0
+    retrieved[chosen] = np.any(where & (scores > -np.inf), axis=-1)[: chosen.size]
+    # A query without documents is a query, and no padding.
+    empty = ~where.any(axis=-1)
+    where[empty, 0], scores[empty, 0] = True, -np.inf
     # In double precision, as trec_eval computes: labels of 64 bits make values of 64 bits, and the
     # order of the scores needs no more than 32.
     with enable_x64():
@@ -182,10 +183,10 @@ def evaluate(
   how = {measure.name: measure.description.aggregation for measure in found}
   by_name = {name: x for name, x in zip(how, values, strict=True)}
   for measure in found:
-    # The logarithm 0 would be that of a perfect ranking, and counts are right: a query that is
-    # missing is a query, with its relevant documents.
+    # Logarithms are those of 0 already, and counts are right: a query of which nothing is retrieved
+    # is a query, with its relevant documents.
     if how[measure.name] == "mean":
-      by_name[measure.name][selection.in_run < 0] = 0
+      by_name[measure.name][~retrieved] = 0
   left_out = selection.only_in_qrels, selection.only_in_run
   return Evaluation(run.name, selection.names, by_name, *left_out, how)
 
@@ -204,42 +205,6 @@ def _check_measures(measures: tuple[Measure, ...], qrels: Qrels) -> None:
         f"{measure} takes one label for each document, and the labels are by subtopic; evaluate "
         "measures of diversity by themselves."
       )
-
-
-def _check_grades(measures: tuple[Measure, ...], qrels: Qrels, evaluated: np.ndarray) -> None:
-  """Refuses labels beyond the best grade of a measure, of which it would make that grade."""
-  labels = np.where(evaluated, qrels.labels, 0)
-  for measure in measures:
-    best = measure.call().parameters.get("max_label")
-    if best is None or not (labels > best).any():
-      continue
-    row = int(np.argmax(labels > best))
-    raise ValueError(
-      f"{measure} has a best grade of {best:g}, and {place(qrels, row)} the label "
-      f"{labels[row]:g}; write {_with_best(measure, labels.max())}."
-    )
-
-
-def _check_tables(measures: tuple[Measure, ...], qrels: Qrels, evaluated: np.ndarray) -> None:
-  """Refuses fractional labels of a measure with a gain by table, which would cut them off."""
-  wrong = evaluated & (qrels.labels > 0) & (np.mod(qrels.labels, 1) != 0)
-  for measure in measures if wrong.any() else ():
-    given = measure.call().parameters.values()
-    if any(isinstance(x, jax.tree_util.Partial) and x.func is gains._of_table for x in given):
-      row = int(np.argmax(wrong))
-      raise ValueError(
-        f"{measure} has gains of whole labels by gains.table, and {place(qrels, row)} the label "
-        f"{qrels.labels[row]:g}; use gains.by_label."
-      )
-
-
-def _with_best(measure: Measure, best: float) -> str:
-  """A name of a measure that has another best grade."""
-  name, given = re.subn(r"(max_rel|max_label)=[^,)]+", rf"\g<1>={best:g}", measure.name)
-  if given:
-    return name
-  k = measure.parameters.get("k")
-  return f"{measure.description.name}(max_label={best:g})" + (f"@{k}" if k is not None else "")
 
 
 def _batches(sizes: np.ndarray, cells: int) -> Iterator[tuple[np.ndarray, int, int]]:

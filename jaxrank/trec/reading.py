@@ -45,7 +45,7 @@ def read_qrels(source: Any, *, name: str | None = None, subtopics: bool = False)
     ValueError: if a line does not have the format, a label is not finite, or not whole in TREC's
       four columns, a query has a document twice, the file is truncated or binary, or there are no
       rows. The message names the file, the line, what the file seems to be, and what to do.
-    TypeError: if the source has another type, or an id is not a string.
+    TypeError: if the source has another type, or an id is neither a string nor an integer.
     ModuleNotFoundError: if pyarrow is not installed.
   """
   if isinstance(source, Qrels):
@@ -61,7 +61,7 @@ def read_run(source: Any, *, name: str | None = None) -> Run:
 
   >>> run = read_run({"q1": {"d1": 0.3, "d7": 2.5}}, name="bm25")
   >>> run
-  <Run 'bm25': 1 queries, 2 documents>
+  <Run 'bm25': 1 query, 2 documents>
 
   Args:
     source: What `read_qrels` takes, with scores in the column `score` instead of labels. TREC's
@@ -80,7 +80,7 @@ def read_run(source: Any, *, name: str | None = None) -> Run:
     ValueError: if a line does not have the format, a score is NaN or infinite, a query has a
       document twice, or the file is truncated or binary. The message names the file, the line, what
       the file seems to be, and what to do.
-    TypeError: if the source has another type, or an id is not a string.
+    TypeError: if the source has another type, or an id is neither a string nor an integer.
     ModuleNotFoundError: if pyarrow is not installed.
   """
   if isinstance(source, Run):

@@ -8,6 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks
+from jaxrank._core.errors import counted
 from jaxrank.trec import _layouts, _sources, _writing
 from jaxrank.trec._grouping import Grouped, group
 from jaxrank.trec._strings import strings
@@ -28,8 +29,9 @@ class _Table:
     return len(self.queries)
 
   def __repr__(self) -> str:
-    rows = int(self.starts[-1])
-    return f"<{type(self).__name__} {self.name!r}: {len(self)} queries, {rows} documents>"
+    queries = counted(len(self), "query", "queries")
+    documents = counted(int(self.starts[-1]), "document")
+    return f"<{type(self).__name__} {self.name!r}: {queries}, {documents}>"
 
   @property
   def sizes(self) -> np.ndarray:
@@ -53,8 +55,7 @@ class _Table:
 
 def place(table: _Table, row: int) -> str:
   """The query and the document of a row, for messages."""
-  query = table.queries[table.codes[row]]
-  return f"query {query!r}, document {table.documents[row].as_py()!r}"
+  return _layouts.place(table.queries[table.codes[row]], table.documents[row].as_py())
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -172,11 +173,12 @@ class Run(_Table):
     Raises:
       ValueError: if shapes differ, a score is NaN or +inf, an id is empty, a query comes twice,
         or has a document twice.
-      TypeError: if an id is not a string, or `where` is not boolean.
+      TypeError: if an id is neither a string nor an integer, or `where` is not boolean.
     """
     with checks.named("Run.from_arrays"):
       names, texts = np.asarray(queries, object), np.asarray(documents, object)
-      values = np.asarray(scores).astype(np.float64)
+      given = np.asarray(scores)
+      values = given.astype(np.float64)
       mask = np.ones(values.shape, bool) if where is None else np.asarray(where)
       if mask.dtype != np.bool_:
         raise TypeError(f"where must be boolean, False on padding, got {mask.dtype}.")
@@ -195,7 +197,12 @@ class Run(_Table):
       if len({*queries}) < len(queries):
         twice = next(query for query in queries if queries.count(query) > 1)
         raise ValueError(f"query {twice!r} comes twice; give each query one row.")
-      rows = _layouts.Rows(queries, codes, retrieved, values[kept])
+
+      def place(row: int) -> str:
+        return _layouts.place(queries[codes[row]], retrieved[row].as_py())
+
+      found = _sources.doubles(given[kept], "score", place)
+      rows = _layouts.Rows(queries, codes, retrieved, found)
       _sources.check(rows, _layouts.RUN)
       return run(group(rows), name)
 

@@ -61,8 +61,8 @@ def test_a_table_of_runs(run):
     "3 queries of qrels.\n"
   )
   assert err == (
-    "jaxrank: b: queries of the qrels that are not in the run count as 0: q3\n"
-    "jaxrank: b: queries of the run that are not in the qrels are left out: q9\n"
+    "jaxrank: b: query of the qrels that is not in the run counts as 0: q3\n"
+    "jaxrank: b: query of the run that is not in the qrels is left out: q9\n"
   )
 
 
@@ -91,7 +91,7 @@ def test_the_lines_of_trec_eval(run):
     "recip_rank            \tall\t0.7500\n"
   )
   assert "q3" in err
-  assert "are left out" in err
+  assert "left out" in err
   assert run("--trec -c qrels.txt b.run -m map")[0] == "map                   \tall\t0.3333\n"
 
 
@@ -219,11 +219,33 @@ def fails(words, capsys, text, status=1):
     ("qrels.txt empty.run AP --queries both", "no queries; use --queries judged for 0 for each"),
     ("qrels.txt b.run AP --queries error", "use --queries both to evaluate those in both, or --qu"),
     ("qrels.txt a.run P(judged_only=True)@5", "The option -J leaves out unjudged items"),
-    ("qrels.txt a.run --trec -m P.5,x", "'P.5,x': 'x' is no number; write P.5,10"),
-    ("qrels.txt a.run --trec -m 11pt_avg..25,x", "'11pt_avg..25,x' is no file and no name"),
+    ("qrels.txt a.run --trec -m P.5,x", "'x' is no file and no name"),
+    ("qrels.txt a.run --trec -m P.x", "'P.x': P does not take 'x'; write P or P.5,10."),
+    ("qrels.txt a.run --trec -m P.5.10", "'P.5.10': P does not take '5.10'; write P or P.5,10."),
+    ("qrels.txt a.run --trec -m P.", "'P.': nothing follows the point; write P or P.5,10."),
+    ("qrels.txt a.run --trec -m P.0", "P does not take '0'; write P or P.5,10."),
+    ("qrels.txt a.run --trec -m P.-5", "P does not take '-5'"),
+    ("qrels.txt a.run --trec -m iprec_at_recall.x", "or iprec_at_recall.0.5,1."),
+    ("qrels.txt a.run --trec -m iprec_at_recall.2", "level must be in [0, 1], got 2.0"),
+    ("qrels.txt a.run --trec -m map.5", "'map.5': map has no parameters; write map."),
+    ("qrels.txt a.run --trec -m official.5", "official has no parameters"),
+    ("qrels.txt a.run --trec -m gm_map.x", "gm_map does not take 'x'; write gm_map."),
+    ("qrels.txt a.run --trec -m set_F.", "nothing follows the point; write set_F or set_F.0.5."),
+    ("qrels.txt a.run --trec -m set_F.1,2", "set_F does not take '1,2'; write set_F or set_F.0.5."),
+    ("qrels.txt a.run --trec -m utility.1,2", "write utility or utility.1,-1,0,0."),
+    ("qrels.txt a.run --trec -m ndcg.1=x", "ndcg does not take '1=x'; write ndcg or ndcg.1=3,2=9"),
+    ("qrels.txt a.run --trec10 -m rbp.95", "rbp does not take '95'; write rbp or rbp.p=0.95."),
+    ("qrels.txt a.run --trec10 -m rbp.x=3", "'rbp.x=3': rbp takes p and gains, got 'x'"),
+    *(
+      (f"qrels.txt a.run --trec -m {name}", f"'{name}' is a measure of trec_eval 10, and --trec ")
+      for name in ("unj", "unj.5", "unj_10", "rbp", "rbp.p=0.95", "rbp_resid")
+    ),
+    ("qrels.txt a.run --trec -m unj", "prints the lines of version 9: write --trec10."),
     ("qrels.txt a.run --trec -m 11pt_avg..25,5", r"levels must be numbers from 0 to 1, got"),
-    ("qrels.txt a.run --trec map -m relstring.x", "'x' is no whole number; write relstring.10"),
-    ("qrels.txt a.run --trec -m runid", "runid and relstring are texts and no measures"),
+    (
+      "qrels.txt a.run --trec map -m relstring.x",
+      "relstring does not take 'x'; write relstring or",
+    ),
     ("qrels.txt a.run b.run --compare --queries both", "the same queries for all runs"),
     ("qrels.txt b.run AP --queries error", "q3"),
   ],
@@ -329,6 +351,23 @@ def test_the_command_line_of_trec_eval(run, files):
   assert found[f"{'ndcg_1=3,2=9':<22}"] == f"{gains:.4f}"
   f = (1.5 * 0.5 / 1.25 + 1.5 * 0.25 / 0.75 + 1) / 3
   assert found[f"{'set_F_0.5':<22}"] == f"{f:.4f}"
+
+
+def test_texts_of_trec_eval_alone(run):
+  """As trec_eval prints them: `runid` for all queries, `relstring` for each."""
+  assert run("--trec -m runid qrels.txt a.run")[0] == f"{'runid':<22}\tall\ta\n"
+  assert run("--trec -m relstring qrels.txt a.run")[0] == ""
+  lines = run("--trec -q -m runid -m relstring.1 qrels.txt a.run")[0].splitlines()
+  assert [line.split("\t")[1] for line in lines] == ["q1", "q2", "q3", "all"]
+
+
+def test_names_between_commas(run):
+  """In one word, as in several; a comma among parameters ends no name."""
+  several = run("--trec -m map -m P.5,10 -m ndcg.1=3,2=9 -m utility.1,-1,0,0 qrels.txt a.run")
+  assert run("--trec -m map,P.5,10,ndcg.1=3,2=9,utility.1,-1,0,0 qrels.txt a.run") == several
+  ours = run("qrels.txt a.run AP,nDCG(gains={1:2,2:5})@5,P@5 --tsv")[0].splitlines()
+  assert [line.split("\t")[2] for line in ours[1:]] == ["AP", "nDCG(gains={1:2,2:5})@5", "P@5"]
+  assert "rbp_1=3,p=0.95" in run("--trec10 -m rbp.1=3,p=0.95,map qrels.txt a.run")[0]
 
 
 def test_options_of_trec_eval_choose_documents_and_labels(run):

@@ -25,7 +25,7 @@ MEASURES = (
   jr.Measure(jr.err, max_label=3),
   jr.Measure(jr.err, max_label=3, k=4),
   jr.Measure(jr.nerr, max_label=3),
-  jr.Measure(jr.gap, max_label=2),
+  jr.Measure(jr.gap, max_label=3),
   jr.Measure(jr.recall, rel=2),
   jr.Measure(jr.average_precision, k=6, normalizer="retrieved"),
   jr.Measure(jr.precision, k=9, divisor="retrieved"),
@@ -84,7 +84,7 @@ def compare(found, expected):
 
 
 # As many as a quick test compiles; the thorough one takes all.
-FEW = ["nDCG@5", "AP", "RR@2", "Rprec", jr.bpref, jr.auc, jr.Measure(jr.gap, max_label=2)]
+FEW = ["nDCG@5", "AP", "RR@2", "Rprec", jr.bpref, jr.auc, jr.Measure(jr.gap, max_label=3)]
 
 
 def test_values_are_those_of_all_scores():

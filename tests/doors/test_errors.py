@@ -87,6 +87,11 @@ MISTAKES = {
     "Measures come before scores and labels",
     lambda: jr.evaluate(SCORES, LABELS, "nDCG@10"),
   ),
+  "judgements before measures": (
+    TypeError,
+    "got a dictionary. They come first, before scores and labels, or before judgements and a run",
+    lambda: jr.trec.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, "AP"),
+  ),
   "a large cut-off": (
     ValueError,
     "k must be at most 2147483647, got 2147483648; pass None",

@@ -1,11 +1,16 @@
 """Labels beyond the scale: exact where a ratio allows it, refused by the host elsewhere."""
 
+import json
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import jaxrank as jr
+from jaxrank.command.main import main
 
 RANKINGS = [jr.Exact(), jr.Laplace(1e-3), jr.Gumbel(1e-3)]
 
@@ -58,3 +63,107 @@ def test_under_jit_they_count_as_the_best_grade():
   for metric in (jr.err, jr.nerr):
     found = jax.jit(metric)(scores, labels, max_label=4)
     assert found == metric(scores, jnp.minimum(labels, 4), max_label=4)
+
+
+SCALED = {
+  "ERR@10": (5, "a best grade of 4", r"write err\(max_label=5\)@10"),
+  "err(max_label=3)@5": (7, "a best grade of 3", r"write err\(max_label=7\)@5"),
+  "NERR9(max_rel=4,min_rel=1)@5": (5, "a best grade of 4", r"write NERR9\(max_rel=5,min_rel=1\)@5"),
+  "dcg_burges@10": (101, "exponential gains of labels up to 100", "take nDCG"),
+  "DCG(dcg='exp-log2')@10": (200, "exponential gains of labels up to 100", "smaller grades"),
+  "dcg(gain='exponential')": (1e9, "exponential gains of labels up to 100", "take nDCG"),
+  jr.Measure(jr.rbp, gain=jr.gains.exponential): (101, "exponential gains", "smaller grades"),
+  jr.Measure(jr.dcg, gain=jr.gains.table([0, 1, 5])): (1.5, "gains of whole labels", "by_label"),
+}
+QUERIES = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
+MASK = np.array([[True, True, False], [True, True, True]])
+
+
+def streamed(measures, scores, labels, where):
+  evaluator = jr.Evaluator(measures)
+  return evaluator.update(evaluator.init(), scores, labels, where=where)
+
+
+def of_corpus(measures, scores, labels, where):
+  column = np.arange(3)
+  return jr.corpus.evaluate(
+    measures,
+    jnp.asarray(scores),
+    column,
+    np.where(where, column, -1),
+    labels=labels,
+    similarity=lambda queries, items: queries[:, items],
+  )
+
+
+HOSTS = {
+  "evaluate": lambda m, s, y, w: jr.evaluate(m, s, y, where=w),
+  "lists": lambda m, s, y, w: jr.evaluate(m, s.tolist(), y.tolist(), where=w.tolist()),
+  "a measure": lambda m, s, y, w: jr.parse(m)[0](s, y, where=w),
+  "Evaluator.update": streamed,
+  "corpus.evaluate": of_corpus,
+  "chance.expected": lambda m, s, y, w: jr.chance.expected(m, y, where=w),
+}
+
+
+@pytest.mark.parametrize("door", HOSTS)
+@pytest.mark.parametrize("measure", SCALED, ids=str)
+def test_hosts_refuse_labels_beyond_the_scale_of_a_measure(door, measure):
+  large, meaning, advice = SCALED[measure]
+  labels = np.array([[0, 1, 0], [2, 0, large]])
+  with pytest.raises(
+    ValueError, match=rf"has {meaning}.* query 1, item 2 the label .*; .*{advice}"
+  ):
+    HOSTS[door](measure, QUERIES, labels, MASK)
+  if door == "evaluate":
+    # A label that does not count may be any.
+    HOSTS[door](measure, QUERIES, labels[::-1], MASK)
+
+
+@pytest.mark.parametrize("measure", SCALED, ids=str)
+def test_files_refuse_labels_beyond_the_scale_of_a_measure(measure, tmp_path, capsys):
+  large, meaning, advice = SCALED[measure]
+  qrels = {"q0": {"z": large}, "q1": {"a": 1}, "q2": {"b": 2, "c": large}}
+  run = {"q1": {"a": 1.0}, "q2": {"b": 2.0, "c": 1.0}}
+  (tmp_path / "qrels").write_text(json.dumps(qrels))
+  (tmp_path / "run").write_text(json.dumps(run))
+  rows = [(q, d, y) for q, judged in qrels.items() for d, y in judged.items()]
+  queries, documents, labels = map(list, zip(*rows, strict=True))
+  frame = pa.table({"qid": queries, "docno": documents, "label": labels})
+  told = rf"has {meaning}.* query 'q2', document 'c' the label .*; .*{advice}"
+  for source in (qrels, tmp_path / "qrels", rows, frame):
+    with pytest.raises(ValueError, match=told):
+      jr.trec.evaluate(measure, source, run)
+  if isinstance(measure, str):
+    words = [str(tmp_path / "qrels"), str(tmp_path / "run"), "-m", measure]
+    assert main(["--no-cache", "--queries", "both", *words]) == 1
+    assert re.search(told, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("name", ["ERR@10", "dcg_burges"])
+def test_arrays_of_jax_are_not_read(name):
+  """A label beyond the scale counts as the largest one of it, eager and jitted alike."""
+  large = {"ERR@10": (5, 4), "dcg_burges": (130, 100)}[name]
+  given = [jnp.array([[1.0, 0.0, x], [0.0, x, 0.0]]) for x in large]
+  evaluate = lambda y: jr.evaluate(name, QUERIES, y, where=MASK)[name]  # noqa: E731
+  for call in (evaluate, jax.jit(evaluate)):
+    np.testing.assert_array_equal(call(given[0]), call(given[1]))
+
+
+def test_relative_gains_are_those_of_labels_of_any_size():
+  """The other metrics with a gain are limited, and their measures refuse larger labels."""
+  small, given = np.array([69, 70, 40]), {"gain": jr.gains.exponential}
+  relative = set()
+  for metric, about in jr.metrics.described():
+    if "gain" in about.signature.parameters:
+      values = [metric(QUERIES[1], y, **given) for y in (small, small + 130)]
+      is_exact = bool(np.allclose(*values, rtol=1e-5))
+      assert about.kind("gain").relative == is_exact, about.name
+      relative |= {about.name} if is_exact else set()
+      measure = jr.Measure(metric, **given)
+      if is_exact:
+        jr.evaluate(measure, QUERIES[1], small + 130)
+      else:
+        with pytest.raises(ValueError, match="the label 199"):
+          jr.evaluate(measure, QUERIES[1], small + 130)
+  assert "ndcg" in relative

@@ -438,19 +438,19 @@ def query_count(order, items):
   return float(len(items) > 0)
 
 
-def logarithm(items, value, floor):
-  """The logarithm of a value that is not less than the floor, of a query with items."""
-  return math.log(max(value, floor)) if items and not math.isnan(value) else value
+def logarithm(value, floor):
+  """The logarithm of a value that is not less than the floor."""
+  return value if math.isnan(value) else math.log(max(value, floor))
 
 
 def log_average_precision(items, ties="average", k=None, rel=None, floor=1e-5):
   """The logarithm of average precision."""
-  return logarithm(items, average_precision(items, ties, k, rel), floor)
+  return logarithm(average_precision(items, ties, k, rel), floor)
 
 
 def log_bpref(items, ties="average", rel=None, floor=1e-5):
   """The logarithm of bpref."""
-  return logarithm(items, expectation(bpref, items, ties, rel=rel), floor)
+  return logarithm(expectation(bpref, items, ties, rel=rel), floor)
 
 
 def rbp_residual(order, items, k=None, persistence=0.8, tail="always"):
@@ -460,7 +460,7 @@ def rbp_residual(order, items, k=None, persistence=0.8, tail="always"):
   top = order[: cutoff(items, k)]
   unknown = [rank for rank, item in enumerate(top, start=1) if not is_judged(item)]
   found = (1 - persistence) * sum(persistence ** (rank - 1) for rank in unknown)
-  return found + persistence ** len(top) if items else 0.0
+  return found + persistence ** len(top)
 
 
 def binary_normalized_gain(order, items, rel=None):

@@ -280,7 +280,7 @@ def test_a_metric_of_ones_own_departs_from_a_law():
 @thorough
 @pytest.mark.parametrize(
   ("law", "name"),
-  [(law, name) for law in ("ties", "long_cutoff") for name in traits.EXCEPTIONS[law]],
+  [(law, name) for law in ("ties", "long_cutoff", "empty") for name in traits.EXCEPTIONS[law]],
 )
 def test_a_metric_that_departs_from_a_law_does(law, name):
   row = traits.rows()[name]

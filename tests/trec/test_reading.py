@@ -276,13 +276,16 @@ BAD_RUNS = {
   ),
   "JSON lines, null": (
     '{"qid": "q", "docno": null, "score": 1}\n',
-    "column 'docno' has 1 missing values",
+    "ids must be strings or integers, got None",
   ),
   "JSON lines, a list": (
     '{"qid": "q", "docno": "d", "score": 1}\n["q", "e", 1]\n',
     "line 2: a line must be an object",
   ),
-  "JSON lines, text": ('{"qid": "q", "docno": "d", "score": "x"}\n', "'score' must hold scores"),
+  "JSON lines, text": (
+    '{"qid": "q", "docno": "d", "score": "x"}\n',
+    "a score must be a number, got 'x'",
+  ),
   "UTF-16": ("q Q0 d 1 1 t\n".encode("utf-16"), "seems to be text in UTF-16: convert it"),
   "zip": (b"PK\x03\x04\0\0", "seems to be a zip archive: unpack it; jaxrank reads TREC's"),
   "HTML": ("<!DOCTYPE html>\n<html>\n", "line 1: .* seems to be HTML or XML"),
@@ -370,8 +373,11 @@ def test_no_such_file(tmp_path):
 @pytest.mark.parametrize(
   ("source", "error", "message"),
   [
-    ({1: {"d": 1.0}}, TypeError, "ids must be strings, got the query 1"),
-    ({"q": {1: 1.0}}, TypeError, "ids must be strings, got 1"),
+    ({1.5: {"d": 1.0}}, TypeError, "ids must be strings or integers, got 1.5"),
+    ({"q": {True: 1.0}}, TypeError, "ids must be strings or integers, got True"),
+    ({"q": {None: 1.0}}, TypeError, "ids must be strings or integers, got None"),
+    ({"1": {"d": 1.0}, 1: {}}, ValueError, "query '1' comes twice, as a string and as an integer"),
+    ({"q": {"1": 1.0, 1: 2.0}}, ValueError, "query 'q' has document '1' twice"),
     ({"q": {"d": None}}, TypeError, "a score must be a number, got None"),
     ({"q": {"d": "0.5"}}, TypeError, "a score must be a number, got '0.5'"),
     (
@@ -417,8 +423,8 @@ def test_frames_that_are_refused(columns, error, message):
     ({"where": [[True]]}, ValueError, "where .* got shapes"),
     ({"documents": [["a", "b", "c"]]}, ValueError, r"documents must be \[q, n\] or \[n\]"),
     ({"documents": [["a", "a"]]}, ValueError, "query 'q' has document 'a' twice"),
-    ({"documents": [["a", 2]]}, TypeError, "ids must be strings, got 2"),
-    ({"queries": [5]}, TypeError, "ids must be strings, got 5"),
+    ({"documents": [["a", 2.5]]}, TypeError, "ids must be strings or integers, got 2.5"),
+    ({"queries": [None]}, TypeError, "ids must be strings or integers, got None"),
     ({"queries": ["q", "p"]}, ValueError, r"queries must be \[q\]"),
     (
       {"queries": ["q", "q"], "documents": ["a", "b"], "scores": [[1.0, 2.0]] * 2},

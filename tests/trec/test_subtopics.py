@@ -210,7 +210,7 @@ def test_sources_in_memory_that_are_wrong_are_told():
     (pa.table({"qid": ["q"], "docno": ["d"], "rel": [1]}), ValueError, "column of the subtopic"),
     ([("q", "1", "", 1)], ValueError, "query 'q': a document has an empty id"),
     ([("q", "", "d", 1)], ValueError, "query 'q': a subtopic has an empty id"),
-    ([("q", 1, "d", 1)], TypeError, "ids must be strings"),
+    ([("q", 1.5, "d", 1)], TypeError, "ids must be strings or integers, got 1.5"),
     ([("q", "1", "d", "x")], TypeError, "a label must be a number, got 'x'"),
     (5, TypeError, r"a pandas or polars frame, or rows \(query, subtopic, document, label\)"),
   ):
