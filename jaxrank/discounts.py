@@ -177,13 +177,9 @@ def table(values: ArrayLike) -> Discount:
 
   Raises:
     ValueError: if `values` is not a vector.
+    TypeError: if `values` are not numbers.
   """
-  values = vector(values)
-  if values.ndim != 1 or values.size == 0:
-    raise ValueError(
-      f"discounts.table: values must be a vector, those of ranks 1, 2, ..., got {values.shape}."
-    )
-  return Table(values)
+  return Table(vector("discounts.table: values", values, "those of ranks 1, 2, ..."))
 
 
 @pytree("persistence")

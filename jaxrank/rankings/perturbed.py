@@ -15,7 +15,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
-from jaxrank._base import Cutoff, Discount, pytree
+from jaxrank._base import Cutoff, Discount, pytree, told
 from jaxrank._core import integrands, quadrature
 from jaxrank._core.decays import distance
 from jaxrank._core.quadrature import Integrand, Noise, rank_chances
@@ -218,7 +218,7 @@ class NoiseRanking(SmoothRanking):
     if not abs(nearest - value) <= 1e-6 * nearest:
       raise ValueError(
         f"{type(self).__name__}: tolerance must be a Python number from {_LEAST_TOLERANCE} to "
-        f"{_MOST_TOLERANCE}, got {given!r}."
+        f"{_MOST_TOLERANCE}, got {told(given)}."
       )
     object.__setattr__(self, "tolerance", nearest)
 

@@ -131,7 +131,7 @@ class Evaluator:
     """
     with checks.named("Evaluator.init"):
       if (self.reservoir is None) != (key is None):
-        got = f"got reservoir={self.reservoir} and key={key}"
+        got = f"got reservoir={self.reservoir} and key={checks.told(key)}"
         raise ValueError(f"a reservoir needs a key, and only a reservoir does; {got}.")
       if key is not None:
         reservoir.check(key)
@@ -375,7 +375,7 @@ class Evaluator:
     """
     with checks.named("Evaluator.quantile"):
       if not (isinstance(q, int | float | np.number) and 0 <= q <= 1):
-        raise ValueError(f"q must be a number between 0 and 1, got {q!r}.")
+        raise ValueError(f"q must be a number between 0 and 1, got {checks.told(q)}.")
       self._check_own(state, or_of_a_group=True)
       return self._named(state, summary.quantiles(state, q))
 

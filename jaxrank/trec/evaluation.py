@@ -2,7 +2,9 @@
 
 import collections
 import dataclasses
+import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
@@ -21,7 +23,7 @@ from jaxrank.measures.measure import Measures
 from jaxrank.trec import _padding
 from jaxrank.trec._matching import Queries, Ties, select, shortened
 from jaxrank.trec.reading import read_qrels, read_run
-from jaxrank.trec.tables import Qrels, place
+from jaxrank.trec.tables import Qrels, Run, place
 
 # A program more costs as much time as about so many cells of padding.
 _PROGRAM = 1 << 22
@@ -41,6 +43,9 @@ _AGGREGATIONS: dict[Aggregation, Callable[[np.ndarray], Any]] = {
 # Queries with so many cells in all take shapes of `_SHAPE` cells, and lengths of `_SHORT` times a
 # power of four, so that many small collections share a few programs.
 _SMALL, _SHAPE, _SHORT = 1 << 17, 1 << 15, 64
+
+# Labels are whole numbers of at most so much, as a rule.
+_GRADES = 10
 
 # The number of batches that are on their way to the device while the next one is prepared.
 _AHEAD = 2
@@ -79,6 +84,7 @@ class Evaluation:
     }
 
 
+@checks.written("trec.evaluate('map', qrels, run)")
 def evaluate(
   measures: Measures,
   qrels: Any,
@@ -136,7 +142,7 @@ def evaluate(
     TypeError: if an argument has a wrong type.
   """
   with checks.named("trec.evaluate"):
-    found = read_measures(measures)
+    found = _read_measures(measures)
     by_subtopic = any(measure.description.subtopics for measure in found)
     checks.choice("ties", ties, get_args(Ties))
     cells = checks.count("cells", cells)
@@ -146,6 +152,7 @@ def evaluate(
     if progress is not None:
       checks.function("progress", progress, "a function of (done, queries), or None")
   qrels, run = read_qrels(qrels, subtopics=by_subtopic), read_run(run)
+  _warn_of_order(qrels, run)
   with checks.named("trec.evaluate"):
     _check_measures(found, qrels)
     selection = select(qrels, run, queries)
@@ -190,6 +197,29 @@ def evaluate(
   return Evaluation(run.name, selection.names, by_name, *left_out, how)
 
 
+def _read_measures(measures: Any) -> tuple[Measure, ...]:
+  try:
+    return read_measures(measures)
+  except (TypeError, ValueError):
+    if isinstance(measures, str | os.PathLike) and os.path.isfile(measures):
+      raise TypeError(
+        f"measures must be names such as 'map', got the file {os.fspath(measures)!r}; measures are "
+        "the first argument, and then come the qrels and the run."
+      ) from None
+    raise
+
+
+def _warn_of_order(qrels: Qrels, run: Run) -> None:
+  """Warns if the labels are fractions, and the scores such as labels are."""
+  whole = np.all((run.scores >= 0) & (run.scores <= _GRADES) & (np.mod(run.scores, 1) == 0))
+  if run.scores.size and whole and np.any(np.mod(qrels.labels, 1) != 0):
+    warnings.warn(
+      "trec.evaluate: the labels are fractions, and the scores whole numbers such as labels are: "
+      "are they swapped? The order is (measures, qrels, run).",
+      stacklevel=4,
+    )
+
+
 def _check_measures(measures: tuple[Measure, ...], qrels: Qrels) -> None:
   """Refuses measures of diversity without labels by subtopic, and others with them."""
   for measure in measures:
@@ -225,7 +255,7 @@ def _check_tables(measures: tuple[Measure, ...], qrels: Qrels, evaluated: np.nda
   wrong = evaluated & (qrels.labels > 0) & (np.mod(qrels.labels, 1) != 0)
   for measure in measures if wrong.any() else ():
     given = measure.call().parameters.values()
-    if any(isinstance(x, jax.tree_util.Partial) and x.func is gains._of_table for x in given):
+    if any(isinstance(x, gains._Table) for x in given):
       row = int(np.argmax(wrong))
       raise ValueError(
         f"{measure} has gains of whole labels by gains.table, and {place(qrels, row)} the label "

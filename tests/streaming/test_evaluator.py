@@ -652,9 +652,9 @@ def test_mistakes():
     with pytest.raises(TypeError, match="one PRNG key"):
       jr.Evaluator("RR", reservoir=4).init(key)
   for call in (own.compute, own.variance, own.interval, lambda x: own.merge(x, state)):
-    with pytest.raises(TypeError, match="Expected a State.* got tuple"):
+    with pytest.raises(TypeError, match="state must be a State.* got "):
       call(lists)
-  with pytest.raises(TypeError, match="Expected a State.* got ndarray"):
+  with pytest.raises(TypeError, match="state must be a State.* got an array"):
     own.update(*lists, state)
   for compute in (own.compute, own.standard_error, own.interval):
     with pytest.raises(ValueError, match="another evaluator"):
