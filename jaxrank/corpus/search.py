@@ -77,7 +77,7 @@ def target_ranks(
   >>> print(ranks.optimistic, ranks.pessimistic, ranks.candidates)
   [1 3] [2 3] [4 3]
 
-  See `jaxrank.corpus` for the arguments that both searches share.
+  See `jaxrank.corpus` for the arguments that all searches share.
 
   Args:
     targets: `[q]`, the id of each target; -1 for a query that is padding.
@@ -132,7 +132,7 @@ def top_items(
   >>> print(scores, ids)
   [[2. 1.]] [[0 1]]
 
-  See `jaxrank.corpus` for the arguments that both searches share.
+  See `jaxrank.corpus` for the arguments that all searches share.
 
   Args:
     k: The number of items to find, at least 1; it may exceed the number of items.

@@ -211,8 +211,11 @@ def _read_measures(measures: Any) -> tuple[Measure, ...]:
 
 def _warn_of_order(qrels: Qrels, run: Run) -> None:
   """Warns if the labels are fractions, and the scores such as labels are."""
-  whole = np.all((run.scores >= 0) & (run.scores <= _GRADES) & (np.mod(run.scores, 1) == 0))
-  if run.scores.size and whole and np.any(np.mod(qrels.labels, 1) != 0):
+  grades = np.unique(run.scores)
+  # Those of toys and ranks are different, and not 0.
+  like = grades.size < run.scores.size or 0 in grades
+  like &= bool(np.isin(grades, np.arange(_GRADES + 1)).all())
+  if like and np.any(np.mod(qrels.labels, 1) != 0):
     warnings.warn(
       "trec.evaluate: the labels are fractions, and the scores whole numbers such as labels are: "
       "are they swapped? The order is (measures, qrels, run).",
