@@ -33,7 +33,8 @@ class Evaluator:
   `update` adds a batch of scores and labels to a state, `add` a batch of values, `merge` combines
   two states, and `compute` returns the means. `init`, `update`, `add`, `merge` and `all_reduce` are
   pure functions for `jit`, `vmap` and `lax.scan`; the others take a state outside `jit` and return
-  Python floats, or the state of a group. Moments are pairs of float32, whose error does not grow with the queries.
+  Python floats, or the state of a group. Moments are pairs of float32, whose error does not grow
+  with the queries.
 
   A state may have leading axes, such as those that `vmap` of `update` over the rankers of a sweep
   gives it. `merge` and `all_reduce` keep them, and the statistics are NumPy arrays of these axes
