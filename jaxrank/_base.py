@@ -115,6 +115,13 @@ def vector(name: str, values: ArrayLike, meaning: str) -> Array:
   return found
 
 
+def number(name: str, x: ArrayLike) -> ArrayLike:
+  """`x`, a number or an array of numbers that `vmap` may map over; raises `TypeError` otherwise."""
+  if not isinstance(x, int | float | np.ndarray | np.generic | Array) or isinstance(x, bool):
+    raise TypeError(f"{name} must be a number, got {told(x)}.")
+  return x
+
+
 def looked_up(table: Array, index: Array) -> Array:
   """`table[index]`, laid out over devices as the indices are."""
   found: Array = table.at[index].get(out_sharding=jax.typeof(index).sharding)

@@ -44,6 +44,7 @@ def has_relevant(
   """
   with checks.named("has_relevant"):
     labels, mask = _labels(labels, where)
+    checks.threshold("rel", rel)
   return jnp.any(relevant(labels, mask, rel), axis=-1)
 
 
@@ -69,6 +70,7 @@ def has_both_classes(
   """
   with checks.named("has_both_classes"):
     labels, mask = _labels(labels, where)
+    checks.threshold("rel", rel)
   b = relevant(labels, mask, rel)
   return jnp.any(b, axis=-1) & jnp.any(mask & ~b, axis=-1)
 

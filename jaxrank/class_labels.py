@@ -128,7 +128,7 @@ def mean(
     values_of = _function(metric, parameters)
     shared = _relevance(query_labels, candidate_labels)
     countable = _has_candidates(shared, where)
-  values = values_of(_scores(scores, shared), shared, where=where)
+    values = values_of(_scores(scores, shared), shared, where=where)
   return aggregation.aggregate(values, where=has_label(query_labels) & countable)
 
 
@@ -171,6 +171,7 @@ def macro_mean(
     ValueError: if shapes do not go together, or `joint_absence` is True and labels are classes.
   """
   with checks.named("class_labels.macro_mean"):
+    checks.true_or_false("joint_absence", joint_absence)
     values_of = _function(metric, parameters)
     with enable_x64():
       query, candidates = _pair(query_labels, candidate_labels)

@@ -86,6 +86,8 @@ def sample(
     checks.positive_number("temperature", temperature)
     given = checks.array("scores", scores).shape
     length = given[-1] if k is None and given else checks.count("k", k)
+    if not isinstance(shape, Sequence) or isinstance(shape, str):
+      raise TypeError(f"shape must be a tuple of ints, got {checks.told(shape)}; write (n,).")
     shape = tuple(checks.count("shape", size, 0) for size in shape)
     numbers = {"samples": math.prod(shape), "k": length, "temperature": jnp.asarray(temperature)}
     ranking = Exact("random", checks.prng_key(key))

@@ -95,6 +95,8 @@ def null_of(
 ) -> Null:
   """Checks the arguments; scores have the dtype of `values`, or float32 without any."""
   with checks.named(of.function):
+    if key is not None:
+      checks.prng_key(key)
     labels = checks.array("labels", labels)
     dtype = jnp.result_type(*jax.tree.leaves(values) or [jnp.float32])
     subtopics = any(measure.description.subtopics for measure in of.measures)

@@ -11,7 +11,7 @@ import jax
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._base import Aggregation
+from jaxrank._base import Aggregation, told
 from jaxrank._core import checks
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.checks import named
@@ -191,6 +191,10 @@ def metric(
       departs=departs,
     )
   _check_kernel(kernel)
+  if checks is not None and not isinstance(checks, Mapping):
+    raise TypeError(
+      f"metric: checks must be functions by the name of a parameter, got {told(checks)}."
+    )
   kinds = {name: _kind(name, check) for name, check in (checks or {}).items()}
   name = name_of(kernel)
   with named("metric"):

@@ -203,13 +203,10 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
       "query_ids, scores and labels must be flat, one entry per row, got lists of lists. For lists "
       f"of each query, write {_OF_LISTS}."
     )
-  try:
-    arrays = [np.asarray(column) for column in columns]
-  except ValueError as error:
-    raise ValueError(f"query_ids, scores and labels must be flat arrays: {error}") from None
-  for name, x in zip(("scores", "labels"), arrays[1:], strict=True):
-    if x.size:
-      checks.real(name, x.dtype)
+  arrays = [np.asarray(columns[0])]
+  for name, column in zip(names[1:], columns[1:], strict=True):
+    empty = isinstance(column, list | tuple | np.ndarray) and not np.size(column)
+    arrays.append(np.asarray(column) if empty else checks.on_host(name, column))
   if arrays[0].ndim != 1 or len({array.shape for array in arrays}) != 1:
     ids, scores, labels = (array.shape for array in arrays)
     raise ValueError(
@@ -229,8 +226,11 @@ def _group(query_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """The ids in ascending order, the number of rows of each, and the rows in that order."""
   try:
     order = np.argsort(query_ids, kind="stable")
-  except TypeError as error:
-    raise TypeError(f"query_ids must be of one dtype that sorts: {error}.") from None
+  except TypeError:
+    kinds = sorted({type(x).__name__ for x in query_ids.tolist()})
+    raise TypeError(
+      f"query_ids must be of one type that sorts, got {', '.join(kinds)}; pass strings or integers."
+    ) from None
   ordered = query_ids[order]
   if ordered.size and ordered[-1] != ordered[-1]:
     raise ValueError(f"query_ids must not be NaN, got {ordered[-1]} in row {order[-1]}.")
