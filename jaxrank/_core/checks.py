@@ -260,8 +260,9 @@ def check_container(name: str, x: Any) -> None:
   kind = type(x).__name__
   if hasattr(x, "columns") and hasattr(x, "shape"):
     raise TypeError(
-      f"{name} must be an array, got a {kind}: jaxrank.pad takes its columns, such as "
-      'frame["score"], and jaxrank.trec.evaluate takes frames of judgements and of a run.'
+      f"{name} must be an array, got a {kind}: pass {name}.to_numpy() if a row is a query, or its "
+      'columns to jaxrank.pad, such as frame["score"]; jaxrank.trec.evaluate takes frames of '
+      "judgements and of a run."
     )
   if hasattr(x, "tocsr"):
     raise TypeError(

@@ -255,6 +255,7 @@ class LogisticQuery(ExpectedRankQuery):
 
 
 @pytree("temperature")
+@dataclasses.dataclass(frozen=True)
 class Laplace(SmoothRanking):
   """A smooth ranking: `j` is ahead of `i` with probability `F((s_j - s_i) / temperature)`.
 
@@ -274,6 +275,7 @@ class Laplace(SmoothRanking):
 
 
 @pytree("temperature")
+@dataclasses.dataclass(frozen=True)
 class Logistic(SmoothRanking):
   """A smooth ranking: `j` is ahead of `i` with probability `sigmoid((s_j - s_i) / temperature)`.
 

@@ -230,6 +230,7 @@ class NoiseRanking(SmoothRanking):
 
 
 @pytree("temperature")
+@dataclasses.dataclass(frozen=True)
 class Gumbel(NoiseRanking):
   """A smooth ranking: expectations over the Plackett-Luce model, without sampling.
 
@@ -264,6 +265,7 @@ class Gumbel(NoiseRanking):
 
 
 @pytree("temperature")
+@dataclasses.dataclass(frozen=True)
 class Gaussian(NoiseRanking):
   """A smooth ranking: expectations under normal noise, as in SoftRank, without sampling.
 

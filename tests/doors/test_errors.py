@@ -70,7 +70,11 @@ MISTAKES = {
     r"must be flat.*pad\(np\.repeat",
     lambda: jr.pad([0, 1], [[0.1], [0.3]], [[1], [1]]),
   ),
-  "a frame": (TypeError, r"scores .* a Frame: jaxrank\.pad", lambda: jr.ndcg(Frame(), LABELS)),
+  "a frame": (
+    TypeError,
+    r"scores .* a Frame: pass scores\.to_numpy\(\).* jaxrank\.pad",
+    lambda: jr.ndcg(Frame(), LABELS),
+  ),
   "a frame to pad": (TypeError, "scores .* a Frame", lambda: jr.pad([1], Frame(), [1])),
   "a sparse matrix": (TypeError, r"labels\.toarray\(\)", lambda: jr.ndcg(SCORES, Sparse())),
   "a tensor with a gradient": (
