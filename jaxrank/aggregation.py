@@ -118,10 +118,21 @@ def aggregate(
     ValueError: if shapes differ, `how` is unknown, or `query_weights` are given and `how` does not
       take them.
   """
+  return reduced("aggregate", values, where, query_weights, how)
+
+
+def reduced(
+  name: str,
+  values: ArrayLike,
+  where: ArrayLike | None,
+  query_weights: ArrayLike | None,
+  how: Reduction | Callable[..., Array],
+) -> Array:
+  """`aggregate`, for a function whose name starts the messages."""
   about = description.of_metric(how)
   if about is not None:
     how = about.aggregation
-  with checks.named("aggregate"):
+  with checks.named(name):
     if isinstance(values, Mapping):
       raise TypeError(
         f"values must be those of one measure, [queries], got a dict with {', '.join(values)}: "

@@ -96,7 +96,7 @@ def _named(curves: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def _points(curve: Any, max_axes: int) -> tuple[np.ndarray, np.ndarray]:
-  if isinstance(curve, str) or not hasattr(curve, "__len__"):
+  if isinstance(curve, str) or not hasattr(curve, "__getitem__") or not hasattr(curve, "__len__"):
     raise TypeError(f"a curve is (precision, recall, ...), got {checks.told(curve)}.")
   if len(curve) < 2:
     raise ValueError(f"a curve is (precision, recall, ...), got {len(curve)} arrays.")

@@ -78,7 +78,10 @@ def trec_families(names: str | Iterable[str], dialect: Version = "trec_eval") ->
     checks.choice("dialect", dialect, get_args(Version))
     if not isinstance(names, Iterable) or isinstance(names, bytes):
       raise TypeError(f"names must be strings such as 'map', got {checks.told(names)}.")
-  asked = names.split() if isinstance(names, str) else names
+    asked = names.split() if isinstance(names, str) else list(names)
+    for name in asked:
+      if not isinstance(name, str):
+        raise TypeError(f"a name must be a string such as 'map', got {checks.told(name)}.")
   known = _nicknames(dialect)
   members = [member for name in asked for member in known.get(name, (name,))]
   return tuple(dict.fromkeys(x + end for x in members for end in _ENDINGS.get(x, ("",))))

@@ -93,10 +93,12 @@ class SmoothRanking(Ranking):
   def __post_init__(self) -> None:
     # `vmap` may map over a ranking of several temperatures; one that it does not map is refused
     # where it is used.
-    if isinstance(self.temperature, np.ndarray | Array) and self.temperature.ndim:
-      return
+    given = self.temperature
     with checks.named(type(self).__name__):
-      checks.positive_number("temperature", self.temperature)
+      if isinstance(given, np.ndarray | Array) and given.ndim:
+        checks.real("temperature", given.dtype)
+      else:
+        checks.positive_number("temperature", given)
 
   def __call__(
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None

@@ -274,6 +274,9 @@ class RankMetric:
     key: Array | None,
     samples: int,
   ) -> Array:
+    samples = checks.count("samples", samples, 1 if moment == "expected" else 2)
+    if key is not None:
+      checks.prng_key(key)
     if not self.has_closed_form(moment, query_weights):
       if key is None:
         tasks = " for weighted tasks" if self.has_closed_form(moment) else ""
@@ -281,7 +284,6 @@ class RankMetric:
           f"{self.name} has no closed form of its {_MOMENTS[moment]}{tasks}, got "
           "key=None; pass key=jax.random.key(0) and samples= to estimate it."
         )
-      samples = checks.count("samples", samples, 1 if moment == "expected" else 2)
       return estimate(self._draw(candidates, query_weights, key, samples), axis=0)
     candidates = checks.array("candidates", candidates)
     given = broadcastable(candidates=candidates, query_weights=query_weights)

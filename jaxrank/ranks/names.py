@@ -197,6 +197,8 @@ def evaluate(
         raise ValueError(
           f"head and tail must have the same leading axes, got {list(lead)} and {list(other)}."
         )
+    elif tail_query_weights is not None:
+      raise ValueError("tail_query_weights need the ranks of the tail, got tail=None; pass tail=.")
     elif "tail" in sides:
       raise ValueError(f"names of the tail need its ranks, got {names} and tail=None; pass tail=.")
   values = by_side(sides, kinds, [name.metric for name in parsed], given)

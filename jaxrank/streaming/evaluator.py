@@ -414,8 +414,10 @@ class Evaluator:
     Raises:
       ValueError: if the evaluator has no groups.
     """
-    if self.groups is None:
-      raise ValueError("Evaluator.per_group: there are no groups; pass groups= to Evaluator.")
+    with checks.named("Evaluator.per_group"):
+      if self.groups is None:
+        raise ValueError("there are no groups; pass groups= to Evaluator.")
+      self._check_own(state)
     means = [self.compute(self.group(state, g)) for g in range(self.groups)]
     return {name: [mean[name] for mean in means] for name in self.names}
 

@@ -174,6 +174,11 @@ MISTAKES = {
     "^median_rank.at: median_rank has no cut-off, got k=5; call median_rank itself",
     lambda: jr.ranks.median_rank([1, 7], k=5),
   ),
+  "weights of a tail without ranks": (
+    ValueError,
+    "^ranks.evaluate: tail_query_weights need the ranks of the tail.*pass tail=",
+    lambda: jr.ranks.evaluate("mrr", jr.ranks.TargetRanks([1], [1], [9]), tail_query_weights=[1.0]),
+  ),
   "labels in the place of targets": (
     ValueError,
     r"^ranks.from_scores: targets must have .*; of labels pass jnp.argmax\(labels, -1\)",
