@@ -262,9 +262,9 @@ def sampled(
     ValueError: if `samples` is less than 2, or `confidence` is not between 0 and 1.
   """
   with checks.named("chance.sampled"):
-    checks.unit_interval("confidence", confidence)
-  if not 0 < confidence < 1:
-    raise ValueError(f"chance.sampled: confidence must be between 0 and 1, got {confidence}.")
+    checks.number("confidence", confidence)
+    if not 0 < confidence < 1:
+      raise ValueError(f"confidence must be between 0 and 1, got {confidence}.")
   errors = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
 
   def summarise(values: Array) -> Sampled:

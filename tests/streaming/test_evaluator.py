@@ -618,9 +618,9 @@ def test_mistakes():
     jr.Evaluator("ndgc@10")
   own, grouped = evaluator(), evaluator(groups=GROUPS)
   state, lists = own.init(), (batch(0)["scores"], batch(0)["labels"])
-  with pytest.raises(ValueError, match="groups=None and update got some"):
+  with pytest.raises(ValueError, match="groups=None, and groups= here are some"):
     own.update(state, *lists, groups=DATA["groups"][0])
-  with pytest.raises(ValueError, match="groups=3 and update got none"):
+  with pytest.raises(ValueError, match="groups=3, and groups= here are none"):
     grouped.update(grouped.init(), *lists)
   with pytest.raises(TypeError, match="groups must be integers"):
     grouped.update(grouped.init(), *lists, groups=DATA["query_weights"][0])
