@@ -185,7 +185,8 @@ def macro_mean(
     countable = _has_candidates(shared, where)
   scores = _scores(scores, shared)
   if not _are_rows(query):
-    values = values_of(scores, shared, where=where)
+    with checks.named("class_labels.macro_mean"):
+      values = values_of(scores, shared, where=where)
     return _mean_of_classes(values, query_labels, has_label(query_labels) & countable)
 
   def of_class(present: Array, having: Array) -> Array:
@@ -193,7 +194,8 @@ def macro_mean(
     both = present == having if joint_absence else present & having
     return values_of(scores, both, where=where)
 
-  values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, all_having)
+  with checks.named("class_labels.macro_mean"):
+    values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, all_having)
   counted = (present | joint_absence) & jnp.broadcast_to(countable[..., None], present.shape)
   queries = tuple(range(counted.ndim - 1))
   count = jnp.sum(counted, axis=queries, dtype=values.dtype)

@@ -134,7 +134,9 @@ def log_prob(
   """
   with checks.named(_LOG_PROB.name):
     checks.positive_number("temperature", temperature)
-    scores = scores if isinstance(scores, Array) else np.asarray(scores)
+    scores = checks.array("scores", scores)
+    if not scores.ndim:
+      raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
     order = _checked_order(order, scores.shape)
     extra = order.shape[: order.ndim - scores.ndim]
     # 0 for no item, because lists without items get one column of 0.

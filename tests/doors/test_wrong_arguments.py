@@ -135,7 +135,10 @@ ARRAYS = {
   "target": [lambda x: exposure.target(x)],
   "by_group": [lambda x: exposure.by_group(S, x, n_groups=2)],
   "plackett_luce.sample": [lambda x: plackett_luce.sample(KEY, x)],
-  "plackett_luce.log_prob": [lambda x: plackett_luce.log_prob(S, x)],
+  "plackett_luce.log_prob": [
+    lambda x: plackett_luce.log_prob(S, x),
+    lambda x: plackett_luce.log_prob(x, [[0]]),
+  ],
   "plot.values": [lambda x: plot.values(x, name="nDCG")],
   "pad": [lambda x: jr.pad([0, 0, 1], x, [1, 0, 1])],
   "novelty": [lambda x: jr.novelty(S, x)],
@@ -144,6 +147,7 @@ ARRAYS = {
 }
 # None stands for no mask, no weights, no excluded items.
 OPTIONAL = {
+  "by_group": [lambda x: exposure.by_group(S, L, n_groups=2, where=x)],
   "ndcg": [lambda x: jr.ndcg(S, L, where=x), lambda x: jr.ndcg(S, L, weights=x)],
   "evaluate": [lambda x: jr.evaluate("RR", S, L, where=x)],
   "Evaluator.update": [
