@@ -44,6 +44,7 @@ def has_relevant(
   """
   with checks.named("has_relevant"):
     labels, mask = _labels(labels, where)
+    checks.threshold("rel", rel)
   return jnp.any(relevant(labels, mask, rel), axis=-1)
 
 
@@ -69,6 +70,7 @@ def has_both_classes(
   """
   with checks.named("has_both_classes"):
     labels, mask = _labels(labels, where)
+    checks.threshold("rel", rel)
   b = relevant(labels, mask, rel)
   return jnp.any(b, axis=-1) & jnp.any(mask & ~b, axis=-1)
 
@@ -116,10 +118,21 @@ def aggregate(
     ValueError: if shapes differ, `how` is unknown, or `query_weights` are given and `how` does not
       take them.
   """
+  return _reduced("aggregate", values, where, query_weights, how)
+
+
+def _reduced(
+  name: str,
+  values: ArrayLike,
+  where: ArrayLike | None,
+  query_weights: ArrayLike | None,
+  how: Reduction | Callable[..., Array],
+) -> Array:
+  """`aggregate`, for a function whose name starts the messages."""
   about = description.of_metric(how)
   if about is not None:
     how = about.aggregation
-  with checks.named("aggregate"):
+  with checks.named(name):
     if isinstance(values, Mapping):
       raise TypeError(
         f"values must be those of one measure, [queries], got a dict with {', '.join(values)}: "

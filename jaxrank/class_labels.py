@@ -128,7 +128,7 @@ def mean(
     values_of = _function(metric, parameters)
     shared = _relevance(query_labels, candidate_labels)
     countable = _has_candidates(shared, where)
-  values = values_of(_scores(scores, shared), shared, where=where)
+    values = values_of(_scores(scores, shared), shared, where=where)
   return aggregation.aggregate(values, where=has_label(query_labels) & countable)
 
 
@@ -171,6 +171,7 @@ def macro_mean(
     ValueError: if shapes do not go together, or `joint_absence` is True and labels are classes.
   """
   with checks.named("class_labels.macro_mean"):
+    checks.true_or_false("joint_absence", joint_absence)
     values_of = _function(metric, parameters)
     with enable_x64():
       query, candidates = _pair(query_labels, candidate_labels)
@@ -184,7 +185,8 @@ def macro_mean(
     countable = _has_candidates(shared, where)
   scores = _scores(scores, shared)
   if not _are_rows(query):
-    values = values_of(scores, shared, where=where)
+    with checks.named("class_labels.macro_mean"):
+      values = values_of(scores, shared, where=where)
     return _mean_of_classes(values, query_labels, has_label(query_labels) & countable)
 
   def of_class(present: Array, having: Array) -> Array:
@@ -192,7 +194,8 @@ def macro_mean(
     both = present == having if joint_absence else present & having
     return values_of(scores, both, where=where)
 
-  values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, all_having)
+  with checks.named("class_labels.macro_mean"):
+    values = jax.vmap(of_class, in_axes=-1, out_axes=-1)(present, all_having)
   counted = (present | joint_absence) & jnp.broadcast_to(countable[..., None], present.shape)
   queries = tuple(range(counted.ndim - 1))
   count = jnp.sum(counted, axis=queries, dtype=values.dtype)

@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._base import Discount, pytree, vector
+from jaxrank._base import Discount, number, pytree, vector
 
 __all__ = [
   "Affine",
@@ -129,7 +129,7 @@ def geometric(persistence: ArrayLike) -> Discount:
   Returns:
     A discount, itself a pytree whose leaf is `persistence`.
   """
-  return Geometric(persistence)
+  return Geometric(number("discounts.geometric: persistence", persistence))
 
 
 def inverse_square(target: ArrayLike) -> Discount:
@@ -144,7 +144,7 @@ def inverse_square(target: ArrayLike) -> Discount:
   Returns:
     A discount, itself a pytree whose leaf is `target`.
   """
-  return InverseSquare(target)
+  return InverseSquare(number("discounts.inverse_square: target", target))
 
 
 def affine(first: ArrayLike, step: ArrayLike) -> Discount:
@@ -160,7 +160,7 @@ def affine(first: ArrayLike, step: ArrayLike) -> Discount:
   Returns:
     A discount, itself a pytree whose leaves are `first` and `step`.
   """
-  return Affine(first, step)
+  return Affine(number("discounts.affine: first", first), number("discounts.affine: step", step))
 
 
 def table(values: ArrayLike) -> Discount:
@@ -177,13 +177,9 @@ def table(values: ArrayLike) -> Discount:
 
   Raises:
     ValueError: if `values` is not a vector.
+    TypeError: if `values` are not numbers.
   """
-  values = vector(values)
-  if values.ndim != 1 or values.size == 0:
-    raise ValueError(
-      f"discounts.table: values must be a vector, those of ranks 1, 2, ..., got {values.shape}."
-    )
-  return Table(values)
+  return Table(vector("discounts.table: values", values, "those of ranks 1, 2, ..."))
 
 
 @pytree("persistence")

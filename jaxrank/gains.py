@@ -8,16 +8,15 @@ your own once, at the top of a module: a lambda that is written in the call, as 
 time. `table` and `by_label` are for gains that are data.
 """
 
-import functools
+import dataclasses
 import math
 from collections.abc import Mapping
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._base import Gain, looked_up, vector
+from jaxrank._base import Gain, looked_up, pytree, told, vector
 
 __all__ = [
   "binary",
@@ -77,19 +76,31 @@ def table(values: ArrayLike) -> Gain:
 
   Raises:
     ValueError: if `values` is not a vector.
+    TypeError: if `values` are not numbers.
   """
-  values = vector(values)
-  if values.ndim != 1 or values.size == 0:
-    raise ValueError(
-      f"gains.table: values must be a vector, the gains of labels 0, 1, ..., got {values.shape}."
-    )
-  return jax.tree_util.Partial(_of_table, values)
+  return _Table(vector("gains.table: values", values, "the gains of labels 0, 1, ..."))
+
+
+@pytree("values")
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class _Table:
+  """The gain that `table` returns."""
+
+  values: Array
+
+  def __call__(self, labels: Array) -> Array:
+    """`values[y]` of whole labels `y`."""
+    index = jnp.clip(labels, 0, self.values.shape[0] - 1).astype(jnp.int32)
+    return looked_up(self.values, index).astype(labels.dtype)
+
+  def __repr__(self) -> str:
+    return f"table({self.values!r})"
 
 
 def by_label(table: Mapping[float, float]) -> Gain:
   """A gain by dictionary; the gain of a label that is not in it is the label itself.
 
-  Equal dictionaries give the same function, because programs are compiled for its identity.
+  Equal dictionaries give equal functions, which share compiled programs.
 
   >>> print(by_label({1: 0, 3: 10})(jnp.array([1.0, 2.0, 3.0])))
   [ 0.  2. 10.]
@@ -107,21 +118,26 @@ def by_label(table: Mapping[float, float]) -> Gain:
   if not all(type(x) in (int, float) and 0 <= x < math.inf for x in numbers):
     raise ValueError(
       "gains.by_label: table must have labels and gains that are numbers of at least 0, like "
-      f"{{0: 0, 2: 5}}, got {table!r}."
+      f"{{0: 0, 2: 5}}, got {told(table)}."
     )
   pairs = tuple(sorted((label, gain) for label, gain in table.items() if label != gain))
-  return _by_label(pairs) if pairs else linear
+  return _ByLabel(pairs) if pairs else linear
 
 
-@functools.lru_cache(maxsize=1024)
-def _by_label(table: tuple[tuple[float, float], ...]) -> Gain:
-  def graded(labels: Array) -> Array:
+@dataclasses.dataclass(frozen=True)
+class _ByLabel:
+  """The gain that `by_label` returns: pairs of labels and gains that differ from them."""
+
+  pairs: tuple[tuple[float, float], ...]
+
+  def __call__(self, labels: Array) -> Array:
     value = linear(labels)
-    for label, gain in table:
+    for label, gain in self.pairs:
       value = jnp.where(labels == label, jnp.asarray(gain, labels.dtype), value)
     return value
 
-  return graded
+  def __repr__(self) -> str:
+    return f"by_label({dict(self.pairs)})"
 
 
 def stop_probability(labels: Array, max_label: ArrayLike) -> Array:
@@ -134,9 +150,3 @@ def stop_probability(labels: Array, max_label: ArrayLike) -> Array:
   """
   y = jnp.clip(labels, 0, max_label)
   return jnp.exp2(y - max_label) - jnp.exp2(-jnp.asarray(max_label, y.dtype))
-
-
-def _of_table(values: Array, labels: Array) -> Array:
-  """The gain `values[y]` of whole labels `y`."""
-  index = jnp.clip(labels, 0, values.shape[0] - 1).astype(jnp.int32)
-  return looked_up(values, index).astype(labels.dtype)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from jaxrank._core import files
+from jaxrank._core import checks, files
 from jaxrank._core.errors import counted
 
 __all__ = [
@@ -80,13 +80,20 @@ def read(
     ValueError: if a line does not have the format (the message names file and line), the file has
       neither query ids nor a group file or has both, the sizes of the queries do not add up to the
       number of rows, or an index is so large that nearly all features would be 0.
+    TypeError: if an argument has a wrong type.
     ModuleNotFoundError: if the file is packed by zstd or lz4, and pyarrow is not installed.
 
   References:
     Qin and Liu, `Introducing LETOR 4.0 datasets <https://arxiv.org/abs/1306.2597>`_, 2013.
   """
-  if n_features is not None and n_features < 1:
-    raise ValueError(f"letor.read: n_features must be at least 1, got {n_features}.")
+  with checks.named("letor.read"):
+    for name, x in (("path", path), *((("group", group),) if group is not None else ())):
+      if not isinstance(x, str | os.PathLike):
+        raise TypeError(f"{name} must be the path of a file, got {checks.told(x)}.")
+      if os.path.isdir(x):
+        raise ValueError(f"{name} must be the path of a file, got the folder {os.fspath(x)!r}.")
+    n_features = None if n_features is None else checks.count("n_features", n_features)
+    checks.true_or_false("zero_based", zero_based)
   labels, query_ids, counts = array("d"), array("q"), array("q")
   columns, values = array("q"), array("f")
   first = 0 if zero_based else 1

@@ -86,6 +86,8 @@ def sample(
     checks.positive_number("temperature", temperature)
     given = checks.array("scores", scores).shape
     length = given[-1] if k is None and given else checks.count("k", k)
+    if not isinstance(shape, Sequence) or isinstance(shape, str):
+      raise TypeError(f"shape must be a tuple of ints, got {checks.told(shape)}; write (n,).")
     shape = tuple(checks.count("shape", size, 0) for size in shape)
     numbers = {"samples": math.prod(shape), "k": length, "temperature": jnp.asarray(temperature)}
     ranking = Exact("random", checks.prng_key(key))
@@ -132,7 +134,9 @@ def log_prob(
   """
   with checks.named(_LOG_PROB.name):
     checks.positive_number("temperature", temperature)
-    scores = scores if isinstance(scores, Array) else np.asarray(scores)
+    scores = checks.array("scores", scores)
+    if not scores.ndim:
+      raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
     order = _checked_order(order, scores.shape)
     extra = order.shape[: order.ndim - scores.ndim]
     # 0 for no item, because lists without items get one column of 0.

@@ -96,8 +96,8 @@ def _named(curves: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def _points(curve: Any, max_axes: int) -> tuple[np.ndarray, np.ndarray]:
-  if isinstance(curve, str) or not hasattr(curve, "__len__"):
-    raise TypeError(f"a curve is (precision, recall, ...), got {curve!r}.")
+  if isinstance(curve, str) or not hasattr(curve, "__getitem__") or not hasattr(curve, "__len__"):
+    raise TypeError(f"a curve is (precision, recall, ...), got {checks.told(curve)}.")
   if len(curve) < 2:
     raise ValueError(f"a curve is (precision, recall, ...), got {len(curve)} arrays.")
   precision, recall = _numbers("precision", curve[0]), _numbers("recall", curve[1])
@@ -110,18 +110,13 @@ def _points(curve: Any, max_axes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _numbers(name: str, x: Any) -> np.ndarray:
-  try:
-    if x is None:
-      raise TypeError
-    return np.asarray(x, float)
-  except (TypeError, ValueError):
-    raise TypeError(f"{name} must be numbers, got {x!r}.") from None
+  return checks.on_host(name, x).astype(float)
 
 
 def _figure_and_axes(ax: Any) -> tuple[Any, Any]:
   if ax is not None:
     if not hasattr(ax, "figure"):
-      raise TypeError(f"ax must be the axes of matplotlib, or None, got {ax!r}.")
+      raise TypeError(f"ax must be the axes of matplotlib, or None, got {checks.told(ax)}.")
     return ax.figure, ax
   try:
     from matplotlib import pyplot

@@ -43,9 +43,8 @@ def top(
   """
   with checks.named("sharded.top"):
     checks.axis(axis_name)
-  scores = checked_scores("sharded.top", scores)
-  n = scores.shape[-1]
-  with checks.named("sharded.top"):
+    scores = checked_scores(scores)
+    n = scores.shape[-1]
     where = checks.mask(where, scores)
     check_dtype(scores)
     if checks.count("k", k) > n * lax.axis_size(axis_name):
@@ -91,8 +90,7 @@ def target_ranks(
   """
   with checks.named("sharded.target_ranks"):
     checks.axis(axis_name)
-  scores, targets, where = checked_tasks("sharded.target_ranks", scores, targets, where)
-  with checks.named("sharded.target_ranks"):
+    scores, targets, where = checked_tasks(scores, targets, where)
     checks.same_on_devices("targets", targets, axis_name)
   targets -= lax.axis_index(axis_name) * scores.shape[-1]
   return counted(scores, targets, where, lambda x: lax.psum(x, axis_name))

@@ -2,7 +2,6 @@
 
 import warnings
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -44,16 +43,16 @@ def check_values(
     max_label: The best grade of `err` and its kin, as which larger labels would count; None is any.
 
   Raises:
-    ValueError: if shapes differ, `where` is not boolean, scores or labels are not real numbers, or
-      a valid item has a NaN score, or a label that is NaN, infinite or larger than `max_label`: the
-      message names the first.
+    ValueError: if shapes differ, or a valid item has a NaN score, or a label that is NaN, infinite
+      or larger than `max_label`: the message names the first.
+    TypeError: if `where` is not boolean, or scores or labels are traced, or not real numbers.
 
   Warns:
     UserWarning: if labels of some queries prefer no order of the items.
   """
-  scores, labels = np.asarray(scores), np.asarray(labels)
-  valid = np.ones(scores.shape, bool) if where is None else np.asarray(where)
   with checks.named("check_values"):
+    scores, labels = checks.on_host("scores", scores), checks.on_host("labels", labels)
+    valid = np.ones(scores.shape, bool) if where is None else checks.on_host("where", where)
     _check_arrays(scores, labels, valid)
     _check_cells("score", scores, valid & np.isnan(scores), "fix the model or mask it")
     _check_cells(
@@ -70,11 +69,8 @@ def check_values(
 
 
 def _check_arrays(scores: np.ndarray, labels: np.ndarray, where: np.ndarray) -> None:
-  for name, array in (("scores", scores), ("labels", labels)):
-    if not _is_real(array.dtype):
-      raise ValueError(f"{name} must be real numbers, got {array.dtype}.")
   if where.dtype != np.bool_:
-    raise ValueError(f"where must be boolean, False on padding, got {where.dtype}: pass where > 0.")
+    raise TypeError(f"where must be boolean, False on padding, got {where.dtype}: pass where > 0.")
   if not scores.ndim or not scores.shape == labels.shape == where.shape:
     raise ValueError(
       "scores, labels and where must have one shape [..., n], "
@@ -97,12 +93,6 @@ def _warn_of_silence(labels: np.ndarray, valid: np.ndarray) -> None:
       "of a ranking, and losses of most kinds learn nothing from them.",
       stacklevel=3,
     )
-
-
-def _is_real(dtype: np.dtype) -> bool:
-  # By JAX, because bfloat16 is not a number to numpy.
-  is_complex = jnp.issubdtype(dtype, jnp.complexfloating)
-  return dtype == np.bool_ or (jnp.issubdtype(dtype, jnp.number) and not is_complex)
 
 
 def _check_cells(name: str, values: np.ndarray, bad: np.ndarray, advice: str) -> None:

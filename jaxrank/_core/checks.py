@@ -4,9 +4,12 @@ Messages start with the name of an argument; `named` puts the name of the functi
 """
 
 import contextlib
+import functools
+import inspect
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any
+import numbers
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,16 +17,17 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._base import LARGEST
 from jaxrank._base import count as count
+from jaxrank._base import told as told
 from jaxrank._core.errors import AdvisedError
 
-# Ranks are 32-bit integers.
-_LARGEST = np.iinfo(np.int32).max
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @contextlib.contextmanager
 def named(function: str) -> Iterator[None]:
-  """Puts the name of a function in front of the messages of checks inside.
+  """Puts the name of a function in front of the messages of checks inside, unless it is there.
 
   Subclasses such as `UnansweredError`, which name the metric themselves, pass unchanged.
   """
@@ -32,9 +36,38 @@ def named(function: str) -> Iterator[None]:
   except AdvisedError as error:
     raise AdvisedError(f"{function}: {error.fault}", error.advice, error.about) from None
   except (TypeError, ValueError) as error:
-    if type(error) not in (TypeError, ValueError):
+    if type(error) not in (TypeError, ValueError) or str(error).startswith(f"{function}:"):
       raise
     raise type(error)(f"{function}: {error}") from None
+
+
+def written(usage: str) -> Callable[[_Function], _Function]:
+  """A decorator: a call with other arguments than the function takes raises an error with `usage`.
+
+  Args:
+    usage: What to write instead.
+
+  Returns:
+    A decorator.
+  """
+
+  def attach(function: _Function) -> _Function:
+    signature, name = inspect.signature(function), usage.split("(")[0]
+
+    @functools.wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+      try:
+        return function(*args, **given)
+      except TypeError:
+        try:
+          signature.bind(*args, **given)
+        except TypeError as error:
+          raise TypeError(f"{name}: {error}; write {usage}.") from None
+        raise
+
+    return cast(_Function, call)
+
+  return attach
 
 
 def lists(
@@ -109,32 +142,84 @@ def array(name: str, x: Any) -> Array:
     ValueError: if its rows differ in length, or integers do not fit in the dtypes of JAX.
   """
   # An array is taken as it is: a copy of NaN under the mask is an error under `jax.debug_nans`.
-  numbers = x if isinstance(x, Array) else _converted(name, x)
-  real(name, numbers.dtype)
-  return numbers
+  given = x if isinstance(x, Array) else _converted(name, x)
+  real(name, given.dtype)
+  return given
+
+
+def on_host(name: str, x: Any) -> np.ndarray:
+  """`x` as an array of NumPy of real numbers, integers or booleans, whatever their size.
+
+  Raises:
+    TypeError: if it is traced, or no array of numbers.
+    ValueError: if its rows differ in length.
+  """
+  untraced(name, x)
+  check_container(name, x)
+  try:
+    host = np.asarray(x)
+  except (TypeError, ValueError, RuntimeError) as error:
+    raise _refused(name, x, error) from None
+  if host.dtype.kind in "OSUMm":
+    raise _refused(name, x)
+  real(name, host.dtype)
+  return host
+
+
+def untraced(name: str, x: Any) -> None:
+  """Raises `TypeError` for a traced array, of which a function of the host cannot know values."""
+  leaves = jax.tree.leaves(x, is_leaf=lambda leaf: isinstance(leaf, Iterator))
+  if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+    raise TypeError(f"{name} must be known, got a traced array; call it outside of jit.")
 
 
 def _converted(name: str, x: Any) -> Array:
   check_container(name, x)
   try:
-    return jnp.asarray(on_host(x))
+    return jnp.asarray(without_loss(x))
   except OverflowError as error:
     raise _too_large(name, error) from None
   except (TypeError, ValueError, RuntimeError) as error:
-    got = f"{x.dtype} array" if hasattr(x, "dtype") else type(x).__name__
-    first = str(error).split("\n")[0]
-    if "inhomogeneous" in first:
-      raise ValueError(
-        f"{name} must have rows of one length, got a {got} of rows that differ; pad them, and pass "
-        "where=, which is False on padding: jaxrank.pad takes flat rows with the ids of queries."
-      ) from None
-    raise TypeError(f"{name} must be a numeric array, got {got}: {first}") from None
+    raise _refused(name, x, error) from None
+
+
+def _refused(name: str, x: Any, error: Exception | None = None) -> TypeError | ValueError:
+  """The error for what is no array of numbers; `error` is that of its conversion."""
+  if "inhomogeneous" in str(error):
+    return ValueError(
+      f"{name} must have rows of one length, got {told(x)}, whose rows differ; pad them, and pass "
+      "where=, which is False on padding: jaxrank.pad takes flat rows with the ids of queries."
+    )
+  got, write = _no_numbers(name, x)
+  return TypeError(f"{name} must be an array of numbers, got {got}; {write}.")
+
+
+def _no_numbers(name: str, x: Any) -> tuple[str, str]:
+  """What came instead of numbers, and what to write."""
+  kind = type(x).__name__
+  if isinstance(x, Mapping):
+    return f"a {kind}", "pass its values in a list; jaxrank.trec.evaluate takes dictionaries"
+  if isinstance(x, Iterator | Set):
+    return f"a {kind}", f"pass list({name})"
+  if hasattr(x, "detach") and hasattr(x, "cpu"):
+    return f"a {kind} that NumPy cannot read", f"pass {name}.detach().cpu()"
+  single = x is None or isinstance(x, str | bytes)
+  if single or not (isinstance(x, list | tuple) or hasattr(x, "dtype")):
+    return told(x), "pass a list or an array"
+  kind = "an array" if hasattr(x, "dtype") else f"a {kind}"
+  entries: list[Any] = [] if isinstance(x, type) else np.asarray(x, object).ravel().tolist()
+  wrong = [entry for entry in entries if not isinstance(entry, numbers.Real)]
+  if not wrong:
+    return f"{kind} of objects", f"pass np.asarray({name}, float)"
+  if wrong[0] is None:
+    return f"{kind} with None", "pass a number, and where= with False there"
+  return f"{kind} with {told(wrong[0])}", "pass numbers"
 
 
 def fits(name: str, x: Any) -> None:
   """Raises `ValueError` for an array of NumPy with integers that do not fit the dtypes of JAX."""
   try:
-    on_host(x if isinstance(x, np.ndarray) else 0)
+    without_loss(x if isinstance(x, np.ndarray) else 0)
   except OverflowError as error:
     raise _too_large(name, error) from None
 
@@ -149,7 +234,7 @@ def _too_large(name: str, error: OverflowError) -> ValueError:
   )
 
 
-def on_host(x: Any) -> Any:
+def without_loss(x: Any) -> Any:
   """What NumPy can read, as its array; raises `OverflowError` where JAX would drop high bits."""
   if isinstance(x, int | float) or hasattr(x, "__jax_array__"):
     return x
@@ -158,7 +243,9 @@ def on_host(x: Any) -> Any:
   except (TypeError, RuntimeError):
     # A list of traced arrays.
     return x
-  if host.dtype.kind in "OSU":
+  if host.dtype.kind in "SU":
+    raise TypeError("These are strings.")
+  if host.dtype == object:
     return x
   kept = jax.dtypes.canonicalize_dtype(host.dtype) if host.dtype.kind in "iu" else host.dtype
   if kept != host.dtype and host.size:
@@ -180,13 +267,19 @@ def check_container(name: str, x: Any) -> None:
   kind = type(x).__name__
   if hasattr(x, "columns") and hasattr(x, "shape"):
     raise TypeError(
-      f"{name} must be an array, got a {kind}: jaxrank.pad takes its columns, such as "
-      'frame["score"], and jaxrank.trec.evaluate takes frames of judgements and of a run.'
+      f"{name} must be an array, got a {kind}: pass {name}.to_numpy() if a row is a query, or its "
+      'columns to jaxrank.pad, such as frame["score"]; jaxrank.trec.evaluate takes frames of '
+      "judgements and of a run."
     )
   if hasattr(x, "tocsr"):
     raise TypeError(
       f"{name} must be an array, got a sparse {kind}: pass {name}.toarray(), and where= if cells "
       "without an entry are no candidates."
+    )
+  if isinstance(x, np.ma.MaskedArray):
+    raise TypeError(
+      f"{name} must be an array, got a {kind}, whose mask would be lost: pass {name}.filled(0), "
+      f"and where=~np.ma.getmaskarray({name})."
     )
   if getattr(x, "requires_grad", False):
     raise TypeError(
@@ -211,7 +304,8 @@ def real(name: str, dtype: Any) -> None:
   """Raises `TypeError` unless a dtype is real, integer or boolean."""
   kinds = (jnp.floating, jnp.integer, jnp.bool_)
   if not any(jnp.issubdtype(dtype, kind) for kind in kinds):
-    raise TypeError(f"{name} must be real, integer or boolean, got {dtype}.")
+    write = "; pass abs(x) or x.real" if jnp.issubdtype(dtype, jnp.complexfloating) else ""
+    raise TypeError(f"{name} must be real, integer or boolean, got {dtype}{write}.")
 
 
 def same_shape(name: str, x: Array, other: str, y: Array) -> None:
@@ -225,12 +319,12 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
   if k is None:
     return None
   if isinstance(k, bool | np.bool_ | float | str):
-    raise TypeError(f"{name} must be a positive integer or None, got {k!r}.")
+    raise TypeError(f"{name} must be a positive integer or None, got {told(k)}.")
   if isinstance(k, int | np.integer):
     if k < 1:
       raise ValueError(f"{name} must be at least 1, got {k}; pass None for the whole list.")
-    if k > _LARGEST:
-      raise ValueError(f"{name} must be at most {_LARGEST}, got {k}; pass None for the whole list.")
+    if k > LARGEST:
+      raise ValueError(f"{name} must be at most {LARGEST}, got {k}; pass None for the whole list.")
     return int(k)
   k = array(name, k)
   if not jnp.issubdtype(k.dtype, jnp.integer) or k.ndim:
@@ -241,26 +335,39 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
 
 
 def prng_key(key: Any) -> Array:
-  """Checks that a key is an array; JAX checks its dtype when it is used."""
-  if not isinstance(key, Array):
-    raise TypeError(f"key must be a PRNG key such as jax.random.key(0), got {key!r}.")
-  return key
+  """Checks that a key is a single one: typed, or of 32-bit words as those of jax.random.PRNGKey."""
+  keys(key)
+  if key.ndim != (0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1):
+    raise TypeError(
+      f"key must be one PRNG key such as jax.random.key(0), got {told(key)}; use vmap for several."
+    )
+  found: Array = key
+  return found
+
+
+def keys(key: Any) -> None:
+  """Raises `TypeError` unless an argument is an array of PRNG keys, one or several."""
+  typed = isinstance(key, Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+  if not typed and not (isinstance(key, Array) and key.dtype == jnp.uint32 and key.ndim):
+    seed = key if isinstance(key, int) and not isinstance(key, bool) else 0
+    raise TypeError(f"key must be a PRNG key such as jax.random.key({seed}), got {told(key)}.")
 
 
 def true_or_false(name: str, value: Any) -> None:
   """Raises `TypeError` unless `value` is True or False."""
   if not isinstance(value, bool | np.bool_):
-    raise TypeError(f"{name} must be True or False, got {value!r}.")
+    raise TypeError(f"{name} must be True or False, got {told(value)}.")
 
 
 def function(name: str, x: Any, meaning: str) -> None:
   """Raises `TypeError` unless `x` is callable and no class."""
   if not callable(x) or isinstance(x, type):
-    raise TypeError(f"{name} must be {meaning}, got {x!r}.")
+    raise TypeError(f"{name} must be {meaning}, got {told(x)}.")
 
 
 def axis(name: Any) -> None:
-  """Raises `ValueError` outside of a `shard_map` over a mesh axis, or several."""
+  """Raises unless `name` is a mesh axis of the `shard_map` around, or a tuple of several."""
+  axis_name("axis_name", name)
   try:
     lax.axis_size(name)
   except NameError:
@@ -268,6 +375,16 @@ def axis(name: Any) -> None:
       f"{name!r} is no mesh axis here; it is one inside shard_map only: call this from a function "
       "that shard_map maps over it."
     ) from None
+
+
+def axis_name(name: str, x: Any) -> None:
+  """Raises `TypeError` unless `x` is the name of a mesh axis, or a tuple of several."""
+  if not isinstance(x, str) and not (
+    isinstance(x, tuple) and x and all(isinstance(axis, str) for axis in x)
+  ):
+    raise TypeError(
+      f"{name} must be the name of a mesh axis, such as 'data', or a tuple of names, got {told(x)}."
+    )
 
 
 def axes_of(axis: str | tuple[str, ...]) -> set[str]:
@@ -300,8 +417,8 @@ def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:
 def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
   """Raises `ValueError` unless `value` is one of `allowed`."""
   allowed = list(allowed)
-  if value not in allowed:
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+  if not isinstance(value, str) or value not in allowed:
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {told(value)}.")
 
 
 def positive(name: str, value: ArrayLike) -> None:
@@ -320,7 +437,7 @@ def number(name: str, value: Any) -> None:
   """Raises `TypeError` unless `value` is a real number or a scalar array of one."""
   array = isinstance(value, np.ndarray | np.generic | Array)
   if isinstance(value, bool) or not (array or isinstance(value, int | float)):
-    raise TypeError(f"{name} must be a number, got {value!r}.")
+    raise TypeError(f"{name} must be a number, got {told(value)}.")
   if array and value.ndim:
     raise TypeError(f"{name} must be a scalar, got {value.dtype}{list(value.shape)}; use vmap.")
   if array and not any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer)):

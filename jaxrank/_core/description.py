@@ -177,7 +177,8 @@ class Description:
     missing = [n for n, p in takes.items() if p.default is p.empty and n not in parameters]
     if missing:
       raise TypeError(
-        f"{self.name} needs {missing[0]}, {self.kind(missing[0]).meaning}; {allowed}."
+        f"{self.name} needs {missing[0]}, {self.kind(missing[0]).meaning}, as in "
+        f"Measure({self.name}, {missing[0]}=4); {allowed}."
       )
     given = self.signature.bind(**parameters)
     given.apply_defaults()

@@ -2,10 +2,11 @@
 
 import dataclasses
 import decimal
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from jaxrank import gains
+from jaxrank import discounts, gains
 from jaxrank._core import checks
 
 
@@ -83,7 +84,9 @@ class _OrDecimal:
 def _levels(name: str, value: Any) -> tuple[decimal.Decimal, ...]:
   given = isinstance(value, list | tuple) and len(value) > 0
   if not given or not all(isinstance(x, int | float | decimal.Decimal) for x in value):
-    raise TypeError(f"{name} must be Python numbers, such as (0.25, 0.5), got {value!r}.")
+    raise TypeError(
+      f"{name} must be Python numbers, such as (0.25, 0.5), got {checks.told(value)}."
+    )
   for level in value:
     checks.unit_interval(name, float(level))
   # Floats would be traced, and how many items make a level is a table of the program.
@@ -103,7 +106,25 @@ def _anything(name: str, value: Any) -> Any:
   return value
 
 
+_MAKERS: dict[Any, str] = {
+  gains.table: "gains.table([0, 1, 3])",
+  gains.by_label: "gains.by_label({0: 0, 1: 1, 2: 5})",
+  discounts.table: "discounts.table([1, 0.5])",
+  discounts.geometric: "discounts.geometric(0.8)",
+  discounts.inverse_square: "discounts.inverse_square(1.0)",
+  discounts.affine: "discounts.affine(1.0, -0.1)",
+}
+
+
+def _made(name: str, value: Any) -> None:
+  """Raises `TypeError` for a function that makes gains or discounts, in place of what it makes."""
+  made = _MAKERS.get(value) if inspect.isfunction(value) else None
+  if made is not None:
+    raise TypeError(f"{name} got the function {value.__name__} itself: write {name}={made}.")
+
+
 def _gain(name: str, value: Any) -> Any:
+  _made(name, value)
   checks.function(name, value, "a function of labels such as jaxrank.gains.linear")
   return value
 
@@ -118,6 +139,7 @@ def _gain_by_label(name: str, value: Any) -> Any:
 
 
 def _discount(name: str, value: Any) -> Any:
+  _made(name, value)
   checks.function(name, value, "a function of ranks such as jaxrank.discounts.logarithmic")
   return value
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank._core import checks
 from jaxrank._core.arithmetic import safe_sqrt
 from jaxrank.chance.null import draws, moments_of, null_of, statistic
 from jaxrank.measures.measure import Many, Measures, One
@@ -260,8 +261,10 @@ def sampled(
   Raises:
     ValueError: if `samples` is less than 2, or `confidence` is not between 0 and 1.
   """
-  if not 0 < confidence < 1:
-    raise ValueError(f"chance.sampled: confidence must be between 0 and 1, got {confidence}.")
+  with checks.named("chance.sampled"):
+    checks.number("confidence", confidence)
+    if not 0 < confidence < 1:
+      raise ValueError(f"confidence must be between 0 and 1, got {confidence}.")
   errors = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
 
   def summarise(values: Array) -> Sampled:

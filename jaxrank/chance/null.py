@@ -96,6 +96,8 @@ def null_of(
 ) -> Null:
   """Checks the arguments; scores have the dtype of `values`, or float32 without any."""
   with checks.named(of.function):
+    if key is not None:
+      checks.prng_key(key)
     given, labels = labels, checks.array("labels", labels)
     scales.check_arrays(of.measures, given, where)
     dtype = jnp.result_type(*jax.tree.leaves(values) or [jnp.float32])

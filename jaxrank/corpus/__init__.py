@@ -25,8 +25,8 @@ The arguments that the three searches share mean the same in all of them:
   only.
 
 Ids count from 0, and -1 stands for no item. An id beyond the corpus raises `ValueError` outside
-`jit`, and stands for no item under `jit`. One program of one shape computes all scores, so that
-copies of an item tie.
+`jit`, and stands for no item under `jit`. All scores come from one program of one shape, so that
+the copies of an item have equal scores.
 """
 
 from jaxrank.corpus.evaluation import evaluate

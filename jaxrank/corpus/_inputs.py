@@ -1,6 +1,6 @@
 """Internals of `jaxrank.corpus`: checks and conversion of the inputs of a search."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -44,7 +44,9 @@ def size(x: Any) -> int:
 
 def as_arrays(name: str, x: Any) -> Any:
   """Converts the leaves to arrays of one length; numpy arrays stay as they are."""
-  leaves, structure = jax.tree.flatten(x, is_leaf=lambda x: isinstance(x, list))
+  leaves, structure = jax.tree.flatten(x, is_leaf=lambda x: isinstance(x, list | Iterator))
+  for leaf in leaves:
+    checks.check_container(name, leaf)
   leaves = [leaf if isinstance(leaf, np.ndarray) else checks.array(name, leaf) for leaf in leaves]
   shapes = [leaf.shape for leaf in leaves]
   if not shapes or any(not shape or shape[0] != shapes[0][0] for shape in shapes):
@@ -75,14 +77,21 @@ def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: in
   traced = isinstance(x, jax.core.Tracer)
   # No process can read an array that is spread over several processes.
   known = not traced and getattr(x, "is_fully_addressable", True)
+  if hasattr(x, "tocsr"):
+    raise TypeError(
+      f"{name} must be ids of items [queries, ...], got a sparse {type(x).__name__}; pass the "
+      "columns of its entries row by row, padded with -1."
+    )
   try:
-    found: Any = np.asarray(x) if known else x
+    found: Any = checks.on_host(name, x) if known else x
   except ValueError:
     raise ValueError(f"{name} must have rows of one length; pad them with -1.") from None
   if known and not found.size:
     found = found.astype(np.int32)
   if not jnp.issubdtype(found.dtype, jnp.integer):
-    raise TypeError(f"{name} must be integer ids of items, got {found.dtype}.")
+    mask = found.dtype == jnp.bool_ and queries == (found.shape or (0,))[0] and found.ndim == 2
+    write = "; of a mask [queries, items] pass the ids where it is True, padded with -1" * mask
+    raise TypeError(f"{name} must be integer ids of items, got {found.dtype}{write}.")
   if found.ndim != ndim or found.shape[0] != queries:
     expected = [queries, "e"][:ndim]
     raise ValueError(

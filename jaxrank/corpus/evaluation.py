@@ -22,6 +22,7 @@ from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.counted import CountedQuery, Standing
 
 
+@checks.written("corpus.evaluate('nDCG@10', queries, items, positives)")
 def evaluate(
   measures: Measures,
   queries: Any,

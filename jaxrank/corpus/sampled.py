@@ -43,7 +43,7 @@ def unsampled_rank(ranks: ArrayLike, sampled: int, items: int) -> np.ndarray:
   """
   with checks.named("corpus.unsampled_rank"):
     _check(sampled, items)
-    ranks = np.asarray(ranks, np.float64)
+    ranks = checks.on_host("ranks", ranks).astype(np.float64)
     known = ranks[~np.isnan(ranks)]
     if known.size and not (known.min() >= 1 and known.max() <= sampled + 1):
       raise ValueError(
@@ -89,11 +89,10 @@ def unsampled_metric(
   name = "corpus.unsampled_metric"
   with checks.named(name):
     _check(sampled, items)
-    if not 0 <= tradeoff <= 1:
-      raise ValueError(f"tradeoff must be from 0 to 1, got {tradeoff}.")
+    checks.unit_interval("tradeoff", tradeoff)
     checks.function("metric", metric, "a function of ranks")
-  ranks = np.arange(1, items + 1)
-  values = np.asarray(metric(ranks), np.float64)
+    ranks = np.arange(1, items + 1)
+    values = checks.on_host("the values of metric", metric(ranks)).astype(np.float64)
   if values.shape != ranks.shape:
     raise ValueError(
       f"{name}: metric must return one value for each rank, {ranks.shape}, got {values.shape}."

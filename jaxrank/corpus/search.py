@@ -77,7 +77,7 @@ def target_ranks(
   >>> print(ranks.optimistic, ranks.pessimistic, ranks.candidates)
   [1 3] [2 3] [4 3]
 
-  See `jaxrank.corpus` for the arguments that both searches share.
+  See `jaxrank.corpus` for the arguments that all searches share.
 
   Args:
     targets: `[q]`, the id of each target; -1 for a query that is padding.
@@ -102,15 +102,15 @@ def target_ranks(
     if axis_name is not None:
       checks.same_on_devices("targets", targets, axis_name)
     on_host = _inputs.come_from_host(progress, items, inputs, targets)
-  if not on_host:
-    ranks: TargetRanks = _rank(inputs, items, targets, chunk, axis_name)
-  else:
-    size = _inputs.size(items)
-    rows = np.maximum(np.asarray(targets), 0)
-    target_items = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
-    counted, tally = _start(inputs, target_items, targets)
-    tally = _sweep.from_host(_count, counted, tally, items, chunk, progress, first=-1)
-    ranks = _ranks(tally, targets, targets, inputs.removed, counted.removed, size, None)
+    if not on_host:
+      ranks: TargetRanks = _rank(inputs, items, targets, chunk, axis_name)
+    else:
+      size = _inputs.size(items)
+      rows = np.maximum(np.asarray(targets), 0)
+      target_items = jax.tree.map(lambda x: jnp.asarray(x[rows]), items)
+      counted, tally = _start(inputs, target_items, targets)
+      tally = _sweep.from_host(_count, counted, tally, items, chunk, progress, first=-1)
+      ranks = _ranks(tally, targets, targets, inputs.removed, counted.removed, size, None)
   return ranks
 
 
@@ -132,7 +132,7 @@ def top_items(
   >>> print(scores, ids)
   [[2. 1.]] [[0 1]]
 
-  See `jaxrank.corpus` for the arguments that both searches share.
+  See `jaxrank.corpus` for the arguments that all searches share.
 
   Args:
     k: The number of items to find, at least 1; it may exceed the number of items.
@@ -149,11 +149,11 @@ def top_items(
     inputs, items, _ = prepare(queries, items, exclude, similarity, axis_name)
     k, chunk = checks.count("k", k), checks.count("chunk", chunk)
     on_host = _inputs.come_from_host(progress, items, inputs)
-  if not on_host:
-    found: tuple[Array, Array] = _top(inputs, items, k, chunk, axis_name)
-  else:
-    best = _none_yet(inputs, items, k)
-    found = _sweep.from_host(_keep, inputs, best, items, chunk, progress).told()
+    if not on_host:
+      found: tuple[Array, Array] = _top(inputs, items, k, chunk, axis_name)
+    else:
+      best = _none_yet(inputs, items, k)
+      found = _sweep.from_host(_keep, inputs, best, items, chunk, progress).told()
   return found
 
 

@@ -76,10 +76,8 @@ def scores(similarity: Partial, queries: Any, items: Any) -> Array:
   expected = tuple(jax.tree.leaves(x)[0].shape[0] for x in (queries, items))
   if getattr(found, "shape", None) != expected:
     got = getattr(found, "shape", type(found).__name__)
-    raise ValueError(
-      f"corpus: similarity must return scores [queries, items] = {expected}, got {got}."
-    )
-  return arithmetic.floating(checks.array("corpus: similarity", found))
+    raise ValueError(f"similarity must return scores [queries, items] = {expected}, got {got}.")
+  return arithmetic.floating(checks.array("similarity", found))
 
 
 def bounded(similarity: Partial, queries: Any, items: Any) -> Array:

@@ -27,6 +27,10 @@ def check_ids(groups: Any, n_groups: Any, where: Any) -> None:
   """
   count = checks.count("n_groups", n_groups)
   given = checks.array("groups", groups)
+  where = None if where is None else checks.array("where", where)
+  if where is not None and where.dtype != jnp.bool_:
+    # Refused where it is used.
+    return
   known = all(not isinstance(x, Array) or _is_known(x) for x in (given, where))
   if not known or jnp.issubdtype(given.dtype, jnp.floating):
     return

@@ -38,7 +38,7 @@ def resolve_metrics(names: str | Iterable[str]) -> tuple[Measure, ...]:
   with checks.named("resolve_metrics"):
     names = [names] if isinstance(names, str) else list(_lists.items("names", names))
     for name in names:
-      if name not in _MEASURES:
+      if not isinstance(name, str) or name not in _MEASURES:
         raise ValueError(
           f"names must be of {', '.join(_MEASURES)}, got {name!r}; jaxrank.parse reads other names."
         )

@@ -38,6 +38,8 @@ class Perturbed:
 
   def __post_init__(self) -> None:
     with checks.named("perturbed"):
+      checks.function("loss", self.loss, "a loss such as jaxrank.losses.softmax")
+      checks.prng_key(self.key)
       checks.count("samples", self.samples)
       checks.positive_number("scale", self.scale)
 
@@ -85,6 +87,7 @@ def perturbed(
 
   Raises:
     ValueError: if `samples` or `scale` is not positive.
+    TypeError: if an argument has a wrong type.
 
   References:
     Bruch et al., `A stochastic treatment of learning to rank scoring functions

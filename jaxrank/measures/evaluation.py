@@ -16,6 +16,7 @@ from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.exact import Exact
 
 
+@checks.written("evaluate('nDCG@10', scores, labels)")
 def evaluate(
   measures: Measures,
   scores: ArrayLike,

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
+
+from jaxrank._core import checks
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
@@ -84,7 +86,14 @@ def trec_families(names: str | Iterable[str], dialect: Version = "trec_eval") ->
   Returns:
     Names for `jaxrank.parse` with the same dialect, without repetitions.
   """
-  asked = names.split() if isinstance(names, str) else names
+  with checks.named("measures.trec_families"):
+    checks.choice("dialect", dialect, get_args(Version))
+    if not isinstance(names, Iterable) or isinstance(names, bytes):
+      raise TypeError(f"names must be strings such as 'map', got {checks.told(names)}.")
+    asked = names.split() if isinstance(names, str) else list(names)
+    for name in asked:
+      if not isinstance(name, str):
+        raise TypeError(f"a name must be a string such as 'map', got {checks.told(name)}.")
   known = _nicknames(dialect)
   members = [member for name in asked for member in known.get(name, (name,))]
   return tuple(dict.fromkeys(x + end for x in members for end in _ENDINGS.get(x, ("",))))

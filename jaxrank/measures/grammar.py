@@ -89,8 +89,8 @@ def parse(measures: Measures, dialect: Dialect | None = None) -> tuple[Measure, 
 
 def read_measures(measures: Measures, dialect: Dialect | None = None) -> tuple[Measure, ...]:
   """`parse` for other functions, which put their own names in front of messages."""
-  if dialect is not None and dialect not in _DIALECTS:
-    raise ValueError(f"dialect must be one of {', '.join(_DIALECTS)}, got {dialect!r}.")
+  if dialect is not None:
+    checks.choice("dialect", dialect, _DIALECTS)
   found: dict[Measure, None] = {}
   for item in as_measures(measures):
     if isinstance(item, Measure):
@@ -119,7 +119,7 @@ def one_measure(measure: Any, parameters: Mapping[str, Any]) -> Measure:
     if about is None:
       raise TypeError(
         "metric must be a metric such as jaxrank.ndcg, a jaxrank.Measure, or a name such as "
-        f"'nDCG@10', got {measure!r}."
+        f"'nDCG@10', got {checks.told(measure)}."
       )
     # The errors of `Measure` would put its name behind that of the caller.
     about.bind(parameters)

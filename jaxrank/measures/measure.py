@@ -19,10 +19,12 @@ from jaxrank.rankings.exact import Exact
 
 Metric = Callable[..., Any]
 
+_METRIC = "a metric such as jaxrank.ndcg, or one that jaxrank.metric made of a kernel"
 _WHAT = (
   "a metric such as jaxrank.ndcg, one that jaxrank.metric made of a kernel, a jaxrank.Measure, or "
   "a name such as 'nDCG@10'"
 )
+_FIRST = "Measures are the first argument, as in evaluate('nDCG@10', ...)."
 
 
 # Arrays of at most so many numbers, such as tables of gains, are compared by value.
@@ -68,7 +70,7 @@ class Measure:
     with checks.named("Measure"):
       self._call = Call(self.description, self.description.bind(parameters))
     if name is not None and not isinstance(name, str):
-      raise TypeError(f"Measure: name must be a string, got {name!r}.")
+      raise TypeError(f"Measure: name must be a string, got {checks.told(name)}.")
     given = ",".join(f"{key}={_shown(value)}" for key, value in parameters.items())
     metric_name = self.description.name
     default = f"{metric_name}({given})" if given else metric_name
@@ -85,7 +87,11 @@ class Measure:
     """The description of the metric."""
     found = description.of_metric(self.metric)
     if found is None:
-      raise TypeError(f"a measure is made of {_WHAT}; got {self.metric!r}.")
+      named = isinstance(self.metric, str | Measure)
+      raise TypeError(
+        f"a measure is made of {_METRIC}; got {checks.told(self.metric)}."
+        + " What takes measures takes names as they are." * named
+      )
     return found
 
   def call(self) -> Call:
@@ -165,6 +171,11 @@ def _shown(x: Any) -> str:
   """A value as it appears in the name of a measure."""
   if _is_array(x):
     return f"{x.dtype}[{','.join(map(str, x.shape))}]"
+  if isinstance(x, np.generic):
+    return repr(x.item())
+  leaves = jax.tree.leaves(x)
+  if leaves and leaves[0] is not x:
+    return f"{type(x).__name__.lstrip('_').lower()}({','.join(map(_shown, leaves))})"
   return getattr(x, "__name__", None) or repr(x)
 
 
@@ -175,19 +186,13 @@ def as_measures(measures: Any) -> Iterable[str | Measure]:
     TypeError: if an item is no measure.
   """
   alone = isinstance(measures, str | Measure) or description.of_metric(measures) is not None
-  if not alone and hasattr(measures, "shape"):
+  other = hasattr(measures, "shape") or isinstance(measures, Mapping | bytes | type)
+  if not alone and (other or not isinstance(measures, Iterable)):
+    swapped = hasattr(measures, "shape") or isinstance(measures, Mapping)
     raise TypeError(
-      f"measures must be {_WHAT}, or several of these; got an array of shape "
-      f"{tuple(measures.shape)}. They come before scores and labels, as in "
-      "evaluate('nDCG@10', scores, labels)."
+      f"measures must be {_WHAT}, or several of these; got {checks.told(measures)}."
+      + f" {_FIRST}" * swapped
     )
-  if isinstance(measures, Mapping) and any(isinstance(x, Mapping) for x in measures.values()):
-    raise TypeError(
-      f"measures must be {_WHAT}, or several of these; got a dictionary. They come first, before "
-      "scores and labels, or before judgements and a run."
-    )
-  if not alone and (isinstance(measures, bytes) or not isinstance(measures, Iterable)):
-    raise TypeError(f"measures must be {_WHAT}, or several of these; got {measures!r}.")
   for measure in [measures] if alone else measures:
     if isinstance(measure, str | Measure):
       yield measure
@@ -196,6 +201,5 @@ def as_measures(measures: Any) -> Iterable[str | Measure]:
     else:
       swapped = isinstance(measure, int | float | list)
       raise TypeError(
-        f"a measure must be {_WHAT}; got {measure!r}."
-        + " Measures come before scores and labels." * swapped
+        f"a measure must be {_WHAT}; got {checks.told(measure)}." + f" {_FIRST}" * swapped
       )

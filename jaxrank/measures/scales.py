@@ -67,7 +67,7 @@ def check_arrays(measures: Iterable["Measure"], labels: Any, where: Any) -> None
   limited = [x for x in measures if _limit(x) is not None or _has_table(x)]
   if not limited or isinstance(labels, jax.Array) or isinstance(where, jax.Array):
     return
-  given = checks.on_host(labels)
+  given = checks.without_loss(labels)
   # A list may hold traced arrays.
   if isinstance(given, np.ndarray) and given.size:
     valid = np.ones(given.shape, bool) if where is None else np.asarray(where)
@@ -91,10 +91,7 @@ def _limit(measure: "Measure") -> _Limit | None:
 
 
 def _has_table(measure: "Measure") -> bool:
-  return any(
-    isinstance(x, jax.tree_util.Partial) and x.func is gains._of_table
-    for x in measure.call().parameters.values()
-  )
+  return any(isinstance(x, gains._Table) for x in measure.call().parameters.values())
 
 
 def _advice(measure: "Measure", best: float) -> str:

@@ -274,7 +274,7 @@ def aggregate_curve(
     precision, recall, k = _arrays(curve)
 
   def reduce(values: Array) -> Array:
-    return aggregation.aggregate(values, where=where, how=how)
+    return aggregation._reduced("aggregate_curve", values, where, None, how)
 
   over_queries = jax.vmap(reduce, in_axes=-1)
   cutoffs = jnp.arange(1, k.shape[-1] + 1, dtype=jnp.int32)

@@ -11,7 +11,7 @@ import jax
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._base import Aggregation
+from jaxrank._base import Aggregation, told
 from jaxrank._core import checks
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.checks import named
@@ -191,6 +191,11 @@ def metric(
       departs=departs,
     )
   _check_kernel(kernel)
+  _check_settings(higher_is_better, range, subtopics, best, departs)
+  if checks is not None and not isinstance(checks, Mapping):
+    raise TypeError(
+      f"metric: checks must be functions by the name of a parameter, got {told(checks)}."
+    )
   kinds = {name: _kind(name, check) for name, check in (checks or {}).items()}
   name = name_of(kernel)
   with named("metric"):
@@ -223,6 +228,22 @@ def metric(
 
 def _check_kernel(kernel: Any) -> None:
   checks.function("metric: kernel", kernel, "a function of one ranked query")
+
+
+def _check_settings(
+  higher_is_better: Any, range: Any, subtopics: Any, best: Any, departs: Any
+) -> None:
+  with named("metric"):
+    checks.true_or_false("higher_is_better", higher_is_better)
+    checks.true_or_false("subtopics", subtopics)
+    if not isinstance(range, tuple | list) or len(range) != 2:
+      raise TypeError(f"range must be (least, largest), got {told(range)}.")
+    for end in range:
+      checks.number("the ends of range", end)
+    if best is not None:
+      checks.number("best", best)
+    if departs is not None and not isinstance(departs, Mapping):
+      raise TypeError(f"departs must have reasons by the name of a law, got {told(departs)}.")
 
 
 class _Check:

@@ -64,5 +64,7 @@ def _least_padding(sizes: np.ndarray, buckets: int) -> np.ndarray:
 def _given(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
   choices = np.unique(np.asarray(lengths))
   if choices.size and (choices.dtype.kind not in "iu" or choices[0] < 1):
-    raise ValueError(f"lengths must be positive integers, got {lengths}.")
+    raise ValueError(f"lengths must be positive integers, got {checks.told(lengths)}.")
+  if choices.size:
+    checks.count("the largest of lengths", choices[-1])
   return choices

@@ -58,6 +58,7 @@ def batches(
         f"{type(sharding).__name__}."
       )
     groups = as_list(padded)
+    checks.untraced("padded", [group[:3] for group in groups])
   devices = len(sharding.device_set) if sharding is not None else 1
   total = sum(len(group.query_ids) for group in groups)
 

@@ -10,6 +10,12 @@ from numpy.typing import ArrayLike
 from jaxrank._core import checks
 from jaxrank.padding import _lengths
 
+_OF_LISTS = (
+  "pad(np.repeat(np.arange(len(scores)), list(map(len, scores))), np.concatenate(scores), "
+  "np.concatenate(labels))"
+)
+_WRITTEN = f"pad(query_ids, scores, labels), one entry per row, or for lists of queries {_OF_LISTS}"
+
 
 class Batch(NamedTuple):
   """Queries padded to one length, as `pad` and `pad_buckets` return them.
@@ -32,6 +38,7 @@ class Batch(NamedTuple):
   rows: np.ndarray
 
 
+@checks.written(_WRITTEN)
 def pad(
   query_ids: ArrayLike, scores: ArrayLike, labels: ArrayLike, *, length: int | None = None
 ) -> Batch:
@@ -71,6 +78,7 @@ def pad(
   return _fill(ids, sizes, order, flat_scores, flat_labels, length)
 
 
+@checks.written(_WRITTEN.replace("pad(", "pad_buckets("))
 def pad_buckets(
   query_ids: ArrayLike,
   scores: ArrayLike,
@@ -172,6 +180,8 @@ def as_list(batch: Batch | Iterable[Batch]) -> list[Batch]:
 
 def _cells(batch: Batch, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
   """The row and the value of each cell that is not padding."""
+  checks.untraced("values", values)
+  checks.check_container("values", values)
   values, rows = np.asarray(values), np.asarray(batch.rows)
   if values.shape[: rows.ndim] != rows.shape:
     raise ValueError(
@@ -185,21 +195,18 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
   """The query ids, scores and labels as arrays, one entry per row."""
   if any(isinstance(column, jax.core.Tracer) for column in columns):
     raise TypeError("the shapes of padded queries depend on the data; call it outside of jit.")
-  for name, column in zip(("query_ids", "scores", "labels"), columns, strict=True):
+  names = "query_ids", "scores", "labels"
+  for name, column in zip(names, columns, strict=True):
     checks.check_container(name, column)
   if any(_is_nested(column) for column in columns):
     raise ValueError(
       "query_ids, scores and labels must be flat, one entry per row, got lists of lists. For lists "
-      "of each query, write pad(np.repeat(np.arange(len(scores)), list(map(len, scores))), "
-      "np.concatenate(scores), np.concatenate(labels))."
+      f"of each query, write {_OF_LISTS}."
     )
-  try:
-    arrays = [np.asarray(column) for column in columns]
-  except ValueError as error:
-    raise ValueError(f"query_ids, scores and labels must be flat arrays: {error}") from None
-  for name, x in zip(("scores", "labels"), arrays[1:], strict=True):
-    if x.size:
-      checks.real(name, x.dtype)
+  arrays = [np.asarray(columns[0])]
+  for name, column in zip(names[1:], columns[1:], strict=True):
+    empty = isinstance(column, list | tuple | np.ndarray) and not np.size(column)
+    arrays.append(np.asarray(column) if empty else checks.on_host(name, column))
   if arrays[0].ndim != 1 or len({array.shape for array in arrays}) != 1:
     ids, scores, labels = (array.shape for array in arrays)
     raise ValueError(
@@ -219,8 +226,11 @@ def _group(query_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """The ids in ascending order, the number of rows of each, and the rows in that order."""
   try:
     order = np.argsort(query_ids, kind="stable")
-  except TypeError as error:
-    raise TypeError(f"query_ids must be of one dtype that sorts: {error}.") from None
+  except TypeError:
+    kinds = sorted({type(x).__name__ for x in query_ids.tolist()})
+    raise TypeError(
+      f"query_ids must be of one type that sorts, got {', '.join(kinds)}; pass strings or integers."
+    ) from None
   ordered = query_ids[order]
   if ordered.size and ordered[-1] != ordered[-1]:
     raise ValueError(f"query_ids must not be NaN, got {ordered[-1]} in row {order[-1]}.")

@@ -336,10 +336,12 @@ class Exact(Ranking):
   def __post_init__(self) -> None:
     with checks.named("Exact"):
       checks.choice("ties", self.ties, get_args(Ties))
+      if self.key is not None:
+        checks.keys(self.key)
       if (self.ties == "random") != (self.key is not None):
         raise ValueError(
           'ties="random" needs a key, and the other rules take none; '
-          f"got ties={self.ties!r} and key={self.key!r}."
+          f"got ties={self.ties!r} and key={checks.told(self.key)}."
         )
 
   def __call__(

@@ -93,10 +93,12 @@ class SmoothRanking(Ranking):
   def __post_init__(self) -> None:
     # `vmap` may map over a ranking of several temperatures; one that it does not map is refused
     # where it is used.
-    if isinstance(self.temperature, np.ndarray | Array) and self.temperature.ndim:
-      return
+    given = self.temperature
     with checks.named(type(self).__name__):
-      checks.positive_number("temperature", self.temperature)
+      if isinstance(given, np.ndarray | Array) and given.ndim:
+        checks.real("temperature", given.dtype)
+      else:
+        checks.positive_number("temperature", given)
 
   def __call__(
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None
@@ -255,6 +257,7 @@ class LogisticQuery(ExpectedRankQuery):
 
 
 @pytree("temperature")
+@dataclasses.dataclass(frozen=True)
 class Laplace(SmoothRanking):
   """A smooth ranking: `j` is ahead of `i` with probability `F((s_j - s_i) / temperature)`.
 
@@ -274,6 +277,7 @@ class Laplace(SmoothRanking):
 
 
 @pytree("temperature")
+@dataclasses.dataclass(frozen=True)
 class Logistic(SmoothRanking):
   """A smooth ranking: `j` is ahead of `i` with probability `sigmoid((s_j - s_i) / temperature)`.
 

@@ -15,7 +15,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
-from jaxrank._base import Cutoff, Discount, pytree
+from jaxrank._base import Cutoff, Discount, pytree, told
 from jaxrank._core import integrands, quadrature
 from jaxrank._core.decays import distance
 from jaxrank._core.quadrature import Integrand, Noise, rank_chances
@@ -218,7 +218,7 @@ class NoiseRanking(SmoothRanking):
     if not abs(nearest - value) <= 1e-6 * nearest:
       raise ValueError(
         f"{type(self).__name__}: tolerance must be a Python number from {_LEAST_TOLERANCE} to "
-        f"{_MOST_TOLERANCE}, got {given!r}."
+        f"{_MOST_TOLERANCE}, got {told(given)}."
       )
     object.__setattr__(self, "tolerance", nearest)
 
@@ -230,6 +230,7 @@ class NoiseRanking(SmoothRanking):
 
 
 @pytree("temperature")
+@dataclasses.dataclass(frozen=True)
 class Gumbel(NoiseRanking):
   """A smooth ranking: expectations over the Plackett-Luce model, without sampling.
 
@@ -264,6 +265,7 @@ class Gumbel(NoiseRanking):
 
 
 @pytree("temperature")
+@dataclasses.dataclass(frozen=True)
 class Gaussian(NoiseRanking):
   """A smooth ranking: expectations under normal noise, as in SoftRank, without sampling.
 

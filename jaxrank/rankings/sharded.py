@@ -119,6 +119,10 @@ class Sharded(Ranking):
 
   axis_name: Axis
 
+  def __post_init__(self) -> None:
+    with checks.named("Sharded"):
+      checks.axis_name("axis_name", self.axis_name)
+
   def __call__(
     self, scores: Array, labels: Array, where: Array, *, k: int | None = None
   ) -> ShardedQuery:

@@ -6,10 +6,12 @@ call it with ranks `[..., n]` for the statistic over the `n` tasks of each list,
 for its moments under chance. `evaluate` computes many of them by name.
 
 Where targets tie, a statistic of `TargetRanks` is its average over all orders of the tied items, as
-that of `jaxrank.evaluate` with `Exact()`: one of 100 equal scores has the reciprocal rank .0519 and
-a hit among the first 10 with probability .1. Inverses and the standard deviation are those of the
-averages, and medians those of the ranks of all orders together. PyKEEN takes the statistic of the
-mean rank, .0198 and 0: the kind `realistic` of names, or `metric(ranks.realistic)`.
+in `jaxrank.evaluate` with `Exact()`. For example, a target that ties with all 99 other candidates
+has the reciprocal rank .0519, and is among the first 10 with probability .1. Inverses such as
+`harmonic_mean_rank`, and the standard deviation, are computed from these averages; a median is that
+of the ranks of all orders taken together. PyKEEN computes a statistic of the mean rank instead,
+which is .0198 and 0 in the example; the kind `realistic` of names, and `metric(ranks.realistic)`,
+do so too.
 
 Under chance the rank of each target is uniform on 1 to its number of candidates, and independent of
 the other ranks.

@@ -14,24 +14,26 @@ from jaxrank.ranks._statistic import Formula, Tasks
 from jaxrank.ranks.target import floating
 
 
-def broadcastable(function: str, **arguments: ArrayLike | None) -> list[Array]:
+def broadcastable(**arguments: ArrayLike | None) -> list[Array]:
   """Converts arguments to arrays whose shapes broadcast; None becomes 1."""
-  arrays = [
-    checks.array(f"{function}: {name}", np.float32(1) if x is None else x)
-    for name, x in arguments.items()
-  ]
+  arrays = [checks.array(name, np.float32(1) if x is None else x) for name, x in arguments.items()]
   shapes = {name: x.shape for name, x in zip(arguments, arrays, strict=True)}
   got = ", ".join(f"{name} {list(shapes[name])}" for name, x in arguments.items() if x is not None)
+  if arguments["query_weights"] is not None and not shapes["query_weights"]:
+    raise ValueError(
+      f"query_weights must have shape [..., n], got {checks.told(arguments['query_weights'])}; a "
+      "cut-off is k=, as in hits_at_k(ranks, k=5)."
+    )
   try:
     shape = np.broadcast_shapes((1,), *shapes.values())
   except ValueError:
     raise ValueError(
-      f"{function}: the shapes of the arguments must broadcast, got {got}; pass [..., n] each."
+      f"the shapes of the arguments must broadcast, got {got}; pass [..., n] each."
     ) from None
   if shapes.get("ranks", shape) != shape:
     raise ValueError(
-      f"{function}: ranks must have the shape that all arguments broadcast to, {list(shape)}, got "
-      f"{got}; pass ranks [..., n]."
+      f"ranks must have the shape that all arguments broadcast to, {list(shape)}, got {got}; pass "
+      "ranks [..., n], [1] for a single one."
     )
   return arrays
 
@@ -73,6 +75,7 @@ def apply(
   def of_list(best: Array, worst: Array, candidates: Array, weights: Array) -> Array:
     kept = (weights != 0) & (candidates != 0)
     valid = kept & (weights > 0) & (candidates >= 1) & (best >= 1) & (worst >= best)
+    valid &= candidates < jnp.inf
     weights = jnp.where(valid, weights, 0)
     cutoff = None if k is None else jnp.asarray(k).astype(best.dtype)
     best, worst, candidates = (jnp.where(valid, x, 1) for x in (best, worst, candidates))

@@ -81,13 +81,15 @@ class RankMetric:
       TypeError: if `k` is not an integer.
     """
     name = self.statistic.name
-    if self.k is None:
-      raise ValueError(f"{name}.at: {name} has no cut-off, got k={k!r}; call {name} itself.")
-    if k is None:
-      raise TypeError(f"{name}.at: k must be a positive integer, got None; pass an int such as 10.")
-    if isinstance(k, int | np.integer) and k < 1:
-      raise ValueError(f"{name}.at: k must be at least 1, got {k}; pass an int such as 10.")
-    return dataclasses.replace(self, k=checks.cutoff(k, f"{name}.at: k"))
+    with checks.named(f"{name}.at"):
+      if self.k is None:
+        got = checks.told(k)
+        raise ValueError(f"{name} has no cut-off, got k={got}; call {name} itself.")
+      if k is None:
+        raise TypeError("k must be a positive integer, got None; pass an int such as 10.")
+      if isinstance(k, int | np.integer) and k < 1:
+        raise ValueError(f"k must be at least 1, got {k}; pass an int such as 10.")
+      return dataclasses.replace(self, k=checks.cutoff(k))
 
   @property
   def name(self) -> str:
@@ -121,6 +123,7 @@ class RankMetric:
     query_weights: ArrayLike | None = None,
     *,
     candidates: ArrayLike | None = None,
+    k: int | Array | None = None,
   ) -> Array:
     """Computes the statistic over the last axis.
 
@@ -133,14 +136,18 @@ class RankMetric:
       query_weights: `[..., n]`, the weight of each task, at least 0; None weights all tasks
         equally.
       candidates: `[..., n]`, the number of candidates of each task, or one number for all tasks.
+      k: Another cut-off, as of `at`; None keeps that of the metric.
 
     Returns:
       The value of each list, `[...]`.
 
     Raises:
-      ValueError: if shapes do not broadcast, or a metric that compares with chance has no
-        candidates, or has weights that its closed form does not cover.
+      ValueError: if shapes do not broadcast, a metric that compares with chance has no candidates,
+        or has weights that its closed form does not cover, or `k` is no cut-off of the statistic.
+      TypeError: if an argument is not of numbers, or `k` is not an integer.
     """
+    if k is not None:
+      return self.at(k)(ranks, query_weights, candidates=candidates)
     best, worst = ranks, None
     if isinstance(ranks, TargetRanks):
       candidates = ranks.candidates if candidates is None else candidates
@@ -155,11 +162,10 @@ class RankMetric:
         f"{self.name}: the metric has no closed form for weighted tasks, got query_weights; pass "
         "None to weight all tasks equally."
       )
-    # `broadcastable` accepts None, which only the other arguments may be.
-    best = checks.array(f"{self.name}: ranks", best)
-    best, *given = broadcastable(
-      self.name, ranks=best, candidates=candidates, query_weights=query_weights
-    )
+    with checks.named(self.name):
+      # `broadcastable` accepts None, which only the other arguments may be.
+      best = checks.array("ranks", best)
+      best, *given = broadcastable(ranks=best, candidates=candidates, query_weights=query_weights)
     value: Array = _value(self, best, best if worst is None else worst, *given)
     return value
 
@@ -186,7 +192,8 @@ class RankMetric:
     Raises:
       ValueError: if there is neither a closed form nor a key.
     """
-    return self._moment("expected", jnp.mean, candidates, query_weights, key, samples)
+    with checks.named(f"{self.name}.expected"):
+      return self._moment("expected", jnp.mean, candidates, query_weights, key, samples)
 
   def variance(
     self,
@@ -197,8 +204,8 @@ class RankMetric:
     samples: int = 1000,
   ) -> Array:
     """The variance under chance; the arguments are those of `expected`."""
-    sample_variance = functools.partial(jnp.var, ddof=1)
-    return self._moment("variance", sample_variance, candidates, query_weights, key, samples)
+    with checks.named(f"{self.name}.variance"):
+      return self._variance(candidates, query_weights, key, samples)
 
   def std(
     self,
@@ -209,7 +216,8 @@ class RankMetric:
     samples: int = 1000,
   ) -> Array:
     """The standard deviation under chance; the arguments are those of `expected`."""
-    return jnp.sqrt(self.variance(candidates, query_weights, key=key, samples=samples))
+    with checks.named(f"{self.name}.std"):
+      return jnp.sqrt(self._variance(candidates, query_weights, key, samples))
 
   def sampled_values(
     self,
@@ -224,14 +232,8 @@ class RankMetric:
     Returns:
       The values for each list, `[samples, ...]`.
     """
-    function = f"{self.name}.sampled_values"
-    candidates = checks.array(f"{function}: candidates", candidates)
-    given = broadcastable(function, candidates=candidates, query_weights=query_weights)
-    samples = checks.count(f"{function}: samples", samples)
-    with checks.named(function):
-      key = checks.prng_key(key)
-    values: Array = _sampled(self, key, *given, samples)
-    return values
+    with checks.named(f"{self.name}.sampled_values"):
+      return self._draw(candidates, query_weights, key, samples)
 
   def has_closed_form(self, moment: Moment, query_weights: ArrayLike | None = None) -> bool:
     """Whether a moment under chance has a closed form.
@@ -243,9 +245,25 @@ class RankMetric:
     Returns:
       True if `expected`, or `variance`, needs no key.
     """
-    checks.choice(f"{self.name}.has_closed_form: moment", moment, _MOMENTS)
+    with checks.named(f"{self.name}.has_closed_form"):
+      checks.choice("moment", moment, _MOMENTS)
     known = self.statistic.moment(moment) is not None
     return known and (query_weights is None or self.statistic.weighted)
+
+  def _variance(
+    self, candidates: ArrayLike, query_weights: ArrayLike | None, key: Array | None, samples: int
+  ) -> Array:
+    sample_variance = functools.partial(jnp.var, ddof=1)
+    return self._moment("variance", sample_variance, candidates, query_weights, key, samples)
+
+  def _draw(
+    self, candidates: ArrayLike, query_weights: ArrayLike | None, key: Any, samples: int
+  ) -> Array:
+    candidates = checks.array("candidates", candidates)
+    given = broadcastable(candidates=candidates, query_weights=query_weights)
+    samples = checks.count("samples", samples)
+    values: Array = _sampled(self, checks.prng_key(key), *given, samples)
+    return values
 
   def _moment(
     self,
@@ -256,19 +274,19 @@ class RankMetric:
     key: Array | None,
     samples: int,
   ) -> Array:
-    function = f"{self.name}.{moment}"
+    samples = checks.count("samples", samples, 1 if moment == "expected" else 2)
+    if key is not None:
+      checks.prng_key(key)
     if not self.has_closed_form(moment, query_weights):
       if key is None:
         tasks = " for weighted tasks" if self.has_closed_form(moment) else ""
         raise ValueError(
-          f"{function}: {self.name} has no closed form of its {_MOMENTS[moment]}{tasks}, got "
+          f"{self.name} has no closed form of its {_MOMENTS[moment]}{tasks}, got "
           "key=None; pass key=jax.random.key(0) and samples= to estimate it."
         )
-      samples = checks.count(f"{function}: samples", samples, 1 if moment == "expected" else 2)
-      drawn = self.sampled_values(candidates, query_weights, key=key, samples=samples)
-      return estimate(drawn, axis=0)
-    candidates = checks.array(f"{function}: candidates", candidates)
-    given = broadcastable(function, candidates=candidates, query_weights=query_weights)
+      return estimate(self._draw(candidates, query_weights, key, samples), axis=0)
+    candidates = checks.array("candidates", candidates)
+    given = broadcastable(candidates=candidates, query_weights=query_weights)
     value: Array = _closed_form(self, moment, *given)
     return value
 

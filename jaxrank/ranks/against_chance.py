@@ -12,6 +12,7 @@ import math
 import jax.numpy as jnp
 from jax import Array
 
+from jaxrank._core import checks
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank.ranks import metrics
 from jaxrank.ranks._define import named
@@ -90,7 +91,7 @@ def z_score(base: RankMetric) -> RankMetric:
 def _check_base(function: str, base: RankMetric) -> None:
   if not isinstance(base, RankMetric):
     raise TypeError(
-      f"ranks.{function}: base must be a rank metric, got {base!r}; pass one such as "
+      f"ranks.{function}: base must be a rank metric, got {checks.told(base)}; pass one such as "
       "jr.ranks.resolve('mrr')."
     )
 

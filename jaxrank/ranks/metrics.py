@@ -176,7 +176,9 @@ def _chance_of_hit(tasks: Tasks) -> Array:
   k=10,
 )
 def hits_at_k(tasks: Tasks) -> Array:
-  """Hits at k, `sum_i p_i [r_i <= k]`; `k` is 10, and `hits_at_k.at(k)` has another cut-off.
+  """Hits at k, `sum_i p_i [r_i <= k]`; `k` is 10 unless it is given.
+
+  `hits_at_k(ranks, k=5)` has another cut-off, and `hits_at_k.at(5)` is the statistic with it.
 
   Under chance, `E = sum p q` and `V = sum p^2 q (1 - q)`, with `q = min(k / C, 1)`.
 

@@ -57,9 +57,9 @@ class Name(NamedTuple):
     return f"{self.side}.{self.kind}.{self.metric.name}"
 
 
-def _check_name(function: str, name: str) -> None:
+def _check_name(name: Any) -> None:
   if not isinstance(name, str):
-    raise TypeError(f"ranks.{function}: a name must be a string such as 'mrr', got {name!r}.")
+    raise TypeError(f"a name must be a string such as 'mrr', got {checks.told(name)}.")
 
 
 def _normalized(name: str) -> str:
@@ -93,7 +93,12 @@ def resolve(name: str) -> RankMetric:
     ValueError: if no metric has that name.
     TypeError: if the name is not a string.
   """
-  _check_name("resolve", name)
+  with checks.named("ranks.resolve"):
+    return _resolve(name)
+
+
+def _resolve(name: str) -> RankMetric:
+  _check_name(name)
   plain = _normalized(name)
   if plain in _BY_NAME:
     return _BY_NAME[plain]
@@ -104,7 +109,7 @@ def resolve(name: str) -> RankMetric:
     return metric.at(int(plain.removeprefix(family).removeprefix(".")))
   near = difflib.get_close_matches(plain, _BY_NAME, n=1)
   hint = f"did you mean {_BY_NAME[near[0]].name!r}?" if near else "jr.ranks.METRICS has all names."
-  raise ValueError(f"ranks.resolve: unknown rank statistic {name!r}; {hint}")
+  raise ValueError(f"unknown rank statistic {name!r}; {hint}")
 
 
 def parse(name: str) -> Name:
@@ -125,14 +130,19 @@ def parse(name: str) -> Name:
       optimistic or pessimistic ranks.
     TypeError: if the name is not a string.
   """
-  _check_name("parse", name)
+  with checks.named("ranks.parse"):
+    return _parse(name)
+
+
+def _parse(name: str) -> Name:
+  _check_name(name)
   rest = name.split(".")
   side = _SIDES[rest.pop(0)] if rest[0] in _SIDES else "both"
   kind = _KINDS[rest.pop(0)] if rest and rest[0] in _KINDS else "average"
-  metric = resolve(".".join(rest))
+  metric = _resolve(".".join(rest))
   if metric.needs_candidates and kind in ("optimistic", "pessimistic"):
     raise ValueError(
-      f"ranks.parse: {metric.name} compares with chance, which {kind} ranks of tied items differ "
+      f"{metric.name} compares with chance, which {kind} ranks of tied items differ "
       f"from, got {name!r}; drop {kind!r}."
     )
   return Name(side, kind, metric)
@@ -172,21 +182,25 @@ def evaluate(
     ValueError: if a name is unknown, or the shape of weights is not that of their ranks.
     TypeError: if names are not strings, or ranks are not `TargetRanks`.
   """
-  if not isinstance(names, Iterable):
-    raise TypeError(f"ranks.evaluate: names must be strings such as 'mrr', got {names!r}.")
-  names = names.split() if isinstance(names, str) else list(names)
-  parsed = [parse(name) for name in names]
-  if not parsed:
-    raise ValueError("ranks.evaluate: names must have at least one name such as 'mrr', got none.")
-  sides = tuple(side for side in SIDES if side in {name.side for name in parsed})
-  kinds = tuple(kind for kind in KINDS if kind in {name.kind for name in parsed})
-  given = {"head": _with_weights("head", head, head_query_weights)}
-  if tail is not None:
-    given["tail"] = _with_weights("tail", tail, tail_query_weights)
-  elif "tail" in sides:
-    raise ValueError(
-      f"ranks.evaluate: names of the tail need its ranks, got {names} and tail=None; pass tail=."
-    )
+  with checks.named("ranks.evaluate"):
+    names = _listed(names)
+    parsed = [_parse(name) for name in names]
+    if not parsed:
+      raise ValueError("names must have at least one name such as 'mrr', got none.")
+    sides = tuple(side for side in SIDES if side in {name.side for name in parsed})
+    kinds = tuple(kind for kind in KINDS if kind in {name.kind for name in parsed})
+    given = {"head": _with_weights("head", head, head_query_weights)}
+    if tail is not None:
+      given["tail"] = _with_weights("tail", tail, tail_query_weights)
+      lead, other = (ranks.candidates.shape[:-1] for ranks, _ in given.values())
+      if lead != other:
+        raise ValueError(
+          f"head and tail must have the same leading axes, got {list(lead)} and {list(other)}."
+        )
+    elif tail_query_weights is not None:
+      raise ValueError("tail_query_weights need the ranks of the tail, got tail=None; pass tail=.")
+    elif "tail" in sides:
+      raise ValueError(f"names of the tail need its ranks, got {names} and tail=None; pass tail=.")
   values = by_side(sides, kinds, [name.metric for name in parsed], given)
   return {
     name: value[..., sides.index(known.side), kinds.index(known.kind)]
@@ -194,14 +208,31 @@ def evaluate(
   }
 
 
+def _listed(names: Any) -> list[Any]:
+  if isinstance(names, str):
+    return names.split()
+  if hasattr(names, "shape") or isinstance(names, TargetRanks) or not isinstance(names, Iterable):
+    raise TypeError(
+      f"names must be strings such as 'mrr', got {checks.told(names)}. Names are the first "
+      "argument, as in ranks.evaluate('mrr', ranks)."
+    )
+  return list(names)
+
+
 def _with_weights(side: Side, ranks: Any, query_weights: Any) -> tuple[TargetRanks, Array]:
   """The ranks of a side, and the weights of its tasks in the shape of the ranks."""
   if not isinstance(ranks, TargetRanks):
     raise TypeError(
-      f"ranks.evaluate: {side} must be TargetRanks, got {ranks!r}; make them with "
-      "jr.ranks.from_scores."
+      f"{side} must be TargetRanks, got {checks.told(ranks)}; make them with "
+      "jr.ranks.from_scores, or of ranks and numbers of candidates: "
+      "TargetRanks(ranks, ranks, candidates)."
     )
-  shape, name = ranks.candidates.shape, f"ranks.evaluate: {side}_query_weights"
+  if not ranks.candidates.ndim:
+    raise ValueError(
+      f"{side} must have shape [..., n], got the ranks of one task, []; pass [1], as of "
+      "ranks.from_scores(scores[None], targets[None])."
+    )
+  shape, name = ranks.candidates.shape, f"{side}_query_weights"
   weights = checks.array(name, np.float32(1) if query_weights is None else query_weights)
   if weights.ndim > len(shape) or weights.shape != shape[len(shape) - weights.ndim :]:
     raise ValueError(

@@ -44,10 +44,11 @@ class TargetRanks:
 
   def __init__(self, optimistic: ArrayLike, pessimistic: ArrayLike, candidates: ArrayLike):
     given = {"optimistic": optimistic, "pessimistic": pessimistic, "candidates": candidates}
-    for name, value in given.items():
-      x = checks.array(f"ranks.TargetRanks: {name}", value)
-      object.__setattr__(self, name, x)
-      checks.same_shape(f"ranks.TargetRanks: {name}", x, "optimistic", self.optimistic)
+    with checks.named("ranks.TargetRanks"):
+      for name, value in given.items():
+        x = checks.array(name, value)
+        object.__setattr__(self, name, x)
+        checks.same_shape(name, x, "optimistic", self.optimistic)
 
   @property
   def realistic(self) -> Array:
@@ -90,39 +91,37 @@ def from_scores(
     TypeError: if `where` is not boolean, or `targets` are not integers.
     ValueError: if shapes do not match.
   """
-  ranks: TargetRanks = _from_scores(*checked_tasks("ranks.from_scores", scores, targets, where))
+  with checks.named("ranks.from_scores"):
+    given = checked_tasks(scores, targets, where)
+  ranks: TargetRanks = _from_scores(*given)
   return ranks
 
 
-def checked_scores(function: str, scores: ArrayLike) -> Array:
-  """Scores as an array `[..., n]`; error messages start with `function`."""
-  scores = checks.array(f"{function}: scores", scores)
+def checked_scores(scores: ArrayLike) -> Array:
+  """Scores as an array `[..., n]`."""
+  scores = checks.array("scores", scores)
   if scores.ndim == 0:
-    raise ValueError(
-      f"{function}: scores must have shape [..., candidates], got a scalar; pass a list."
-    )
+    raise ValueError("scores must have shape [..., candidates], got a scalar; pass a list.")
   return scores
 
 
 def checked_tasks(
-  function: str, scores: ArrayLike, targets: ArrayLike, where: ArrayLike | None
+  scores: ArrayLike, targets: ArrayLike, where: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-  """Scores, int32 targets and mask, of matching shapes; error messages start with `function`."""
-  scores = checked_scores(function, scores)
-  targets = checks.array(f"{function}: targets", targets)
+  """Scores, int32 targets and mask, of matching shapes."""
+  scores, targets = checked_scores(scores), checks.array("targets", targets)
+  if targets.shape != scores.shape[:-1]:
+    labels = "; of labels pass jnp.argmax(labels, -1)" if targets.shape == scores.shape else ""
+    raise ValueError(
+      f"targets must have one index per query, shape {scores.shape[:-1]}, got {targets.shape}; "
+      f"pass scores [..., n] and targets [...]{labels}."
+    )
   if not jnp.issubdtype(targets.dtype, jnp.integer):
     raise TypeError(
-      f"{function}: targets must be integer indices of candidates, got {targets.dtype}; convert "
-      "them with targets.astype(int)."
+      f"targets must be integer indices of candidates, got {targets.dtype}; convert them with "
+      "targets.astype(int)."
     )
-  if targets.shape != scores.shape[:-1]:
-    raise ValueError(
-      f"{function}: targets must have one index per query, shape {scores.shape[:-1]}, got "
-      f"{targets.shape}; pass scores [..., n] and targets [...]."
-    )
-  with checks.named(function):
-    mask = checks.mask(where, scores)
-  return scores, targets.astype(jnp.int32), mask
+  return scores, targets.astype(jnp.int32), checks.mask(where, scores)
 
 
 @jax.jit

@@ -99,7 +99,8 @@ def bootstrap_interval(
         "one value or rank per query."
       )
   share = jnp.asarray(confidence, float)
-  interval: Interval = _bootstrap(statistic, resamples, method, key, data, share)
+  with checks.named("stats.bootstrap_interval"):
+    interval: Interval = _bootstrap(statistic, resamples, method, key, data, share)
   return interval
 
 
@@ -118,7 +119,8 @@ def _bootstrap(
   block = max(1, _HELD // max(1, jax.tree.leaves(data)[0].size))
 
   def at(rows: Array) -> Array:
-    return floating(jnp.asarray(of_lists(*jax.tree.map(lambda x: x[..., rows], data))))
+    found = of_lists(*jax.tree.map(lambda x: x[..., rows], data))
+    return floating(checks.array("the value of statistic", found))
 
   def resample(key: Array) -> Array:
     return at(jax.random.randint(key, (n,), 0, n))

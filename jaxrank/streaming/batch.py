@@ -94,7 +94,9 @@ def group(groups: Any, expected: int | None, like: Array) -> Array:
   """The group of each query, int32, in the shape of `like`; `expected` is the number of groups."""
   if (groups is None) != (expected is None):
     got = "none" if groups is None else "some"
-    raise ValueError(f"Evaluator has groups={expected} and update got {got}; pass both or neither.")
+    raise ValueError(
+      f"the evaluator has groups={expected}, and groups= here are {got}; pass both or neither."
+    )
   if groups is None:
     return jnp.zeros_like(like, jnp.int32)
   numbers = checks.array("groups", groups)

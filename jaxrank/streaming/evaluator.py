@@ -30,10 +30,11 @@ Invalid = Literal["warn", "propagate"]
 class Evaluator:
   """The mean of measures over any number of batches, devices and processes.
 
-  `update` adds a batch to a state, `add` one of known values, `merge` combines two states, and
-  `compute` returns the means. `init`, `update`, `add`, `merge` and `all_reduce` are pure functions
-  for `jit`, `vmap` and `lax.scan`; the others take a state outside `jit` and return Python floats,
-  or the state of a group. Moments are pairs of float32, whose error does not grow with the queries.
+  `update` adds a batch of scores and labels to a state, `add` a batch of values, `merge` combines
+  two states, and `compute` returns the means. `init`, `update`, `add`, `merge` and `all_reduce` are
+  pure functions for `jit`, `vmap` and `lax.scan`; the others take a state outside `jit` and return
+  Python floats, or the state of a group. Moments are pairs of float32, whose error does not grow
+  with the queries.
 
   A state may have leading axes, such as those that `vmap` of `update` over the rankers of a sweep
   gives it. `merge` and `all_reduce` keep them, and the statistics are NumPy arrays of these axes
@@ -131,7 +132,7 @@ class Evaluator:
     """
     with checks.named("Evaluator.init"):
       if (self.reservoir is None) != (key is None):
-        got = f"got reservoir={self.reservoir} and key={key}"
+        got = f"got reservoir={self.reservoir} and key={checks.told(key)}"
         raise ValueError(f"a reservoir needs a key, and only a reservoir does; {got}.")
       if key is not None:
         reservoir.check(key)
@@ -166,8 +167,8 @@ class Evaluator:
       where: `[..., n]`, boolean, False on padding; None is all True.
       query_weights: `[...]`, the weight of each query; None is 1. A query of weight 0 does not
         count; a negative or infinite weight makes it invalid.
-      groups: `[...]`, integers, the group of each query, from 0. A query of another group is
-        invalid, and counts as such in the nearest group.
+      groups: `[...]`, integers, the group of each query, from 0. A query whose group is out of
+        range is invalid, and the nearest group counts it as such.
 
     Returns:
       The state.
@@ -325,8 +326,8 @@ class Evaluator:
   def standard_error(self, state: State) -> dict[str, Any]:
     """The standard error of what `compute` returns; NaN for fewer than two queries.
 
-    `sqrt(variance / n)` for a mean, with `n = (sum w)^2 / sum w^2` for weights `w`; `sum w` times
-    as much for a sum; and to first order the aggregate times as much for an exponential.
+    For a mean it is `sqrt(variance / n)`, with `n = (sum w)^2 / sum w^2` for weights `w`. For a
+    sum it is multiplied by `sum w`, and for an exponential, to first order, by the aggregate.
 
     Args:
       state: State of the queries.
@@ -338,9 +339,10 @@ class Evaluator:
       return self._named(state, summary.errors(self._measures, self._summary(state)))
 
   def interval(self, state: State, *, confidence: float = 0.95) -> dict[str, tuple[Any, Any]]:
-    """A confidence interval of what `compute` returns, for 30 queries or more.
+    """A confidence interval of what `compute` returns; use it for 30 queries or more.
 
-    It is that of the mean, by the normal approximation, with its ends aggregated as the mean is.
+    The interval of the mean follows from the normal approximation, and its ends are aggregated as
+    the mean is.
 
     Args:
       state: State of the queries.
@@ -360,8 +362,9 @@ class Evaluator:
   def quantile(self, state: State, q: float = 0.5) -> dict[str, Any]:
     """A quantile of each measure over the queries; exact if the reservoir holds all queries.
 
-    It is the smallest value such that the values up to it have a fraction `q` of the weight or
-    more, and halfway to the next value if the fraction is exactly `q`, as for medians.
+    The quantile is the smallest value at which the values up to it have at least a fraction `q` of
+    the weight. If they have exactly that fraction, it lies halfway to the next value, as a median
+    does.
 
     Args:
       state: State with a reservoir.
@@ -375,7 +378,7 @@ class Evaluator:
     """
     with checks.named("Evaluator.quantile"):
       if not (isinstance(q, int | float | np.number) and 0 <= q <= 1):
-        raise ValueError(f"q must be a number between 0 and 1, got {q!r}.")
+        raise ValueError(f"q must be a number between 0 and 1, got {checks.told(q)}.")
       self._check_own(state, or_of_a_group=True)
       return self._named(state, summary.quantiles(state, q))
 
@@ -411,8 +414,10 @@ class Evaluator:
     Raises:
       ValueError: if the evaluator has no groups.
     """
-    if self.groups is None:
-      raise ValueError("Evaluator.per_group: there are no groups; pass groups= to Evaluator.")
+    with checks.named("Evaluator.per_group"):
+      if self.groups is None:
+        raise ValueError("there are no groups; pass groups= to Evaluator.")
+      self._check_own(state)
     means = [self.compute(self.group(state, g)) for g in range(self.groups)]
     return {name: [mean[name] for mean in means] for name in self.names}
 

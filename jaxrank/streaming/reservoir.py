@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxrank._base import told
 from jaxrank._core import sorting
 from jaxrank._core.batching import replicated
 from jaxrank.streaming.batch import Queries
@@ -39,7 +40,7 @@ def check(key: Array) -> None:
   """Raises `TypeError` unless `key` is a single typed key."""
   typed = isinstance(key, Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
   if not typed or key.shape:
-    raise TypeError(f"key must be one PRNG key, such as jax.random.key(0), got {key!r}.")
+    raise TypeError(f"key must be one PRNG key, such as jax.random.key(0), got {told(key)}.")
 
 
 def new(size: int, measures: int, key: Array) -> Reservoir:

@@ -8,7 +8,7 @@ import functools
 import statistics
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,6 +50,15 @@ class State:
   invalid: Array
   moments: Moments
   reservoir: Reservoir | None
+
+  def __repr__(self) -> str:
+    counts = (f"{name}={_shown(getattr(self, name))}" for name in ("count", "empty", "invalid"))
+    return f"<State of {' '.join(self.names)}: {', '.join(counts)}>"
+
+
+def _shown(x: Any) -> str:
+  known = isinstance(x, np.ndarray | Array) and not isinstance(x, jax.core.Tracer)
+  return str(x.tolist()) if known and x.is_fully_addressable else checks.told(x)
 
 
 def leading(state: State) -> tuple[int, ...]:
@@ -170,7 +179,9 @@ def interval(
 ) -> tuple[np.ndarray, np.ndarray]:
   """The ends of a confidence interval of the aggregate of each measure."""
   if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
-    raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}; try 0.95.")
+    raise ValueError(
+      f"confidence must be between 0 and 1, got {checks.told(confidence)}; try 0.95."
+    )
   margin = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * found.error
   return aggregates(measures, found, -margin), aggregates(measures, found, margin)
 
@@ -263,7 +274,10 @@ def check_same_leading(a: State, b: State) -> None:
 
 def _check(state: State) -> None:
   if not isinstance(state, State):
-    raise TypeError(f"Expected a State of init, update or merge, got {type(state).__name__}.")
+    raise TypeError(
+      f"state must be a State of init, update or merge, got {checks.told(state)}; write "
+      "state = evaluator.update(state, ...)."
+    )
 
 
 def refuse_empty(state: State) -> None:

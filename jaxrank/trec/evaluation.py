@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+import os
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
@@ -19,7 +21,7 @@ from jaxrank.measures.measure import Measures
 from jaxrank.trec import _padding
 from jaxrank.trec._matching import Queries, Ties, select, shortened
 from jaxrank.trec.reading import read_qrels, read_run
-from jaxrank.trec.tables import Qrels, place
+from jaxrank.trec.tables import Qrels, Run, place
 
 # A program more costs as much time as about so many cells of padding.
 _PROGRAM = 1 << 22
@@ -39,6 +41,9 @@ _AGGREGATIONS: dict[Aggregation, Callable[[np.ndarray], Any]] = {
 # Queries with so many cells in all take shapes of `_SHAPE` cells, and lengths of `_SHORT` times a
 # power of four, so that many small collections share a few programs.
 _SMALL, _SHAPE, _SHORT = 1 << 17, 1 << 15, 64
+
+# Labels are whole numbers of at most so much, as a rule.
+_GRADES = 10
 
 # The number of batches that are on their way to the device while the next one is prepared.
 _AHEAD = 2
@@ -77,6 +82,7 @@ class Evaluation:
     }
 
 
+@checks.written("trec.evaluate('map', qrels, run)")
 def evaluate(
   measures: Measures,
   qrels: Any,
@@ -134,7 +140,7 @@ def evaluate(
     TypeError: if an argument has a wrong type.
   """
   with checks.named("trec.evaluate"):
-    found = read_measures(measures)
+    found = _read_measures(measures)
     by_subtopic = any(measure.description.subtopics for measure in found)
     checks.choice("ties", ties, get_args(Ties))
     cells = checks.count("cells", cells)
@@ -144,6 +150,7 @@ def evaluate(
     if progress is not None:
       checks.function("progress", progress, "a function of (done, queries), or None")
   qrels, run = read_qrels(qrels, subtopics=by_subtopic), read_run(run)
+  _warn_of_order(qrels, run)
   with checks.named("trec.evaluate"):
     _check_measures(found, qrels)
     selection = select(qrels, run, queries)
@@ -189,6 +196,32 @@ def evaluate(
       by_name[measure.name][~retrieved] = 0
   left_out = selection.only_in_qrels, selection.only_in_run
   return Evaluation(run.name, selection.names, by_name, *left_out, how)
+
+
+def _read_measures(measures: Any) -> tuple[Measure, ...]:
+  try:
+    return read_measures(measures)
+  except (TypeError, ValueError):
+    if isinstance(measures, str | os.PathLike) and os.path.isfile(measures):
+      raise TypeError(
+        f"measures must be names such as 'map', got the file {os.fspath(measures)!r}; measures are "
+        "the first argument, and then come the qrels and the run."
+      ) from None
+    raise
+
+
+def _warn_of_order(qrels: Qrels, run: Run) -> None:
+  """Warns if the labels are fractions, and the scores such as labels are."""
+  grades = np.unique(run.scores)
+  # Those of toys and ranks are different, and not 0.
+  like = grades.size < run.scores.size or 0 in grades
+  like &= bool(np.isin(grades, np.arange(_GRADES + 1)).all())
+  if like and np.any(np.mod(qrels.labels, 1) != 0):
+    warnings.warn(
+      "trec.evaluate: the labels are fractions, and the scores whole numbers such as labels are: "
+      "are they swapped? The order is (measures, qrels, run).",
+      stacklevel=4,
+    )
 
 
 def _check_measures(measures: tuple[Measure, ...], qrels: Qrels) -> None:

@@ -51,6 +51,7 @@ def read_qrels(source: Any, *, name: str | None = None, subtopics: bool = False)
   if isinstance(source, Qrels):
     return source
   with checks.named("trec.read_qrels"):
+    _check_name(name)
     checks.true_or_false("subtopics", subtopics)
     rows, stem, _ = _read(source, _layouts.SUBTOPICS if subtopics else _layouts.QRELS)
   return tables.qrels(rows, name or stem or "qrels")
@@ -86,8 +87,14 @@ def read_run(source: Any, *, name: str | None = None) -> Run:
   if isinstance(source, Run):
     return source
   with checks.named("trec.read_run"):
+    _check_name(name)
     rows, stem, tag = _read(source, _layouts.RUN)
   return tables.run(rows, name or tag or stem or "run")
+
+
+def _check_name(name: Any) -> None:
+  if name is not None and not isinstance(name, str):
+    raise TypeError(f"name must be a string, got {checks.told(name)}.")
 
 
 def _read(source: Any, layout: Layout) -> tuple[Grouped, str | None, str | None]:

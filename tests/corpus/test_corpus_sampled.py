@@ -97,7 +97,7 @@ def test_sampled_metrics_mislead_and_corrected_ones_less():
     (lambda: corpus.unsampled_rank([7], 5, 10), "ranks must be from 1 to sampled"),
     (lambda: corpus.unsampled_rank([1], 0, 10), "sampled must be at least 1"),
     (lambda: corpus.unsampled_metric(hits, 5, 0), "items must be at least 1"),
-    (lambda: corpus.unsampled_metric(hits, 5, 10, tradeoff=2), "tradeoff must be from 0 to 1"),
+    (lambda: corpus.unsampled_metric(hits, 5, 10, tradeoff=2), "tradeoff must be in \\[0, 1\\]"),
     (lambda: corpus.unsampled_metric(sum, 5, 10), "one value for each rank"),
   ],
 )

@@ -124,7 +124,7 @@ def test_hosts_refuse_labels_beyond_the_scale_of_a_measure(door, measure):
 def test_files_refuse_labels_beyond_the_scale_of_a_measure(measure, tmp_path, capsys):
   large, meaning, advice = SCALED[measure]
   qrels = {"q0": {"z": large}, "q1": {"a": 1}, "q2": {"b": 2, "c": large}}
-  run = {"q1": {"a": 1.0}, "q2": {"b": 2.0, "c": 1.0}}
+  run = {"q1": {"a": 1.5}, "q2": {"b": 2.5, "c": 1.5}}
   (tmp_path / "qrels").write_text(json.dumps(qrels))
   (tmp_path / "run").write_text(json.dumps(run))
   rows = [(q, d, y) for q, judged in qrels.items() for d, y in judged.items()]

@@ -531,7 +531,7 @@ def test_mistakes_have_names():
     rax.softmax_loss(1.0, 1.0)
   with pytest.raises(ValueError, match=r"with an item at least, got \(2, 0\)"):
     rax.ndcg_metric(jnp.zeros((2, 0)), jnp.zeros((2, 0)))
-  with pytest.raises(TypeError, match="weights must be a numeric array"):
+  with pytest.raises(TypeError, match="weights must be an array of numbers"):
     rax.softmax_loss(scores, labels, weights="heavy")
 
 
@@ -555,5 +555,5 @@ def test_wrong_options_are_named():
     rax.approx_t12n(rax.ndcg_metric, temperature=-1.0)
   with pytest.raises(TypeError, match="temperature must be a number, got 'a'"):
     rax.approx_t12n(rax.ndcg_metric, temperature="a")
-  with pytest.raises(TypeError, match="epsilon must be a numeric array"):
+  with pytest.raises(TypeError, match="epsilon must be an array of numbers"):
     rax.poly1_softmax_loss(scores, labels, epsilon="much")

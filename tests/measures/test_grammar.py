@@ -309,7 +309,9 @@ def test_names_that_are_ours_and_ranx_spells_too():
   assert one("hits@5").metric is jr.hit_rate
   assert one("hits@5", dialect="ranx").metric is jr.utility
   assert meaning(one("ndcg@10-l2")) == meaning(one("ndcg@10-l2", dialect="ranx"))
-  with pytest.raises(ValueError, match="dialect must be one of jaxrank, ir_measures, .*got 'ran'"):
+  with pytest.raises(
+    ValueError, match="dialect must be one of 'jaxrank', 'ir_measures', .*got 'ran'"
+  ):
     jr.parse("precision", dialect="ran")
   with pytest.raises(ValueError, match="'nERR-IA@5' is no name"):
     jr.parse("nERR-IA@5", dialect="ranx")
@@ -328,7 +330,7 @@ def test_values_of_the_dialect_ranx_are_those_of_ranx():
     "bpref-l2": 0.5,
     "dcg_burges@3": 7.5,
   }
-  found = jr.evaluate(jr.parse(expected, dialect="ranx"), scores, labels)
+  found = jr.evaluate(jr.parse(list(expected), dialect="ranx"), scores, labels)
   for name, value in expected.items():
     assert float(found[name]) == pytest.approx(value, rel=1e-6), name
 

@@ -231,7 +231,7 @@ class TestPlot:
     with pytest.raises(ValueError, match="no curve"):
       jr.plot.precision_recall({})
     for values in (None, "abc", ["a"]):
-      with pytest.raises(TypeError, match="values must be numbers, got"):
+      with pytest.raises(TypeError, match="values must be an array of numbers, got"):
         jr.plot.values(values, name="MRR")
     with pytest.raises(TypeError, match="ax must be the axes of matplotlib, or None, got 3"):
       jr.plot.values(1.0, name="MRR", ax=3)

@@ -198,10 +198,22 @@ def test_a_query_needs_a_name():
 @pytest.mark.parametrize(
   ("columns", "error", "message"),
   [
-    ((["a", None], [0.5, 1.0], [0, 1]), TypeError, "query_ids must be of one dtype that sorts"),
+    (
+      (["a", None], [0.5, 1.0], [0, 1]),
+      TypeError,
+      "query_ids must be of one type that sorts, got NoneType, str",
+    ),
     (([[1], [1, 2]], [0.5, 1.0], [0, 1]), ValueError, "must be flat"),
-    (([1, 1], ["a", "b"], [0, 1]), TypeError, "scores must be real.* got <U1"),
-    (([1, 1], [0.5, 1.0], [None, 1]), TypeError, "labels must be real.* got object"),
+    (
+      ([1, 1], ["a", "b"], [0, 1]),
+      TypeError,
+      "scores must be an array of numbers, got a list with 'a'",
+    ),
+    (
+      ([1, 1], [0.5, 1.0], [None, 1]),
+      TypeError,
+      "labels must be an array of numbers, got a list with None",
+    ),
     (([1, 1], [0.5, 1.0], [1j, 1]), TypeError, "labels must be real"),
   ],
 )

@@ -565,8 +565,8 @@ def mistakes():
       lambda: jr.ranks.evaluate("mr", ranks, head_query_weights=[1, 2, 3]),
     ),
     (TypeError, "positive integer, got None", lambda: jr.ranks.hits_at_k.at(None)),
-    (TypeError, "ranks must be a numeric array, got NoneType", lambda: mrr(None)),
-    (TypeError, "candidates must be .* got NoneType", lambda: mrr.expected(None)),
+    (TypeError, "ranks must be an array of numbers, got None; pass", lambda: mrr(None)),
+    (TypeError, "candidates must be .* got None;", lambda: mrr.expected(None)),
     (
       ValueError,
       "moment must be one of 'expected', 'variance'",

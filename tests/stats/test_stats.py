@@ -285,7 +285,7 @@ def mistakes():
     (ValueError, r"stats.paired_t: x and y must have one shape", lambda: stats.paired_t(x, x[0])),
     (ValueError, "with at least 2 queries", lambda: stats.paired_t([1.0], [1.0])),
     (ValueError, "stats.effect_size: x and y must", lambda: stats.effect_size(1.0, 1.0)),
-    (TypeError, "x must be a numeric array", lambda: stats.paired_t("x", x)),
+    (TypeError, "x must be an array of numbers", lambda: stats.paired_t("x", x)),
     (
       ValueError,
       "flips must be at least 1",

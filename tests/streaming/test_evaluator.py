@@ -618,9 +618,9 @@ def test_mistakes():
     jr.Evaluator("ndgc@10")
   own, grouped = evaluator(), evaluator(groups=GROUPS)
   state, lists = own.init(), (batch(0)["scores"], batch(0)["labels"])
-  with pytest.raises(ValueError, match="groups=None and update got some"):
+  with pytest.raises(ValueError, match="groups=None, and groups= here are some"):
     own.update(state, *lists, groups=DATA["groups"][0])
-  with pytest.raises(ValueError, match="groups=3 and update got none"):
+  with pytest.raises(ValueError, match="groups=3, and groups= here are none"):
     grouped.update(grouped.init(), *lists)
   with pytest.raises(TypeError, match="groups must be integers"):
     grouped.update(grouped.init(), *lists, groups=DATA["query_weights"][0])
@@ -652,9 +652,9 @@ def test_mistakes():
     with pytest.raises(TypeError, match="one PRNG key"):
       jr.Evaluator("RR", reservoir=4).init(key)
   for call in (own.compute, own.variance, own.interval, lambda x: own.merge(x, state)):
-    with pytest.raises(TypeError, match="Expected a State.* got tuple"):
+    with pytest.raises(TypeError, match="state must be a State.* got "):
       call(lists)
-  with pytest.raises(TypeError, match="Expected a State.* got ndarray"):
+  with pytest.raises(TypeError, match="state must be a State.* got an array"):
     own.update(*lists, state)
   for compute in (own.compute, own.standard_error, own.interval):
     with pytest.raises(ValueError, match="another evaluator"):
