@@ -3,18 +3,30 @@
 import gc
 import itertools
 import os
+import time
+from pathlib import Path
 
 from tests.helpers import xla_flags
 
 os.environ["JAX_NUM_CPU_DEVICES"] = "4"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("XLA_FLAGS", xla_flags.flags())
+# Workers, runs and the processes that tests start share compiled programs. The name of each is the
+# hash of its text, its options and the version of jaxlib.
+os.environ.setdefault(
+  "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "programs")
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+# Programs need not say where in Python each operation stands.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 
 import jax
 import pytest
 
-# Only the type checkers read these calls, many of which are wrong.
-collect_ignore = ["house/typing_calls.py"]
+# What holds no tests need not be imported before a test needs it.
+collect_ignore = [
+  path for path in Path(__file__).parent.rglob("*.py") if not path.name.startswith(("test_", "__"))
+]
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -36,12 +48,20 @@ def _not_too_many_programs():
     jax.clear_caches()
 
 
+def pytest_sessionstart(session):
+  """Forgets compiled programs of which no run has read or written the file for a week."""
+  if not hasattr(session.config, "workerinput"):
+    for path in Path(os.environ["JAX_COMPILATION_CACHE_DIR"]).glob("*-cache"):
+      if path.stat().st_atime < time.time() - 7 * 86_400:
+        path.unlink(missing_ok=True)
+
+
 def pytest_collection_modifyitems(items):
-  """Keeps the laws of one metric on one worker, which has it compiled."""
+  """Keeps the laws of one metric, or else a module, on one worker, which has them compiled."""
   for item in items:
     name = getattr(item, "callspec", None) and item.callspec.params.get("name")
-    if isinstance(name, str):
-      item.add_marker(pytest.mark.xdist_group(name))
+    group = name if isinstance(name, str) else item.nodeid.split("::")[0]
+    item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_make_parametrize_id(val):

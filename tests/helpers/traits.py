@@ -4,12 +4,15 @@ The columns are derived from the description and the signature of the metric, ex
 tables here say.
 """
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 import jaxrank as jr
 from jaxrank._core import description
@@ -138,12 +141,18 @@ def rows() -> dict[str, Row]:
   return table
 
 
+@functools.cache
 def only_counts(about: Description) -> bool:
   """Whether a metric is made of numbers of retrieved items: constant unless there is a cut-off."""
-  scores = jnp.array([2.0, 1.0])
-  labels = jnp.ones((2, 2)) if about.subtopics else scores
-  recorder = Recorder(scores, labels, scores > 0, None)
-  about.kernel(recorder, **about.bind(parameters.required(about)))
+  recorders = []
+
+  def ask(scores, labels):
+    recorders.append(Recorder(scores, labels, scores > 0, None))
+    return about.kernel(recorders[0], **about.bind(parameters.required(about)))
+
+  scores = np.float32([2, 1])
+  jax.eval_shape(ask, scores, np.ones((2, 2), np.float32) if about.subtopics else scores)
+  (recorder,) = recorders
   weights = [question.arguments.get("w", scores) for question in recorder.questions]
   counts = all(w.dtype == jnp.bool_ for w in weights)
   return bool(weights) and counts and all(depth == 0 for depth in recorder.depths)

@@ -1,6 +1,7 @@
 """Every test asserts a value or an error, itself or through a helper that does."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests import planted_bugs
 TESTS = Path(__file__).parents[1]
 
 
+@functools.cache
 def functions_of(path):
   """The functions and methods of a file by name, and the functions that it imports from tests."""
   tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -24,20 +26,14 @@ def functions_of(path):
   return own, imported
 
 
-FILES = {path: functions_of(path) for path in sorted(TESTS.rglob("*.py"))}
-CASES = [
-  (path, name)
-  for path, (own, _) in FILES.items()
-  for name in own
-  if name.startswith("test_") and path.name.startswith("test_")
-]
+FILES = sorted(TESTS.rglob("test_*.py"))
 
 
 def asserts(path, name, seen=frozenset()):
   """Whether a function asserts something that is not a constant, or calls one that does."""
-  if path not in FILES or (path, name) in seen:
+  if not path.exists() or (path, name) in seen:
     return False
-  own, imported = FILES[path]
+  own, imported = functions_of(path)
   if name not in own:
     return name in imported and asserts(imported[name], name, seen | {(path, name)})
   for node in ast.walk(own[name]):
@@ -61,8 +57,8 @@ def asserts(path, name, seen=frozenset()):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
 def test_every_test_asserts(path):
-  silent = [name for of, name in CASES if of == path and not asserts(of, name)]
-  assert not silent
+  tests = [name for name in functions_of(path)[0] if name.startswith("test_")]
+  assert not [name for name in tests if not asserts(path, name)]
 
 
 def test_planted_bugs_are_planted_in_what_is_there():
@@ -72,9 +68,5 @@ def test_planted_bugs_are_planted_in_what_is_there():
 def test_the_search_finds_a_test_without_an_assertion(tmp_path):
   path = tmp_path / "test_nothing.py"
   path.write_text("def test_silent():\n  print(1)\n\ndef test_constant():\n  assert True\n")
-  FILES[path] = functions_of(path)
-  try:
-    assert not asserts(path, "test_silent")
-    assert not asserts(path, "test_constant")
-  finally:
-    del FILES[path]
+  assert not asserts(path, "test_silent")
+  assert not asserts(path, "test_constant")

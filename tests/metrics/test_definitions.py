@@ -431,11 +431,12 @@ def test_agrees_with_its_definition(name, ties, share):
 @pytest.mark.parametrize("name", CONCORDANCE)
 def test_concordance_agrees_with_its_definition(name, ties, share):
   metric = CONCORDANCE[name]
+  call = functools.partial(metric.public, ranking=jr.Exact(ties=ties))
+  each = jax.jit(lambda *lists, where: [call(*lists, where=where, **own) for own in metric.choices])
   for columns, queries in ((8, QUERIES[ties]), (20, 400)):
     drawn = cases.draw(columns, int(share * queries), columns, most_orders=10**9, spoiled=0.002)
-    for own in metric.choices:
-      call = functools.partial(metric.public, ranking=jr.Exact(ties=ties), **own)
-      value = jax.jit(call)(drawn.scores, drawn.labels, where=drawn.where)
+    values = each(drawn.scores, drawn.labels, where=drawn.where)
+    for own, value in zip(metric.choices, values, strict=True):
       expected = [metric.oracle(items, **own) for items in drawn.queries()]
       assert_agree(value, expected, drawn, f"{name}, ties={ties}, {own}")
 
@@ -446,11 +447,11 @@ def test_concordance_agrees_with_its_definition(name, ties, share):
 def test_of_curves_agrees_with_its_definition(name, ties, share):
   metric = OF_CURVES[name]
   drawn = cases.draw(3, int(share * 1000), spoiled=0.002)
-  queries = drawn.queries()
-  for own in metric.choices:
-    given = with_functions(own)
-    call = functools.partial(metric.public, ranking=jr.Exact(ties=ties), **given)
-    value = jax.jit(call)(drawn.scores, drawn.labels, where=drawn.where)
+  queries, choices = drawn.queries(), [with_functions(own) for own in metric.choices]
+  call = functools.partial(metric.public, ranking=jr.Exact(ties=ties))
+  each = jax.jit(lambda *lists, where: [call(*lists, where=where, **own) for own in choices])
+  values = each(drawn.scores, drawn.labels, where=drawn.where)
+  for own, value in zip(metric.choices, values, strict=True):
     expected = [metric.oracle(items, ties, **own) for items in queries]
     assert_agree(value, expected, drawn, f"{name}, ties={ties}, {own}")
 
