@@ -11,5 +11,5 @@ tests are quick.
 * `devices`: batches in blocks, and queries and candidates that are spread over devices.
 * `house`: the layout of the library, its public names and types, its documentation and these tests.
 * `benchmarks`: `python -m tests.benchmarks` times the library against others.
-* `planted_bugs`: `python -m tests.planted_bugs` shows that the quick tests find small bugs.
+* `mutants`: `python -m tests.mutants` shows whether the tests find small random changes.
 """

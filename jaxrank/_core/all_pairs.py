@@ -1,9 +1,9 @@
 """Sums over all pairs of the items of a query, in O(n^2) time and O(n) memory.
 
-On CPU the pairs are computed in blocks of rows. Accelerators, which start each step of a loop
-separately, take all pairs in one kernel for each sum; XLA stores no matrix for a sum along the rows
-of a matrix of its own. `losses` and the pairwise losses of `jaxrank.interop.rax` take sums of
-functions with derivatives, and `rankings.pairs` takes counts.
+On CPU the pairs are computed in blocks of rows. A GPU, which starts each step of a loop separately,
+takes all pairs in one kernel for each sum; XLA stores no matrix for a sum along the rows of a matrix
+of its own. `losses` and the pairwise losses of `jaxrank.interop.rax` take sums of functions with
+derivatives, and `rankings.pairs` takes counts.
 """
 
 import functools
@@ -82,7 +82,7 @@ def _sum_in_blocks(
   return _in_blocks(pair, items, rows)
 
 
-@sum_of_pairs.on("tpu", "gpu", gain="memory of the gradient of pairwise_logistic [32, 1000]: 250")
+@sum_of_pairs.on("gpu", gain="memory of the gradient of pairwise_logistic [32, 1000]: 250")
 def _sum_at_once(
   items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, of_two: _Pair, rows: int
 ) -> Any:

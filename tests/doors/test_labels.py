@@ -1,5 +1,6 @@
 """Labels beyond the scale: exact where a ratio allows it, refused by the host elsewhere."""
 
+import functools
 import json
 import re
 
@@ -59,10 +60,12 @@ def test_hosts_refuse_labels_above_the_best_grade(large):
 
 
 def test_under_jit_they_count_as_the_best_grade():
-  scores, labels = jnp.array([2.0, 1.0]), jnp.array([5, 4])
-  for metric in (jr.err, jr.nerr):
-    found = jax.jit(metric)(scores, labels, max_label=4)
-    assert found == metric(scores, jnp.minimum(labels, 4), max_label=4)
+  scores, labels = jnp.array([2.0, 1.0]), jnp.array([5.0, 3.0])
+  cases = (jr.err, {}), (jr.nerr, {}), (jr.sdcg, {"k": 2, "min_label": 1}), (jr.bpm, {"k": 2})
+  for metric, given in cases:
+    value = functools.partial(metric, max_label=4, **given)
+    assert jax.jit(value)(scores, labels) == value(scores, jnp.minimum(labels, 4))
+    assert jax.grad(value, argnums=1)(scores, labels)[0] == 0
 
 
 SCALED = {

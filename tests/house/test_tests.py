@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import planted_bugs
-
 TESTS = Path(__file__).parents[1]
 
 
@@ -59,10 +57,6 @@ def asserts(path, name, seen=frozenset()):
 def test_every_test_asserts(path):
   tests = [name for name in functions_of(path)[0] if name.startswith("test_")]
   assert not [name for name in tests if not asserts(path, name)]
-
-
-def test_planted_bugs_are_planted_in_what_is_there():
-  assert all(planted_bugs.check(bug) is None for bug in planted_bugs.BUGS)
 
 
 def test_the_search_finds_a_test_without_an_assertion(tmp_path):

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxrank._core import networks, sorting
+from jaxrank._core import batching, networks, sorting
 
 
 @pytest.fixture(params=["few", "many"])
@@ -62,6 +62,7 @@ def test_the_largest_values_are_those_of_a_sort():
   assert x.size > sorting._MANY
   many = x.copy()
   many[0] = rng.standard_normal(20)
-  for labels in (x, many):
-    found = jax.jit(jax.vmap(lambda x: sorting.descending(x, 7)))(labels)
-    np.testing.assert_array_equal(found, -np.sort(-labels, axis=-1)[:, :7])
+  for labels in (x, many, x.reshape(2, 1000, 20), x.reshape(-1)):
+    largest = batching.over_queries(lambda x: sorting.descending(x, 7), labels.ndim - 1)
+    found = jax.jit(largest)(labels)
+    np.testing.assert_array_equal(found, -np.sort(-labels, axis=-1)[..., :7])

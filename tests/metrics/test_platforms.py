@@ -123,7 +123,7 @@ def test_ties_agree(n):
 
 
 @pytest.mark.parametrize("platform", EVERY)
-@pytest.mark.parametrize("n", [1, 10, 64, 65, 300])
+@pytest.mark.parametrize("n", [1, 10, 64, 65, 300, 5000])
 def test_means_of_weights_are_those_of_the_ties(n, platform):
   rng = np.random.default_rng(n)
   key = np.sort(rng.integers(0, 7, n))[::-1].astype(np.int32)
