@@ -1,8 +1,8 @@
 """Sums over all pairs of the items of a query, in O(n^2) time and O(n) memory.
 
 On CPU the pairs are computed in blocks of rows. A GPU, which starts each step of a loop separately,
-takes all pairs in one kernel for each sum; XLA stores no matrix for a sum along the rows of a matrix
-of its own. `losses` and the pairwise losses of `jaxrank.interop.rax` take sums of functions with
+takes all pairs in one kernel for each sum; XLA stores no matrix for a sum along the rows of its own
+matrix. `losses` and the pairwise losses of `jaxrank.interop.rax` take sums of functions with
 derivatives, and `rankings.pairs` takes counts.
 """
 
