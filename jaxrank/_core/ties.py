@@ -246,7 +246,7 @@ def _sums_to_the_longest(w: Array, start: Array, end: Array) -> Array:
   when=lambda w, start, end: w.size < sorting.FEW,
 )
 def _sums_at_starts(w: Array, start: Array, end: Array) -> Array:
-  """The sum over the tie of each item, added up at its start.
+  """The sum over the tie of each item, added up at its start: it compiles sooner than loops.
 
   It is in double precision, because small numbers lose digits when they are added to a large sum.
   """
