@@ -110,7 +110,7 @@ def _kl(query: ExactQuery, *, temperature: ArrayLike) -> Array:
   )
   share = _softmax(teacher, t)
   entropy = functools.partial(cross_entropy, share, share, jnp.zeros((), query.dtype))
-  of_student, of_teacher = (entropy(x, t, False)[0] for x in (student, teacher))
+  of_student, of_teacher = (entropy(x, t)[0] for x in (student, teacher))
   return saturated(saturated((of_student - of_teacher) * t) * t)
 
 

@@ -158,7 +158,7 @@ def test_mistakes():
   with pytest.raises(ValueError, match=f"from 1 to {N} candidates, got {N + 1}"):
     jax.jit(over_items(lambda s: jr.sharded.top(s, N + 1, "items")))(lists[0])
   with pytest.raises(TypeError, match="integer indices"):
-    jax.jit(over_items(lambda s: jr.sharded.target_ranks(s, jnp.ones(3), "items")))(lists[0])
+    jax.jit(over_items(lambda s: jr.sharded.target_ranks(s, jnp.ones(96), "items")))(lists[0])
   with pytest.raises(TypeError, match="k must be an int"):
     jax.jit(over_items(lambda s: jr.sharded.top(s, 2.0, "items")))(lists[0])
   spread = jax.shard_map(

@@ -194,7 +194,7 @@ def happened(metric, sets, lists):
     jr.Measure(metric, name=str(i), **{k: repeated(x) if np.ndim(x) == 2 else x for k, x in own})
     for i, own in enumerate(given.items() for given in sets)
   ]
-  values = jr.evaluate(measures, swapped, repeated(labels), where=repeated(where))
+  values = jr.evaluate(measures, swapped, jnp.asarray(repeated(labels)), where=repeated(where))
   values = jnp.stack(list(values.values()))
   return (values[..., :-1] - values[..., -1:]) * (1 if about.higher_is_better else -1)
 
