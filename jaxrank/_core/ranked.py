@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain, Pairs
-from jaxrank._core import batching, permutations, sorting
+from jaxrank._core import batching, checks, permutations, sorting
 
 
 class _Remembering(Protocol):
@@ -242,7 +242,7 @@ class Ranked(abc.ABC):
   @memoised
   def gain(self, gain: Gain, weights: Array | None = None) -> Array:
     """Gains, times the weights of the items if given, 0 under the mask."""
-    return self.weighted(gain(self.labels), weights)
+    return self.weighted(checks.array("what gain returns", gain(self.labels)), weights)
 
   @memoised
   def relative_gain(self, gain: Gain) -> Gain:

@@ -234,7 +234,8 @@ def _with_weights(side: Side, ranks: Any, query_weights: Any) -> tuple[TargetRan
     )
   shape, name = ranks.candidates.shape, f"{side}_query_weights"
   weights = checks.array(name, np.float32(1) if query_weights is None else query_weights)
-  if weights.ndim > len(shape) or weights.shape != shape[len(shape) - weights.ndim :]:
+  single = query_weights is not None and not weights.ndim
+  if single or weights.ndim > len(shape) or weights.shape != shape[len(shape) - weights.ndim :]:
     raise ValueError(
       f"{name} must have the shape of the ranks, {shape}, got {weights.shape}; pass one weight per "
       "rank."

@@ -97,6 +97,18 @@ MISTAKES = {
     "Measures are the first argument",
     lambda: jr.evaluate(SCORES, LABELS, "nDCG@10"),
   ),
+  "a gain of nothing": (
+    TypeError,
+    "^ndcg: what gain returns must be an array of numbers, got None",
+    lambda: jr.ndcg(SCORES, LABELS, gain=lambda labels: None),
+  ),
+  "one weight of several tasks": (
+    ValueError,
+    r"^ranks.evaluate: head_query_weights must have the shape of the ranks, \(2,\), got \(\)",
+    lambda: jr.ranks.evaluate(
+      "mrr", jr.ranks.TargetRanks([1, 2], [1, 2], [9, 9]), head_query_weights=2.0
+    ),
+  ),
   "no labels": (
     TypeError,
     r"^evaluate: missing .*'labels'; write evaluate\('nDCG@10', scores, labels\)",
