@@ -125,7 +125,7 @@ assert_type(ranks, jr.ranks.TargetRanks)
 assert_type(jr.ranks.hits_at_k.at(5)(ranks), Array)
 assert_type(jr.ranks.hits_at_k.expected(jnp.array([3]), key=key), Array)
 assert_type(jr.ranks.resolve("mrr"), jr.ranks.RankMetric)
-jr.ranks.hits_at_k(ranks, k=5)  # wrong
+assert_type(jr.ranks.hits_at_k(ranks, k=5), Array)
 jr.ranks.hits_at_k.at("5")  # wrong
 jr.ranks.hits_at_k.has_closed_form("mean")  # wrong
 jr.ranks.from_scores(s)  # wrong
