@@ -75,7 +75,7 @@ HEADLINE = {
   },
   # A smooth cut-off solves an equation for its threshold, between the ranks of all items and those
   # of the kept ones. That takes as long for short lists as for long ones.
-  **{(f"gradient of ndcg, k=10, {kind}", FEW): _pairs(30, 6) for kind in ("Laplace", "Logistic")},
+  **{(f"gradient of ndcg, k=10, {kind}", FEW): _pairs(32, 6) for kind in ("Laplace", "Logistic")},
   ("gradient of ndcg, Laplace", SHORT): _pairs(30, 0.5),
   ("gradient of ndcg, Laplace", LONG): _pairs(60, 0.06),
   ("gradient of average_precision, Laplace", SHORT): _pairs(50, 1.2),
