@@ -74,19 +74,24 @@ def sum_of_pairs(
   return _block(pair, items, items)
 
 
-@sum_of_pairs.on("cpu", gain="gradient of pairwise_logistic [128, 200]: 9.3")
+@sum_of_pairs.on("cpu", gain="gradient of pairwise_logistic [32, 1000]: 3.5")
 def _sum_in_blocks(
-  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, of_two: _Pair, rows: int
+  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, rows: int, **_: Any
 ) -> Any:
-  del constants, of_two
-  return _in_blocks(pair, items, rows)
+  """The backward pass computes each block again, so that no block is stored."""
+  del constants
+  n = items[0].shape[0]
+  block = jax.checkpoint(lambda upper: _block(pair, upper, items))
+  if rows >= n:
+    return block(items)
+  padded = [jnp.pad(x, (0, -n % rows)).reshape(-1, rows) for x in items]
+  return jax.tree.map(functools.partial(jnp.sum, axis=0), lax.map(block, padded))
 
 
 @sum_of_pairs.on("gpu", gain="memory of the gradient of pairwise_logistic [32, 1000]: 250")
 def _sum_at_once(
-  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, of_two: _Pair, rows: int
+  items: tuple[Array, ...], constants: tuple[Array, ...], *, of_two: _Pair, **_: Any
 ) -> Any:
-  del pair, rows
   return _at_once(of_two, _of_each_query(items), constants)
 
 
@@ -98,7 +103,7 @@ def stored(*features: Array) -> tuple[Array, ...]:
 
 @stored.on(
   "cpu",
-  gain="gradient of pairwise_logistic [128, 200]: 2.5",
+  gain="gradient of pairwise_logistic [128, 200]: 1",
   when=lambda *x: _FEATURES_FROM <= len(x[0]) <= _STORED,
 )
 def _stacked(*features: Array) -> tuple[Array, ...]:
@@ -117,16 +122,6 @@ def _of_each_query(items: Items) -> tuple[Array, ...]:
 
 def _block(pair: _Pair, upper: Items, lower: Items) -> Any:
   return jax.tree.map(jnp.sum, pair([x[:, None] for x in upper], [x[None] for x in lower]))
-
-
-def _in_blocks(pair: _Pair, items: tuple[Array, ...], rows: int) -> Any:
-  """The backward pass computes each block again, so that no block is stored."""
-  n = items[0].shape[0]
-  block = jax.checkpoint(lambda upper: _block(pair, upper, items))
-  if rows >= n:
-    return block(items)
-  padded = [jnp.pad(x, (0, -n % rows)).reshape(-1, rows) for x in items]
-  return jax.tree.map(functools.partial(jnp.sum, axis=0), lax.map(block, padded))
 
 
 def _sums(pair: _Pair, upper: Items, lower: Items, constants: Items) -> list[Array]:
@@ -210,7 +205,7 @@ def counts_by_item(
 
 @counts_by_item.on(
   "cpu",
-  gain="Kendall's tau [100, 100]: 3.5",
+  gain="Kendall's tau [100, 100]: 2",
   when=lambda upper, lower, count: len(lower[0]) > ADDED_AT_ONCE,
 )
 def _counts_in_slices(

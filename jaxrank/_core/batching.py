@@ -122,7 +122,7 @@ def of_all_rows(*args: Any, function: Callable[..., Any], rows: int) -> Any:
   return function(*args)
 
 
-@of_all_rows.on("cpu", gain="average precision [1000, 1000]: 5.6")
+@of_all_rows.on("cpu", gain="average precision [1000, 1000]: 2.2")
 def _of_blocks_of_rows(*args: Any, function: Callable[..., Any], rows: int) -> Any:
   return in_blocks(function, rows)(*args)
 

@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank import _base
 from jaxrank._base import LARGEST
 from jaxrank._base import count as count
 from jaxrank._base import told as told
@@ -435,9 +436,8 @@ def positive_number(name: str, value: Any) -> None:
 
 def number(name: str, value: Any) -> None:
   """Raises `TypeError` unless `value` is a real number or a scalar array of one."""
+  _base.number(name, value)
   array = isinstance(value, np.ndarray | np.generic | Array)
-  if isinstance(value, bool) or not (array or isinstance(value, int | float)):
-    raise TypeError(f"{name} must be a number, got {told(value)}.")
   if array and value.ndim:
     raise TypeError(f"{name} must be a scalar, got {value.dtype}{list(value.shape)}; use vmap.")
   if array and not any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer)):

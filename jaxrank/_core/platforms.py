@@ -36,7 +36,7 @@ class Variant(NamedTuple, Generic[_P, _R]):
   Attributes:
     platforms: Where it runs.
     function: It takes the arguments of the reference, and has its values.
-    gain: The row of a committed table, and how many times as long it takes without the variant.
+    gain: What takes how many times as long without the variant; docs/internals.md prints it.
     when: Whether it serves these arguments, whose values are not read.
   """
 

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,6 +117,11 @@ _RANKED = RUN._replace(columns=("query", "document", "rank", "score"))
 def place(query: str, document: str) -> str:
   """A row, for messages."""
   return f"query {query!r}, document {document!r}"
+
+
+def places(queries: Sequence[str], codes: np.ndarray, documents: Any) -> Callable[[int], str]:
+  """The `place` of each row of a table, by its number."""
+  return lambda row: place(queries[int(codes[row])], documents[row].as_py())
 
 
 def named(names: Iterable[str], layout: Layout) -> dict[str, str]:

@@ -180,10 +180,7 @@ def _from_mapping(source: Mapping[Any, Any], layout: Layout) -> Rows:
   codes = np.repeat(np.arange(len(queries), dtype=np.int32), [len(x) for x in source.values()])
   documents = strings([*itertools.chain.from_iterable(source.values())])
   values = [*itertools.chain.from_iterable(x.values() for x in source.values())]
-
-  def place(row: int) -> str:
-    return _layouts.place(queries[codes[row]], documents[row].as_py())
-
+  place = _layouts.places(queries, codes, documents)
   return Rows(queries, codes, documents, doubles(values, layout.value, place))
 
 
@@ -233,13 +230,10 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
 def _rows(columns: dict[str, Any], layout: Layout) -> Rows:
   """Rows of sequences or Arrow arrays of ids, and of values, by the names of the columns."""
   values = columns.pop(layout.value)
-
-  def place(row: int) -> str:
-    return _layouts.place(*(ids[name][row].as_py() for name in ("query", "document")))
-
   ids = {name: x if hasattr(x, "dictionary_encode") else strings(x) for name, x in columns.items()}
   coded = ids["query"].dictionary_encode()
   queries, codes = coded.dictionary.to_pylist(), numbers(coded.indices)
+  place = _layouts.places(queries, codes, ids["document"])
   found = doubles(values, layout.value, place)
   return Rows(queries, codes, ids["document"], found, subtopics=ids.get("subtopic"))
 

@@ -212,11 +212,12 @@ def _read_measures(measures: Any) -> tuple[Measure, ...]:
 
 def _warn_of_order(qrels: Qrels, run: Run) -> None:
   """Warns if the labels are fractions, and the scores such as labels are."""
+  if not np.any(np.mod(qrels.labels, 1) != 0):
+    return
   grades = np.unique(run.scores)
   # Those of toys and ranks are different, and not 0.
   like = grades.size < run.scores.size or 0 in grades
-  like &= bool(np.isin(grades, np.arange(_GRADES + 1)).all())
-  if like and np.any(np.mod(qrels.labels, 1) != 0):
+  if like and np.isin(grades, np.arange(_GRADES + 1)).all():
     warnings.warn(
       "trec.evaluate: the labels are fractions, and the scores whole numbers such as labels are: "
       "are they swapped? The order is (measures, qrels, run).",

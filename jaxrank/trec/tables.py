@@ -55,7 +55,7 @@ class _Table:
 
 def place(table: _Table, row: int) -> str:
   """The query and the document of a row, for messages."""
-  return _layouts.place(table.queries[table.codes[row]], table.documents[row].as_py())
+  return _layouts.places(table.queries, table.codes, table.documents)(row)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -197,10 +197,7 @@ class Run(_Table):
       if len({*queries}) < len(queries):
         twice = next(query for query in queries if queries.count(query) > 1)
         raise ValueError(f"query {twice!r} comes twice; give each query one row.")
-
-      def place(row: int) -> str:
-        return _layouts.place(queries[codes[row]], retrieved[row].as_py())
-
+      place = _layouts.places(queries, codes, retrieved)
       found = _sources.doubles(given[kept], "score", place)
       rows = _layouts.Rows(queries, codes, retrieved, found)
       _sources.check(rows, _layouts.RUN)

@@ -1,12 +1,9 @@
 """The table of primitives in `docs/internals.md`; `python -m tests.house` writes it."""
 
-import importlib
 import inspect
 import pathlib
-import pkgutil
 
-from jaxrank import _core
-from jaxrank._core import platforms
+from tests.helpers import primitives
 from tests.house import metric_table
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "internals.md"
@@ -14,10 +11,8 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "internals.md"
 
 def page() -> str:
   """The text of the page with a regenerated table."""
-  for module in pkgutil.iter_modules(_core.__path__, "jaxrank._core."):
-    importlib.import_module(module.name)
   rows = []
-  for name, primitive in sorted(platforms.TABLE.items()):
+  for name, primitive in sorted(primitives.table().items()):
     first = " ".join((inspect.getdoc(primitive.reference) or "").split("\n\n")[0].split())
     variants = [f"{', '.join(x.platforms)}: {x.gain}" for x in primitive.variants]
     rows.append([f"`{name}`", first.rstrip("."), "<br>".join(variants)])

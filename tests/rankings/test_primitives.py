@@ -1,20 +1,16 @@
 """Every variant of every primitive gives the values of the plain reference."""
 
 import functools
-import importlib
-import pkgutil
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrank import _core
-from jaxrank._core import decays, platforms, quadrature, ties
+from jaxrank._core import decays, quadrature, ties
+from tests.helpers import primitives
 
-for module in pkgutil.iter_modules(_core.__path__, "jaxrank._core."):
-  importlib.import_module(module.name)
-
+TABLE = primitives.table()
 RNG = np.random.default_rng(0)
 
 
@@ -63,8 +59,8 @@ def a_total(n):
     lambda u, z: jnp.sum(quadrature.NORMAL.probabilities(quadrature.distances(u, z))[2], axis=-1)
   )
   ends = jnp.float32([[-9.0], [-9.5]])[:, 0], jnp.float32([9.0, 9.5])
-  static = dict(part=quadrature._value, integrand=integrand, spacing=0.25, width=1)
-  return (*ends, floats(2, n)), static
+  sweep = quadrature.Sweep(quadrature._value, integrand, spacing=0.25, width=1)
+  return (*ends, floats(2, n)), dict(sweep=sweep)
 
 
 def a_sum(n, powers):
@@ -117,12 +113,12 @@ EXAMPLES = {
 
 
 def test_every_primitive_has_examples():
-  assert sorted(EXAMPLES) == sorted(platforms.TABLE)
+  assert sorted(EXAMPLES) == sorted(TABLE)
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_variants_have_the_values_of_the_reference(name):
-  primitive, reached = platforms.TABLE[name], set()
+  primitive, reached = TABLE[name], set()
   for args, static in EXAMPLES[name]:
     expected = primitive.reference(*args, **static)
     for variant in primitive.variants:
@@ -137,7 +133,7 @@ def test_variants_have_the_values_of_the_reference(name):
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_gains_name_a_row(name):
-  for variant in platforms.TABLE[name].variants:
+  for variant in TABLE[name].variants:
     assert variant.platforms
     assert set(variant.platforms) <= {"cpu", "tpu", "gpu"}
     assert any(sign.isdigit() for sign in variant.gain), variant.function
