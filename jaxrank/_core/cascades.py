@@ -114,7 +114,9 @@ def greedy_order(cascades: Cascades, depth: int) -> tuple[Array, Array]:
 
   At each rank the greedy order has the item that gains most there, the first of equal ones.
   """
-  worth, stop, weights = cascades.worth.T, cascades.stop, cascades.weights
+  worth, stop = cascades.worth.T, cascades.stop
+  # Equal weights become 1, so that they do not round gains that are equal.
+  weights = safe_divide(cascades.weights, jnp.max(cascades.weights))
   column = slots(worth[0])
 
   def gain(reached: Array, left: Array) -> Array:

@@ -49,6 +49,7 @@ _PARAMETERS: Mapping[str, tuple[str, str]] = {
 }
 # Measures without parameters, of which trec_eval ignores a number.
 _IGNORING = ("gm_map", "gm_bpref")
+NICKNAMES = ("official", "set", "all_trec")
 Version = Literal["trec_eval", "trec_eval10"]
 
 
@@ -62,11 +63,8 @@ def words(text: str) -> list[str]:
 
 
 def _nicknames(dialect: Version) -> Mapping[str, tuple[str, ...]]:
-  return {
-    "official": _OFFICIAL,
-    "set": (*_COUNTS, "utility", *_SETS),
-    "all_trec": _ALL if dialect == "trec_eval" else _ALL_10,
-  }
+  every = _ALL if dialect == "trec_eval" else _ALL_10
+  return dict(zip(NICKNAMES, (_OFFICIAL, (*_COUNTS, "utility", *_SETS), every), strict=True))
 
 
 def trec_families(names: str | Iterable[str], dialect: Version = "trec_eval") -> tuple[str, ...]:

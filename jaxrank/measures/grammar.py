@@ -20,7 +20,7 @@ from jaxrank._core.description import Description
 from jaxrank._core.dialects import PIECES, Argument, Name
 from jaxrank._core.errors import AdvisedError
 from jaxrank._core.parameters import Kind
-from jaxrank.measures.families import words
+from jaxrank.measures.families import NICKNAMES, trec_families, words
 from jaxrank.measures.measure import Measure, Measures, Metric, as_measures
 
 Dialect = Literal[
@@ -61,7 +61,8 @@ def parse(measures: Measures, dialect: Dialect | None = None) -> tuple[Measure, 
   labels of at least 1 are relevant, and `ERR@20` has a best grade of 4. A name that jaxrank and
   ranx share with different meanings, such as `precision`, is that of jaxrank, unless the dialect is
   given. A name that differs from a known one in case only is accepted if it is not ambiguous. The
-  name of a measure, which is the key of its values, is what was written.
+  nicknames `official`, `set` and `all_trec` of trec_eval are all their measures. The name of a
+  measure, which is the key of its values, is what was written.
 
   >>> print(*parse("nDCG@10 AP(rel=2) P@5 recip_rank ERR-IA@20"))
   nDCG@10 AP(rel=2) P@5 recip_rank ERR-IA@20
@@ -96,7 +97,7 @@ def read_measures(measures: Measures, dialect: Dialect | None = None) -> tuple[M
     if isinstance(item, Measure):
       found[item] = None
     else:
-      found |= dict.fromkeys(_read(name, dialect) for name in _split(item))
+      found |= dict.fromkeys(_read(name, dialect) for name in _split(item, dialect))
   names: dict[str, Measure] = {}
   for measure in found:
     if names.setdefault(measure.name, measure) != measure:
@@ -140,10 +141,13 @@ def _unnamed(measure: Measure) -> str:
   return str(Measure(measure.metric, **measure.parameters))
 
 
-def _split(text: str) -> list[str]:
-  """The names in a string; `P.5,10` is `P.5` and `P.10`."""
+def _split(text: str, dialect: Dialect | None) -> list[str]:
+  """The names in a string; `P.5,10` is `P.5` and `P.10`, and `all_trec` many."""
   names: list[str] = []
   for name in words(text):
+    if name in NICKNAMES and dialect in (None, "trec_eval", "trec_eval10"):
+      names += trec_families([name], dialect or "trec_eval")
+      continue
     listed = re.fullmatch(r"(.+?[@._])([0-9.]+(?:,[0-9.]+)+)", name)
     whole = re.split("[._]", name)[0] in _WHOLE
     names += [listed[1] + k for k in listed[2].split(",")] if listed and not whole else [name]
@@ -349,6 +353,8 @@ def _pairs(name: str, text: str) -> dict[str, Any]:
     values = {key: float(x) for key, x in (pair.split("=") for pair in text.split(","))}
   except ValueError:
     raise ValueError(f"{name!r}: parameters are written like 1=3,2=9.5, got {text}.") from None
+  if len(values) <= text.count(","):
+    raise ValueError(f"{name!r}: {text} has a name twice; give each once.")
   gains = {int(key): x for key, x in values.items() if key.isdecimal()}
   others = {key: x for key, x in values.items() if not key.isdecimal()}
   return others | ({"gains": gains} if gains else {})

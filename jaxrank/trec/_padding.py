@@ -6,6 +6,7 @@ import numpy as np
 
 from jaxrank._core import host_order
 from jaxrank.trec._matching import Selection, judge, judged_labels
+from jaxrank.trec._strings import arrow, integers, joined, numbers
 from jaxrank.trec.tables import Qrels, Run
 
 
@@ -30,12 +31,16 @@ class Padded(NamedTuple):
 class Queries:
   """The selected queries of a run with their judgements, ready to be padded.
 
+  A query has the retrieved documents in its first columns. Labels by subtopic have the documents
+  in descending order of their ids: the greedy order takes the first of equal gains, and ndeval that
+  of the largest id, whatever the run.
+
   Attributes:
     sizes: `[selected]`, the number of documents of each query, retrieved or judged.
   """
 
   def __init__(self, qrels: Qrels, run: Run, selection: Selection, ties: str):
-    self._qrels = qrels
+    self._qrels, self._run = qrels, run
     # None stands for the ranks, which are the columns.
     self._scores = None if ties == "document" else run.scores
     self._judged = judge(qrels, run, selection, by_rank=ties == "document")
@@ -66,7 +71,26 @@ class Queries:
       exact = np.full(where.shape, -np.inf)
       exact[is_retrieved] = self._scores[rows]
       scores = host_order.single(exact)
-    return Padded(scores, labels, where, rows, missed)
+    padded = Padded(scores, labels, where, rows, missed)
+    return self._by_id(padded, is_retrieved) if labels.ndim > where.ndim else padded
+
+  def _by_id(self, padded: Padded, is_retrieved: np.ndarray) -> Padded:
+    """The same with the columns in descending order of the ids."""
+    where, size = padded.where, padded.retrieved.size
+    run, qrels = self._run.documents, self._qrels.documents
+    ids = joined([run.take(integers(padded.retrieved)), qrels.take(integers(padded.missed))])
+    sort = arrow("pyarrow.compute").sort_indices
+    descending = numbers(sort(ids, sort_keys=[("", "descending")])).astype(int)
+    place = np.empty(len(ids), int)
+    place[descending] = np.arange(len(ids))
+    cells = np.full(where.shape, len(ids))
+    cells[is_retrieved], cells[where & ~is_retrieved] = place[:size], place[size:]
+    columns = np.argsort(cells, axis=1, kind="stable")
+    scores = np.take_along_axis(padded.scores, columns, 1)
+    labels = np.take_along_axis(padded.labels, columns[..., None], 1)
+    rows = descending[np.sort(cells, axis=1)[where]]
+    retrieved = padded.retrieved[rows[rows < size]]
+    return Padded(scores, labels, where, retrieved, padded.missed[rows[rows >= size] - size])
 
 
 def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:

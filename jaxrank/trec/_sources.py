@@ -214,7 +214,7 @@ def _from_frame(frame: Any, layout: Layout) -> Rows:
       if pa.types.is_dictionary(column.type):
         parts = [x.dictionary.cast(to).take(x.indices) for x in column.chunks]
         column = pa.chunked_array(parts, to)
-      if is_id and pa.types.is_floating(column.type):
+      if is_id and pa.types.is_floating(column.type) and len(column):
         raise pa.ArrowInvalid
       column = column.cast(to)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -69,7 +69,9 @@ def to_arrays(
 
   A query has the documents that the run retrieved and those that are judged. Judged documents that
   the run did not retrieve have the score -inf with `where=True`, so that recall and ideal rankings
-  are right.
+  are right. The retrieved documents are the first columns; but with labels by subtopic, all
+  documents come by their ids, descending, which is ndeval's order of equal gains in an ideal
+  ranking.
 
   >>> arrays = to_arrays({"q1": {"d1": 1, "d2": 0}}, {"q1": {"d2": 0.5, "d7": 0.5, "d9": 0.1}})
   >>> arrays.documents.tolist()

@@ -439,6 +439,16 @@ def test_a_string_may_hold_many_names(written, names):
   assert [read.name for read in jr.parse(written)] == names
 
 
+@pytest.mark.parametrize("nickname", ["official", "set", "all_trec"])
+def test_a_nickname_of_trec_eval_is_all_its_measures(nickname):
+  written = f"nDCG@10 {nickname}"
+  assert [x.name for x in jr.parse(written)] == ["nDCG@10", *trec_families(nickname)]
+  ten = jr.parse(nickname, "trec_eval10")
+  assert [x.name for x in ten] == [*trec_families(nickname, "trec_eval10")]
+  with pytest.raises(ValueError, match=f"'{nickname}' is no name of a measure"):
+    jr.parse(nickname, "ranx")
+
+
 def test_a_sequence_is_read_in_order():
   assert jr.parse(["P@5", "P.5,10 AP"]) == jr.parse("P@5 P.5 P.10 AP")
   assert jr.parse(iter(("AP",))) == jr.parse("AP")
@@ -544,6 +554,7 @@ def test_names_of_diversity_have_a_best_grade_of_1():
     ("ndcg_burges(rel=2)", r"write ndcg_burges \(ranx\)"),
     ("AP(rel=2", r"write AP\(rel=\.\.\.\) \(ir_measures\)"),
     ("rbp.1=x", r"or rbp\.1=3,2=9 \(trec_eval10\) or rbp\.95 \(ranx\)"),
+    ("ndcg.1=3,1=9", r"'ndcg\.1=3,1=9': 1=3,1=9 has a name twice; give each once"),
     ("set_F.x", r"write set_F\.0\.5 \(trec_eval\)"),
     ("map.5", r"write MAP@10 \(ir_measures\) or map \(trec_eval\) or map@10 \(ranx\)"),
     ("map.5@3-lx", r"or map@10-l2 \(ranx\)"),

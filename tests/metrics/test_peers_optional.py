@@ -303,6 +303,32 @@ def test_agrees_query_by_query(peer: str, name: str):
   np.testing.assert_allclose(np.asarray(ours[name]), np.asarray(theirs[name]), atol=1e-5, rtol=0)
 
 
+def test_files_of_judgements_by_subtopic():
+  """Of few subtopics, so that many documents gain equally in the greedy ideal."""
+  pyndeval = pytest.importorskip("pyndeval")
+  rng = np.random.default_rng(16)
+  rows, run = [], {}
+  for query in map(str, range(400)):
+    ids = [f"d{i}" for i in rng.choice(200, rng.integers(3, 40), replace=False)]
+    subtopics = rng.integers(1, 8)
+    labels = rng.integers(1, 3, (len(ids), subtopics))
+    labels[rng.random(labels.shape) > rng.choice([0.1, 0.3, 0.6])] = 0
+    labels[0, 0] = 1
+    rows += [(query, str(s), ids[i], int(label)) for (i, s), label in np.ndenumerate(labels)]
+    retrieved = rng.permutation(ids)[: rng.integers(1, len(ids) + 1)].tolist()
+    run[query] = {document: float(rng.integers(4)) for document in retrieved}
+  names = [name for name in NDEVAL if "@2" not in name.replace("@20", "")]
+  found = pyndeval.ndeval(
+    [pyndeval.SubtopicQrel(*row) for row in rows],
+    [pyndeval.ScoredDoc(q, d, score) for q, scores in run.items() for d, score in scores.items()],
+    names,
+  )
+  ours = jr.trec.evaluate(names, rows, run)
+  for name in names:
+    theirs = [found[query][name] for query in ours.queries]
+    np.testing.assert_allclose(ours.values[name], theirs, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
 def test_ndeval_does_not_divide_at_1():
   """It prints the cut-offs 5, 10 and 20 alone; pyndeval shows the number of subtopics at 1."""
   pytest.importorskip("pyndeval")

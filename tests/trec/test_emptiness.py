@@ -22,16 +22,19 @@ def sources(tmp_path):
   trec.read_run(frame).write(tmp_path / "x.parquet")
   trec.read_run(frame).write(tmp_path / "x.run.gz")
   arrays = trec.Run.from_arrays([], np.zeros((0, 3), object), np.zeros((0, 3)))
-  without_types = pa.table({name: pa.nulls(0) for name in ("qid", "docno", "score")})
+  columns = ("qid", "docno", "score")
+  without_types = pa.table({name: pa.nulls(0) for name in columns})
+  numbers = pa.table({name: pa.array([], pa.float64()) for name in columns})
   return {
     **{path.name: path for path in tmp_path.iterdir()},
     **{"dict": {}, "rows": [], "frame": frame, "frame without types": without_types},
+    "frame of numbers": numbers,
     "from_arrays": arrays,
   }
 
 
 def test_a_run_without_queries(sources):
-  assert len(sources) == 14
+  assert len(sources) == 15
   for what, source in sources.items():
     assert trec.read_run(source).to_dict() == {}, what
     arrays = trec.to_arrays(QRELS, source, queries="judged")

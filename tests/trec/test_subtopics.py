@@ -101,6 +101,41 @@ def test_the_values_are_those_of_ndeval(folder, source):
     np.testing.assert_allclose(found.values[name], values, rtol=1e-12, err_msg=name)
 
 
+# All three documents gain 2 at the first rank, and pyndeval's ideal begins with the largest id.
+TIED = [("q", s, d, 1) for d, two in {"d39": "24", "d23": "12", "d28": "51"}.items() for s in two]
+IDEAL = ("nERR-IA@20", "alpha-nDCG@20", "nNRBP")
+OF_TIED = {
+  ("d23",): (0.6, 0.5316519652587917, 0.6153846153846154),
+  ("d28", "d23"): (0.825, 0.7832282478286746, 0.8461538461538461),
+}
+
+
+@pytest.mark.parametrize("ranked", OF_TIED, ids=str)
+@pytest.mark.parametrize("ties", ["document", "average"])
+def test_equal_gains_of_the_ideal_are_those_of_ndeval(ranked, ties):
+  run = {"q": {document: -float(i) for i, document in enumerate(ranked)}}
+  found = trec.evaluate([*IDEAL], TIED, run, ties=ties)
+  np.testing.assert_allclose([found.values[x][0] for x in IDEAL], OF_TIED[ranked], rtol=1e-12)
+
+
+def test_the_ideal_does_not_depend_on_the_run():
+  """A run and its reverse have one ideal, so that the ratio of normalised values is that of others.
+
+  Seven subtopics of weight 1/7, so that sums of weights are rounded.
+  """
+  rng = np.random.default_rng(0)
+  covered = rng.random((40, 12, 7)) < 0.3
+  rows = [(f"q{q}", str(s), f"d{d}", 1) for q, d, s in np.argwhere(covered).tolist()]
+  ideals = []
+  for _ in range(3):
+    order = rng.permuted(np.tile(np.arange(12), (40, 1)), axis=1)
+    run = {f"q{q}": {f"d{d}": -float(i) for i, d in enumerate(x)} for q, x in enumerate(order)}
+    found = trec.evaluate("alpha-DCG@5 alpha-nDCG@5 ERR-IA@5 nERR-IA@5 NRBP nNRBP", rows, run)
+    pairs = [*found.values.values()]
+    ideals.append([x / y for x, y in zip(pairs[::2], pairs[1::2], strict=True)])
+  np.testing.assert_allclose(ideals[1:], [ideals[0]] * 2, rtol=1e-12)
+
+
 def test_labels_have_a_column_for_each_subtopic(folder):
   qrels = trec.read_qrels(folder / "qrels", subtopics=True)
   assert qrels.queries == ("q1", "q2")
@@ -150,10 +185,12 @@ def test_padded_arrays_have_the_values(folder, ties):
   qrels = trec.read_qrels(folder / "qrels", subtopics=True)
   arrays = trec.to_arrays(qrels, folder / "run", ties=ties)
   assert arrays.labels.shape == (*arrays.where.shape, 3)
-  # Ties of equal scores have the smaller id first, and the document that is not retrieved is last.
-  assert arrays.documents.tolist()[0][-1] == "e"
+  # In descending order of ids, in which the greedy order takes documents of equal gains.
+  assert arrays.documents.tolist() == [["x", "e", "c", "b", "a"], ["d", "c", "b", "", ""]]
   if ties == "document":
-    assert arrays.documents.tolist() == [["c", "b", "x", "a", "e"], ["d", "b", "c", "", ""]]
+    # Ties of equal scores have the smaller id first.
+    right = [[-3, -np.inf, -1, -2, -4], [-1, -3, -2, -np.inf, -np.inf]]
+    assert arrays.scores.tolist() == right
   assert arrays.labels[arrays.documents == "x"].tolist() == [[-1, -1, -1]]
   found = trec.evaluate([*VALUES], qrels, folder / "run", ties=ties)
   for name, values in jr.evaluate(
