@@ -26,10 +26,6 @@ _PAIRS = 2**19
 # The longest list whose pairs the backward pass may find stored.
 _STORED = 256
 
-# The shortest list whose features a CPU stores: below it, that takes longer than it saves.
-# Lists longer than `_STORED` are computed in blocks of rows, for which they are stored anyway.
-_FEATURES_FROM = 32
-
 # On a CPU, XLA adds up so many terms in the loop that computes them, and stores those of longer
 # sums. It computes a key anew for each of 15 terms, and stores the keys that more terms share.
 ADDED_AT_ONCE, _SLICES = 32, 16
@@ -93,23 +89,6 @@ def _sum_at_once(
   items: tuple[Array, ...], constants: tuple[Array, ...], *, of_two: _Pair, **_: Any
 ) -> Any:
   return _at_once(of_two, _of_each_query(items), constants)
-
-
-@primitive
-def stored(*features: Array) -> tuple[Array, ...]:
-  """The same features `[n]`, of one dtype, which several sums over pairs read."""
-  return features
-
-
-@stored.on(
-  "cpu",
-  gain="gradient of pairwise_logistic [128, 200]: 1",
-  when=lambda *x: _FEATURES_FROM <= len(x[0]) <= _STORED,
-)
-def _stacked(*features: Array) -> tuple[Array, ...]:
-  # XLA would compute them in every kernel over pairs. It copies what stands behind a barrier into
-  # its consumers, unless it was concatenated.
-  return tuple(lax.optimization_barrier(jnp.stack(features)))
 
 
 def _of_each_query(items: Items) -> tuple[Array, ...]:

@@ -30,9 +30,6 @@ from jaxrank._core.batching import batched
 from jaxrank._core.platforms import enable_x64, primitive
 from jaxrank._core.sorting import take
 
-# The number of items in a chunk of a cumulative sum on CPU.
-_CHUNK = 32
-
 # On a GPU, means over the ties of a list up to this length are sums over all pairs of items.
 _SHORT = 64
 
@@ -121,34 +118,6 @@ def _last_of(tied: Array, x: Array) -> Array:
   return lax.cummin(jnp.where(below(tied), sorting.MOST, x), axis=tied.ndim - 1, reverse=True)
 
 
-@primitive
-def running_count(b: Array) -> Array:
-  """The number of chosen items down to each rank, int32 `[n]`."""
-  return jnp.cumsum(b, dtype=jnp.int32)
-
-
-@running_count.on(
-  "cpu", gain="average precision [1000, 1000]: 1.2", when=lambda b: b.size < sorting.COUNTED
-)
-def _running_count_by_products(b: Array) -> Array:
-  return _by_products(b.astype(jnp.float32)).astype(jnp.int32)
-
-
-def _by_products(x: Array) -> Array:
-  """The cumulative sum `[n]` of whole numbers, as products with triangles of ones.
-
-  They are several times faster on a CPU than the steps of a cumulative sum.
-  """
-  width = min(_CHUNK, x.size)
-  chunks = jnp.pad(x, (0, -x.size % width)).reshape(-1, width)
-  triangle = np.triu(np.ones((width, width), x.dtype))
-  inside = jnp.dot(chunks, triangle, precision=lax.Precision.HIGHEST)
-  if len(chunks) > 1:
-    sums = inside[:, -1]
-    inside = inside + (_by_products(sums) - sums)[:, None]
-  return inside.reshape(-1)[: x.size]
-
-
 class Counts(NamedTuple):
   """Numbers of chosen items, `[n]` each.
 
@@ -167,7 +136,7 @@ class Counts(NamedTuple):
 
 def counts(b: Array, runs: Runs, dtype: Any) -> Counts:
   """Counts the items of a mask in rank order; whole numbers, so that differences are exact."""
-  through = running_count(b)
+  through = jnp.cumsum(b, dtype=jnp.int32)
   above, through = at_start(through - b.astype(jnp.int32), runs), at_end(through, runs)
   share = (through - above).astype(dtype) / (runs.end - runs.start + 1).astype(dtype)
   return Counts(runs.start, above, through, share)

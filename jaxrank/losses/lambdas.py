@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains, metrics
 from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core import checks
-from jaxrank._core.all_pairs import Items, rows_of, stored, total
+from jaxrank._core.all_pairs import Items, rows_of, total
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import Description, with_kernel
@@ -284,7 +284,7 @@ def _sum_of_swaps(
   # The number of items from each retrieved one on. NaN is above and below none, and the 0 of
   # padding is above none.
   left = jnp.where(query.retrieved, (query.n - slots(query.keys)).astype(z.dtype), jnp.nan)
-  items = stored(scale * z, left)
+  items = scale * z, left
 
   def pair(upper: Items, lower: Items) -> Array:
     (z, left, *own), (other_z, other_left, *others) = upper, lower

@@ -12,7 +12,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import gains
-from jaxrank._core.all_pairs import Items, rows_of, stored, total
+from jaxrank._core.all_pairs import Items, rows_of, total
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank.losses._loss import Lists, apply_loss, headroom_below, logits, saturated, softplus
 from jaxrank.rankings.exact import ExactQuery
@@ -58,7 +58,7 @@ def _mean_of_pairs(
   w = jnp.ones_like(query.labels) if weights is None else jnp.where(query.where, weights, 0)
   # NaN is above no label and below none.
   y = jnp.where(query.retrieved, gains.linear(query.labels), jnp.nan)
-  items = *stored(scale * z, y), w.astype(query.dtype)
+  items = scale * z, y, w.astype(query.dtype)
 
   def pair(upper: Items, lower: Items) -> tuple[Array, Array]:
     (z, y, w), (other_z, other_y, _) = upper, lower

@@ -83,7 +83,6 @@ EXAMPLES = {
   "all_pairs.counts_by_item": [
     (((keys(n),), (keys(n),)), dict(count=wins)) for n in (9, 40, 300)
   ],
-  "all_pairs.stored": [((floats(n), floats(n)), {}) for n in (9, 40)],
   "all_pairs.sum_of_pairs": [
     (((floats(70), floats(70)), ()), dict(pair=squares, of_two=squares, rows=16))
   ],
@@ -107,7 +106,6 @@ EXAMPLES = {
   "ties.at_start": [((masses(40)[1], runs(40)), {})],
   "ties.ends": [((tied(*s),), {}) for s in ((9,), (3, 100))],
   "ties.mean_of_sums": [((runs(3, 40),), dict(table=words(40)))],
-  "ties.running_count": [((tied(n),), {}) for n in (9, 5000)],
   "ties.sums": [((floats(*s), *runs(*s)[1:]), {}) for s in ((9,), (2, 100), (50, 100))],
 }  # fmt: skip
 
