@@ -30,11 +30,13 @@ the copies of an item have equal scores.
 """
 
 from jaxrank.corpus.evaluation import evaluate
+from jaxrank.corpus.losses import softmax
 from jaxrank.corpus.sampled import unsampled_metric, unsampled_rank
 from jaxrank.corpus.search import target_ranks, top_items
 
 __all__ = [
   "evaluate",
+  "softmax",
   "target_ranks",
   "top_items",
   "unsampled_metric",

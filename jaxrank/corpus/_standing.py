@@ -112,7 +112,7 @@ def _count(inputs: Inputs, tally: Standing, part: Any, place: Place) -> Standing
     def columns(own: Array, x: Array) -> Array:
       return jnp.concatenate([own.reshape(size, *own.shape[2:]), x[size:]])
 
-    same = jax.tree.map(_spread_like, part, own)
+    same = jax.tree.map(_sweep.spread_like, part, own)
     scored = lax.cond(place.start < 0, lambda: jax.tree.map(columns, own, same), lambda: same)
     block = scores(inputs.similarity, queries, scored)
     at = jnp.arange(size, dtype=jnp.int32).reshape(-1, listed)
@@ -145,12 +145,6 @@ def _beside(x: Array, last: Array) -> Array:
 def _thresholds(score: Array) -> Array:
   """The scores of the listed items and -inf, `[q, p + 1]`."""
   return _beside(score, jnp.full_like(score[:, 0], -jnp.inf))
-
-
-def _spread_like(x: Array, like: Array) -> Array:
-  """`x`, which may differ between devices, for `shard_map`, where another array does."""
-  axes = checks.varying(like) - checks.varying(x)
-  return lax.pcast(x, tuple(axes), to="varying") if axes else x
 
 
 def _numbers(x: Array, here: Array, known: Array) -> _Counts:

@@ -21,7 +21,7 @@ _State = TypeVar("_State")
 _Result = TypeVar("_Result")
 
 # A function of the inputs, the state, a chunk of items and its place, which returns the next state.
-Step = Callable[[Inputs, _State, Any, "Place"], _State]
+Step = Callable[[Any, _State, Any, "Place"], _State]
 
 # Chunks have a multiple of this many items. XLA may round products of other shapes differently, so
 # that ranks would depend on the chunk.
@@ -61,7 +61,20 @@ def on_device(
   The last chunk is as long as the others, and also has items of the chunk before it. `first = -1`
   adds a step with negative ids before the first chunk. A chunk has at least `least` rows.
   """
-  items, n, chunk = _whole(items, chunk, least, jnp)
+  items, n, chunk = whole(items, chunk, least, jnp)
+  return each_chunk(step, inputs, state, items, n, chunk, first)
+
+
+def each_chunk(
+  step: Step[_State],
+  inputs: Any,
+  state: _State,
+  items: Any,
+  n: int,
+  chunk: int,
+  first: int = 0,
+) -> _State:
+  """The same for `n` items that `whole` has padded."""
   # In `shard_map` the state must vary over the same mesh axes as the inputs and the items.
   read = [jnp.any(x[:1] != x[:1]) for x in jax.tree.leaves((inputs, items)) if x.ndim]
   never = functools.reduce(jnp.logical_or, read) & False
@@ -87,7 +100,7 @@ def from_host(
   least: int = 1,
 ) -> _State:
   """The same in a Python loop, which sends the next chunk while the device computes."""
-  items, n, chunk = _whole(items, chunk, least, np)
+  items, n, chunk = whole(items, chunk, least, np)
   chunks = -(-n // chunk)
 
   def send(i: int) -> tuple[Any, Place]:
@@ -112,7 +125,7 @@ def _compiled(step: Step[_State]) -> Step[_State]:
   return jax.jit(step)
 
 
-def _whole(items: Any, chunk: int, least: int, numpy: Any) -> tuple[Any, int, int]:
+def whole(items: Any, chunk: int, least: int, numpy: Any) -> tuple[Any, int, int]:
   """The items, padded to at least one chunk, their number, and the size of a chunk."""
   n = size(items)
   chunk, whole, least = (-(-x // _MULTIPLE) for x in (chunk, n, least))
@@ -158,6 +171,12 @@ def over_devices(
     return call(Inputs(*inputs), items, by_item, *rest)
 
   return jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=queries)(*given)
+
+
+def spread_like(x: Array, like: Array) -> Array:
+  """`x`, which may differ between devices, for `shard_map`, where another array does."""
+  axes = checks.varying(like) - checks.varying(x)
+  return lax.pcast(x, tuple(axes), to="varying") if axes else x
 
 
 def offset(items: Any, axis: Axis) -> Array:

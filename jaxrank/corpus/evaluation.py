@@ -101,7 +101,7 @@ def evaluate(
       return {measure.name: jnp.zeros(len(inputs.removed)) for measure in found}
     arrays, static = batching.split([dict(call.parameters) for call in calls])
     program = _Program(tuple(call.description for call in calls), static)
-    listed, labels = _without_repeats(positives, labels)
+    listed, labels = without_repeats(positives, labels)
     if not on_host:
       values = _evaluate(program, arrays, inputs, items, listed, labels, chunk, axis_name)
     else:
@@ -140,7 +140,7 @@ def _as_labels(labels: Any, positives: Array) -> Array:
 
 
 @jax.jit
-def _without_repeats(positives: Array, labels: Array) -> tuple[Array, Array]:
+def without_repeats(positives: Array, labels: Array) -> tuple[Array, Array]:
   """The ids of each query, with -1 in place of repeats, and their labels."""
 
   def unique(ids: Array, labels: Array) -> tuple[Array, Array]:

@@ -1,0 +1,203 @@
+"""`softmax`, a loss over a whole corpus of items."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from jaxrank._core import checks
+from jaxrank._core.arithmetic import at_least_tiny, clipped
+from jaxrank.corpus import _inputs, _streamed, _sweep, search
+from jaxrank.corpus._inputs import NONE, Inputs
+from jaxrank.corpus._streamed import Chunk, EachChunk, Program, Stage
+from jaxrank.corpus.evaluation import without_repeats
+from jaxrank.corpus.similarity import Similarity, scores
+
+
+@checks.written("corpus.softmax(queries, items, positives)")
+def softmax(
+  queries: Any,
+  items: Any,
+  positives: ArrayLike,
+  *,
+  weights: ArrayLike | None = None,
+  exclude: ArrayLike | None = None,
+  log_q: ArrayLike | None = None,
+  temperature: ArrayLike = 1.0,
+  similarity: Similarity = "dot",
+  chunk: int = 8192,
+  axis_name: str | None = None,
+) -> Array:
+  """The cross entropy of the positives of each query and the softmax over all items.
+
+  `-sum_p w_p log(exp(z_p) / sum_j exp(z_j))`, with the sum over all items that are not excluded,
+  and `z = s / temperature - log_q`. It is `jaxrank.losses.sampled_softmax` of the scores of all
+  items, which are never stored: neither pass holds more than the scores of a chunk, and the
+  gradient of the items is written chunk by chunk.
+
+  >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+  >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])
+  >>> print(jnp.round(softmax(queries, items, jnp.array([[2, 0], [1, -1]])), 5))
+  [1.81521 0.86199]
+
+  See `jaxrank.corpus` for the arguments that all searches share. Items from the host are sent to
+  the device at once. Derivatives are those of reverse mode, in the queries, the items, the weights,
+  `log_q`, the temperature and the parameters of the similarity.
+
+  Args:
+    positives: `[q, p]`, ids of items in any order, padded with -1. Repeats count once, with the
+      first of their weights. A query without positives has the loss 0, and no gradient.
+    weights: `[q, p]`, factors of the positives; None for 1.
+    exclude: `[q, e]`, ids that are no candidates, and no positives: a positive among them raises
+      `ValueError`, and makes the loss of its query NaN under `jit`.
+    log_q: `[n]`, subtracted from the scores of the items: the logarithms of the probabilities with
+      which a sampler draws them, up to a constant, or any bias of items, such as popularity; None
+      for 0.
+    temperature: A positive number, in units of the scores; may be traced.
+
+  Returns:
+    Loss of each query, `[q]`, at least 0 if the weights are not negative, in float32, or float64
+    for float64 scores. A query with a NaN among the scores of its candidates, or with a positive
+    that is no item under `jit`, has the loss NaN.
+
+  Raises:
+    TypeError: if ids are not integers, or an argument has another wrong type.
+    ValueError: if shapes do not match, there are no items, an id is not that of an item, a
+      positive is excluded, or the temperature is not positive.
+
+  References:
+    Milakov and Gimelshein, `Online normalizer calculation for softmax
+    <https://arxiv.org/abs/1805.02867>`_, 2018.
+  """
+  with checks.named("corpus.softmax"):
+    checks.positive_number("temperature", temperature)
+    inputs, items, known = search.prepare(queries, items, exclude, similarity, axis_name)
+    q = len(inputs.removed)
+    positives = _inputs.as_ids("positives", positives, q, known, ndim=2)
+    _inputs.check_apart("positives", positives, exclude)
+    weights = _numbers("weights", weights, positives.shape, "positives")
+    if log_q is not None:
+      log_q = _numbers("log_q", log_q, (_inputs.size(items),), "items")
+    chunk = checks.count("chunk", chunk)
+    if axis_name is not None:
+      same = positives, weights, temperature
+      checks.same_on_devices("positives, weights and temperature", same, axis_name)
+    if not q:
+      return jnp.zeros(0)
+    items = jax.tree.map(jnp.asarray, items), log_q
+    found: Array = _softmax(inputs, items, positives, weights, temperature, chunk, axis_name)
+  return found
+
+
+def _numbers(name: str, x: ArrayLike | None, shape: tuple[int, ...], like: str) -> Array:
+  """An array of numbers of a shape; ones for None."""
+  if x is None:
+    return jnp.ones(shape)
+  given = checks.array(name, x)
+  checks.real(name, given.dtype)
+  if given.shape != shape:
+    raise ValueError(
+      f"{name} must have one number for each of the {like}, {list(shape)}, got {list(given.shape)}."
+    )
+  return given
+
+
+@functools.partial(jax.jit, static_argnums=(5, 6))
+def _softmax(
+  inputs: Inputs,
+  items: Any,
+  positives: Array,
+  weights: Array,
+  temperature: ArrayLike,
+  chunk: int,
+  axis_name: str | None,
+) -> Array:
+  listed, weights = without_repeats(positives, weights)
+  of_each = jnp.broadcast_to(jnp.asarray(temperature), listed.shape[:1])
+
+  def of_devices(
+    inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, weights: Array, of_each: Array
+  ) -> Array:
+    most = _inputs.size(items) * (1 if axis is None else lax.axis_size(axis))
+    out = jnp.any(listed[:, :, None] == inputs.removed[:, None], axis=2) & (listed != NONE)
+    out = out | (listed < NONE) | (listed >= most)
+    worth = jnp.where(out, jnp.nan, jnp.where(listed == NONE, 0, weights))
+    params = (inputs.queries, inputs.similarity, of_each), worth
+    found: Array = _streamed.run(_PROGRAM, params, items, listed, inputs.removed, chunk, axis)
+    return found
+
+  found: Array = _sweep.over_devices(
+    of_devices, inputs, items, axis_name, listed, weights, of_each
+  )
+  return found
+
+
+def _logits(scores: Array, log_q: Array | None, temperature: Array) -> Array:
+  """`s / t - log_q`, finite but for NaN, and -inf where a score is."""
+  lost = scores == -jnp.inf
+  bound = float(jnp.finfo(scores.dtype).max)
+  finite = clipped(jnp.where(lost, 0, scores), bound)
+  z = clipped(finite / at_least_tiny(temperature, scores.dtype)[:, None], bound)
+  if log_q is not None:
+    z -= log_q.astype(scores.dtype)
+  return jnp.where(lost, -jnp.inf, z)
+
+
+def _of_chunk(shared: Any, chunk: Chunk) -> Array:
+  """The logits `[q, c]` of a chunk; -inf for items that are no candidates."""
+  queries, similarity, temperature = shared
+  items, log_q = chunk.items
+  block = scores(similarity, queries, items)
+  return jnp.where(chunk.candidates(block), _logits(block, log_q, temperature), -jnp.inf)
+
+
+# The largest logit of each query, and the logarithm of the sum of exponentials relative to it.
+_LogSum = tuple[Array, Array]
+
+
+def _log_sum(shared: Any, each_chunk: EachChunk, axis: _sweep.Axis) -> _LogSum:
+  def add(state: _LogSum, chunk: Chunk) -> _LogSum:
+    z = _of_chunk(shared, chunk)
+    top = jnp.maximum(state[0], jnp.max(z, axis=1))
+    return top, state[1] * _relative(state[0], top) + jnp.sum(_relative(z, top[:, None]), axis=1)
+
+  like = shared[2]
+  top, total = each_chunk(add, (jnp.full_like(like, -jnp.inf), jnp.zeros_like(like)))
+  if axis is not None:
+    most = lax.pmax(top, axis)
+    total, top = lax.psum(total * _relative(top, most), axis), most
+  some = total != 0
+  return jnp.where(some, top, 0), jnp.log(jnp.where(some, total, 1))
+
+
+def _relative(z: Array, top: Array) -> Array:
+  """`exp(z - top)`; 0 for -inf, also if nothing is above it."""
+  return jnp.exp(z - jnp.where(top == -jnp.inf, 0, top))
+
+
+def _shares(shared: Any, total: _LogSum, chunk: Chunk) -> _LogSum:
+  """The sum of the probabilities, whose slope is that of the logarithm of the sum."""
+  z = _of_chunk(shared, chunk)
+  top, rest = total
+  return jnp.zeros_like(top), jnp.sum(jnp.exp(z - top[:, None] - rest[:, None]), axis=1)
+
+
+def _cross_entropy(params: Any, own: Any, totals: tuple[_LogSum]) -> Array:
+  (queries, similarity, temperature), worth = params
+  items, log_q = own
+  (top, rest), = totals
+
+  def of_query(query: Any, items: Any) -> Array:
+    return scores(similarity, jax.tree.map(lambda x: x[None], query), items)[0]
+
+  z = _logits(jax.vmap(of_query)(queries, items), log_q, temperature)
+  lost = (worth == 0) | (z == -jnp.inf)
+  gap = (lax.stop_gradient(top)[:, None] - jnp.where(lost, 0, z)) + rest[:, None]
+  loss = jnp.sum(jnp.where(lost, 0, worth * gap), axis=1)
+  return jnp.where(jnp.isnan(rest), jnp.nan, loss)
+
+
+_PROGRAM = Program((Stage(lambda params, own, totals: params[0], _log_sum, _shares),), _cross_entropy)
