@@ -1,8 +1,8 @@
 """Metrics of many positives of each query among a whole corpus of items."""
 
 import functools
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -10,16 +10,26 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._base import Cutoff
 from jaxrank._core import batching, checks, sorting
 from jaxrank._core.apply import Call, naming
 from jaxrank._core.description import Description
-from jaxrank.corpus import _inputs, _standing, _sweep, search
+from jaxrank._core.ranked import Ranking
+from jaxrank.corpus import _inputs, _smooth, _standing, _streamed, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs, Progress
 from jaxrank.corpus.similarity import Similarity
 from jaxrank.measures import scales
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
-from jaxrank.rankings.counted import CountedQuery, Standing
+from jaxrank.rankings.counted import (
+  AtCutoff,
+  CountedLaplace,
+  CountedLogistic,
+  CountedQuery,
+  Standing,
+)
+from jaxrank.rankings.exact import Exact
+from jaxrank.rankings.expected_rank import Laplace, Logistic, SmoothRanking
 
 
 @checks.written("corpus.evaluate('nDCG@10', queries, items, positives)")
@@ -34,6 +44,7 @@ def evaluate(
   similarity: Similarity = "dot",
   chunk: int = 8192,
   axis_name: str | None = None,
+  ranking: Ranking = Exact(),
   progress: Progress | None = None,
 ) -> dict[str, Array]:
   """Metrics of the positives of each query among all items.
@@ -41,6 +52,12 @@ def evaluate(
   The values are those of `jaxrank.evaluate` on the scores of all items that are not excluded, with
   the labels of the positives and label 0 for every other item; tied items are averaged over. They
   follow from the numbers of items above each positive and of those that tie with it.
+
+  Under `ranking=jaxrank.Laplace(t)` or `Logistic(t)` the values are smooth, and have derivatives of
+  reverse mode in the queries, the items, the temperature, and the parameters of the similarity and
+  of the measures: `1 - value` is a loss. The expected ranks of the positives are sums over chunks,
+  which the backward pass computes again, so that no more than the scores of a chunk are stored. A
+  cut-off takes some ten more passes over the items.
 
   >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
   >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])
@@ -70,6 +87,8 @@ def evaluate(
       negative one.
     exclude: `[q, e]`, ids that are no candidates, and no positives: a positive among them raises
       `ValueError`, and makes the value of its query NaN under `jit`.
+    ranking: `jaxrank.Exact()`, `Laplace` or `Logistic`. Under the smooth ones, items from the host
+      are sent to the device at once, and there is no `progress`.
 
   Returns:
     Arrays `[q]` by the names of the measures, in float32, or float64 for float64 scores. A query
@@ -80,9 +99,11 @@ def evaluate(
     TypeError: if ids are not integers, or an argument has another wrong type.
     ValueError: if shapes do not match, there are no items, an id is not that of an item, a
       positive is excluded, a measure has parameters of items or is one of diversity, or needs
-      other ranks, or a label is beyond its scale, as for `jaxrank.evaluate`.
+      other ranks, a label is beyond its scale, as for `jaxrank.evaluate`, or the ranking is another
+      one.
   """
   with checks.named("corpus.evaluate"):
+    smooth = _is_smooth(ranking)
     found = read_measures(measures)
     calls = [_checked(measure) for measure in found]
     inputs, items, known = search.prepare(queries, items, exclude, similarity, axis_name)
@@ -96,19 +117,41 @@ def evaluate(
     chunk = checks.count("chunk", chunk)
     if axis_name is not None:
       checks.same_on_devices("positives and labels", (positives, labels), axis_name)
-    on_host = _inputs.come_from_host(progress, items, inputs, positives)
+    if smooth and progress is not None:
+      raise ValueError(f"progress works under jaxrank.Exact() only, got ranking={ranking!r}; drop it.")
+    on_host = not smooth and _inputs.come_from_host(progress, items, inputs, positives)
     if not calls or not len(inputs.removed):
       return {measure.name: jnp.zeros(len(inputs.removed)) for measure in found}
     arrays, static = batching.split([dict(call.parameters) for call in calls])
     program = _Program(tuple(call.description for call in calls), static)
     listed, labels = without_repeats(positives, labels)
-    if not on_host:
+    if smooth:
+      items = jax.tree.map(jnp.asarray, items)
+      temperature = ranking.temperature
+      kind = type(ranking)
+      values = _evaluate_smoothly(
+        program, kind, temperature, arrays, inputs, items, listed, labels, chunk, axis_name
+      )
+    elif not on_host:
       values = _evaluate(program, arrays, inputs, items, listed, labels, chunk, axis_name)
     else:
       counted = _standing.from_host(inputs, items, listed, chunk, progress)
       most = _inputs.size(items)
       values = _values(program, arrays, most, inputs.removed, listed, labels, counted)
   return {measure.name: value for measure, value in zip(found, values, strict=True)}
+
+
+def _is_smooth(ranking: Ranking) -> TypeGuard[SmoothRanking]:
+  """Whether a ranking is one of the smooth ones that are answered; others but `Exact()` are not."""
+  if isinstance(ranking, Laplace | Logistic):
+    return True
+  if not isinstance(ranking, Exact) or ranking.ties != "average":
+    written = ranking if isinstance(ranking, Ranking) else checks.told(ranking)
+    raise ValueError(
+      "ranking must be jaxrank.Exact(), jaxrank.Laplace(temperature) or jaxrank.Logistic(temperature)"
+      f", got {written}; score all items and call jaxrank.evaluate for others."
+    )
+  return False
 
 
 class _Program(NamedTuple):
@@ -194,20 +237,12 @@ def _values(
   def query(removed: Array, listed: Array, labels: Array, counted: _standing.Found) -> list[Array]:
     score, above, reaching, has_nan = counted
     some = listed != NONE
-    wrong = some & ((listed < 0) | (listed >= most) | jnp.isnan(score))
-    out = jnp.any(listed[:, None] == removed[None], axis=1)
-    wrong = wrong | (some & (out | _isnan(labels)))
+    wrong = _wrong(removed, listed, labels, score, most)
     standing = Standing(above[:-1], reaching[:-1], above[-1], reaching[-1])
     score = jnp.where(some & ~wrong, score, 0)
     labels = jnp.where(some, labels, jnp.zeros_like(labels))
     ranked = CountedQuery(standing, most, score, labels, some, None)
-    values = []
-    for about, given in zip(program.descriptions, parameters, strict=True):
-      with naming(about.name):
-        value = about.kernel(ranked, **given)
-      unknown = has_nan | jnp.any(wrong) | ranked.forget()
-      values.append(jnp.where(unknown, jnp.nan, value))
-    return values
+    return _of_kernels(program, parameters, ranked, has_nan | jnp.any(wrong))
 
   values: list[Array] = batching.over_queries(query, 1)(removed, listed, labels, counted)
   return values
@@ -215,3 +250,154 @@ def _values(
 
 def _isnan(x: Array) -> Array:
   return jnp.isnan(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros_like(x, bool)
+
+
+def _wrong(removed: Array, listed: Array, labels: Array, score: Array, most: int) -> Array:
+  """Whether each listed id makes the values of its query NaN, `[p]`."""
+  out = jnp.any(listed[:, None] == removed[None], axis=1)
+  wrong = (listed < 0) | (listed >= most) | out
+  return (listed != NONE) & (wrong | jnp.isnan(score) | _isnan(labels))
+
+
+def _of_kernels(
+  program: _Program, parameters: Sequence[dict[str, Any]], ranked: Any, unknown: Array
+) -> list[Array]:
+  """The values of all calls for one query, NaN if it is unknown, or an answer is."""
+  values = []
+  for about, given in zip(program.descriptions, parameters, strict=True):
+    with naming(about.name):
+      value = about.kernel(ranked, **given)
+    values.append(jnp.where(unknown | ranked.forget(), jnp.nan, value))
+  return values
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 8, 9))
+def _evaluate_smoothly(
+  program: _Program,
+  kind: type[SmoothRanking],
+  temperature: ArrayLike,
+  arrays: list[Any],
+  inputs: Inputs,
+  items: Any,
+  listed: Array,
+  labels: Array,
+  chunk: int,
+  axis_name: str | None,
+) -> list[Array]:
+  of_each = jnp.broadcast_to(jnp.asarray(temperature), listed.shape[:1])
+
+  def of_devices(
+    inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, labels: Array, of_each: Array
+  ) -> list[Array]:
+    most = _inputs.size(items) * (1 if axis is None else lax.axis_size(axis))
+    smooth = _Smooth(program, kind, most)
+    cutoffs, numbers = smooth.asked(arrays, listed, labels)
+    removed = inputs.removed
+    asking = _smooth.Asking(inputs.queries, inputs.similarity, of_each)
+    params = _smooth.Params(asking, listed != NONE, numbers, (arrays, removed, listed, labels))
+    stages = _smooth.program(
+      _DISTRIBUTIONS[kind], len(numbers), None in cutoffs, functools.partial(smooth.values, cutoffs)
+    )
+    out = _inputs.without_repeats(jnp.concatenate([removed, listed], axis=1))
+    found: list[Array] = _streamed.run(stages, params, items, listed, out, chunk, axis)
+    return found
+
+  values: list[Array] = _sweep.over_devices(
+    of_devices, inputs, items, axis_name, listed, labels, of_each
+  )
+  return values
+
+
+_DISTRIBUTIONS = {Laplace: _smooth.LAPLACE, Logistic: _smooth.LOGISTIC}
+_QUERIES = {Laplace: CountedLaplace, Logistic: CountedLogistic}
+
+
+class _Smooth(NamedTuple):
+  """Calls under a smooth ranking, among so many items."""
+
+  program: _Program
+  kind: type[SmoothRanking]
+  most: int
+
+  def asked(
+    self, arrays: list[Any], listed: Array, labels: Array
+  ) -> tuple[list[Any], tuple[Array, ...]]:
+    """The cut-offs that the calls ask for, in turn, None among them; and those that are numbers.
+
+    They follow from labels and parameters, not from ranks.
+    """
+    parameters = batching.joined(arrays, self.program.parameters)
+    cutoffs: list[Any] = []
+
+    def query(listed: Array, labels: Array) -> list[Array]:
+      at_cutoff = _Cutoffs(lambda i: (jnp.zeros(listed.shape), jnp.ones(listed.shape)))
+      score = jnp.zeros(listed.shape)
+      rest = jnp.ones(2) * self.most
+      self._values(parameters, at_cutoff, rest, jnp.ones(()), listed, labels, score, False)
+      cutoffs[:] = at_cutoff.known.values()
+      return [jnp.asarray(k).astype(score.dtype) for k in cutoffs if k is not None]
+
+    numbers = batching.over_queries(query, 1)(listed, labels)
+    return cutoffs, tuple(numbers)
+
+  def values(self, cutoffs: list[Any], params: _smooth.Params, known: _smooth.Known) -> list[Array]:
+    """The values of all calls, each `[q]`."""
+    arrays, removed, listed, labels = params.rest
+    parameters = batching.joined(arrays, self.program.parameters)
+    # That of the whole list is the last one.
+    numbered = iter(range(len(known.at)))
+    places = [-1 if k is None else next(numbered) for k in cutoffs]
+    count = self.most - jnp.sum(removed != NONE, axis=1) - jnp.sum(listed != NONE, axis=1)
+
+    def query(
+      removed: Array,
+      listed: Array,
+      labels: Array,
+      temperature: Array,
+      known: _smooth.Known,
+      count: Array,
+    ) -> list[Array]:
+      wrong = _wrong(removed, listed, labels, known.score, self.most)
+      retrieved = known.retrieved
+      has_nan = jnp.isnan(retrieved) | jnp.any(wrong)
+      rest = jnp.stack([retrieved, count.astype(retrieved.dtype) - retrieved])
+      score = jnp.where(wrong, 0, known.score)
+      at_cutoff = _Cutoffs(lambda i: known.at[places[i]])
+      return self._values(
+        parameters, at_cutoff, rest, temperature, listed, labels, score, has_nan
+      )
+
+    found: list[Array] = batching.over_queries(query, 1)(
+      removed, listed, labels, params.asking.temperature, known, count
+    )
+    return found
+
+  def _values(
+    self,
+    parameters: Sequence[dict[str, Any]],
+    at_cutoff: "_Cutoffs",
+    rest: Array,
+    temperature: Array,
+    listed: Array,
+    labels: Array,
+    score: Array,
+    unknown: ArrayLike,
+  ) -> list[Array]:
+    some = listed != NONE
+    labels = jnp.where(some, labels, jnp.zeros_like(labels))
+    query = _QUERIES[self.kind]
+    ranked = query(at_cutoff, rest, self.most, temperature, score, labels, some)
+    return _of_kernels(self.program, parameters, ranked, jnp.asarray(unknown))
+
+
+class _Cutoffs:
+  """Numbers the cut-offs of a query in the order in which they are asked for first."""
+
+  def __init__(self, answer: Callable[[int], AtCutoff]):
+    self.known: dict[Any, Cutoff] = {}
+    self._answer = answer
+
+  def __call__(self, k: Cutoff) -> AtCutoff:
+    key = k if k is None or isinstance(k, int) else id(k)
+    self.known.setdefault(key, k)
+    return self._answer([*self.known].index(key))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount, Gain
@@ -18,6 +19,7 @@ from jaxrank._core import long_ties
 from jaxrank._core.ranked import Ranked, UnansweredError, memoised
 from jaxrank._core.sorting import take
 from jaxrank.rankings.exact import ExactQuery
+from jaxrank.rankings.expected_rank import ExpectedRankQuery, LaplaceQuery, LogisticQuery
 
 
 class Standing(NamedTuple):
@@ -36,43 +38,35 @@ class Standing(NamedTuple):
   present: Array
 
 
-class CountedQuery(ExactQuery):
-  """A query given by the standing of its listed items, with ties averaged.
+class Listed(Ranked):
+  """A query of which some items are listed, and all others, of label 0, are only counted.
 
   Its arrays have `p + 2` items: the listed ones, and two that stand for all others, retrieved or
-  not, of label 0. `total` and `count` weigh these by their number. An answer that needs the ranks
-  of single other items is refused, or sets `unknown`, if that depends on values.
+  not. `total` and `count` weigh these by their number. An answer that needs the ranks of single
+  other items is refused, or sets `unknown`, if that depends on values.
 
   Attributes:
     unknown: Conditions under which answers since the last `forget` are not known.
+    number: `[p + 2]`, of how many items each is one.
+    unlisted: `[p + 2]`, whether an item stands for others.
+    others: The one that stands for the retrieved ones.
   """
 
   name = "jaxrank.corpus.evaluate"
+  number: Array
+  unlisted: Array
+  others: Array
+  unknown: list[Array]
 
-  def __init__(
-    self, standing: Standing, most: int, scores: Array, labels: Array, where: Array, depth: Any
-  ):
-    self.most = most
-    self.unknown: list[Array] = []
-    listed = where & (scores > -jnp.inf)
-    lost = jnp.sum(where & ~listed, dtype=jnp.int32)
-    retrieved = standing.retrieved - jnp.sum(listed, dtype=jnp.int32)
-    rest = jnp.stack([retrieved, standing.present - standing.retrieved - lost])
-    nothing = 0 * rest
-    scores = jnp.concatenate([scores, jnp.full_like(nothing, -jnp.inf, scores.dtype)])
-    labels = jnp.concatenate([labels, nothing.astype(labels.dtype)])
-    where = jnp.concatenate([where, rest > 0])
-    ones = jnp.ones_like(standing.above)
-    super().__init__("average", None, scores, labels, where, depth)
-    self.number = self.in_order(jnp.concatenate([ones, rest]))
-    self.above, self.reaching = (
-      self.in_order(jnp.concatenate([x, nothing])) for x in (standing.above, standing.reaching)
-    )
-    kind = self.in_order(jnp.concatenate([0 * ones, jnp.array([1, 2], jnp.int32)]))
+  def _count_others(self, rest: Array) -> None:
+    """Says how many other items are retrieved and not retrieved, `[2]`, once items are in order."""
+    p = self.where.size - 2
+    self.number = self.in_order(jnp.concatenate([jnp.ones_like(rest, shape=p), rest]))
+    kind = self.in_order(jnp.concatenate([jnp.zeros_like(rest, shape=p), 1 + 0 * rest]))
+    lost = self.in_order(jnp.concatenate([jnp.zeros_like(rest, shape=p + 1), 1 + 0 * rest[1:]]))
     self.unlisted = self.where & (kind > 0)
-    self.others = self.where & (kind == 1)
+    self.others = self.unlisted & (lost == 0)
     self.retrieved = self.retrieved | self.others
-    self.size = jnp.where(self.slots.live, self.reaching - self.above, 0)
     # Labels of single items are not known; `__getattr__` refuses them.
     del self.given_labels
 
@@ -121,6 +115,43 @@ class CountedQuery(ExactQuery):
     """The gains of an ideal ranking; unknown if label 0 has a gain."""
     self._listed_only(self.gain(gain, weights))
     return super().best(gain, weights, k=k)
+
+  def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
+    """Refused, because other items have no exposure of their own."""
+    self._cannot_answer("exposure, the expected discount of each item")
+
+  cumulative = Ranked.cumulative
+  pairs = Ranked.pairs
+
+
+def with_others(
+  scores: Array, labels: Array, where: Array, rest: Array
+) -> tuple[Array, Array, Array]:
+  """The listed items, and two that stand for the others; `rest` counts these, `[2]`."""
+  nothing = 0 * rest
+  scores = jnp.concatenate([scores, jnp.full_like(nothing, -jnp.inf, scores.dtype)])
+  labels = jnp.concatenate([labels, nothing.astype(labels.dtype)])
+  return scores, labels, jnp.concatenate([where, rest > 0])
+
+
+class CountedQuery(Listed, ExactQuery):
+  """A query given by the standing of its listed items, with ties averaged."""
+
+  def __init__(
+    self, standing: Standing, most: int, scores: Array, labels: Array, where: Array, depth: Any
+  ):
+    self.most = most
+    self.unknown = []
+    listed = where & (scores > -jnp.inf)
+    lost = jnp.sum(where & ~listed, dtype=jnp.int32)
+    retrieved = standing.retrieved - jnp.sum(listed, dtype=jnp.int32)
+    rest = jnp.stack([retrieved, standing.present - standing.retrieved - lost])
+    super().__init__("average", None, *with_others(scores, labels, where, rest), depth)
+    self.above, self.reaching = (
+      self.in_order(jnp.concatenate([x, 0 * rest])) for x in (standing.above, standing.reaching)
+    )
+    self._count_others(rest)
+    self.size = jnp.where(self.slots.live, self.reaching - self.above, 0)
 
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
@@ -230,9 +261,106 @@ class CountedQuery(ExactQuery):
     below = jnp.where(self.where, every, 0)
     return jnp.where(self.slots.live, here, jnp.where(self.others, of_others, below))
 
-  def exposure(self, discount: Discount, *, k: Cutoff = None) -> Array:
-    """Refused, because other items have no exposure of their own."""
-    self._cannot_answer("exposure, the expected discount of each item")
 
-  cumulative = Ranked.cumulative
-  pairs = Ranked.pairs
+# What a smooth ranking knows of the listed items at a cut-off: the expected number of kept other
+# items ahead of each, and the weight with which each is kept, `[p]`.
+AtCutoff = tuple[Array, Array]
+
+
+class SmoothCountedQuery(Listed, ExpectedRankQuery):
+  """A query under a smooth ranking whose other items are only summed over.
+
+  Args:
+    at_cutoff: What is known of the listed items at a cut-off, None for the whole list.
+    rest: How many other items are retrieved and not retrieved, `[2]`.
+    most: The number of items of the corpus.
+    temperature: That of the ranking.
+    scores: `[p]`, of the listed items.
+    labels: `[p]`.
+    where: `[p]`, False on padding.
+  """
+
+  def __init__(
+    self,
+    at_cutoff: Callable[[Cutoff], AtCutoff],
+    rest: Array,
+    most: int,
+    temperature: ArrayLike,
+    scores: Array,
+    labels: Array,
+    where: Array,
+  ):
+    self.most, self.unknown = most, []
+    super().__init__(temperature, *with_others(scores, labels, where, rest), None)
+    self._count_others(rest)
+    self.at_cutoff = at_cutoff
+
+  def _keeps_all(self, k: Cutoff) -> bool:
+    return k is None or (isinstance(k, int) and k >= self.most)
+
+  @memoised
+  def _at(self, k: Cutoff) -> AtCutoff:
+    ahead, kept = self.at_cutoff(None if self._keeps_all(k) else k)
+    return self._with_zeros(ahead), self._with_zeros(kept)
+
+  def _with_zeros(self, x: Array) -> Array:
+    return self.in_order(jnp.pad(x, (0, 2)))
+
+  def rank(self, k: Cutoff, among: Array | None) -> Array:
+    """The expected rank of each listed item among the kept items."""
+    if among is not None:
+      self._cannot_answer("ranks among some of the items")
+    ahead, kept = self._at(k)
+    return 1 + ahead + self._weight_ahead(self._weight(~self.unlisted) * kept)
+
+  def kept(self, k: Cutoff, among: Array | None) -> Array:
+    """The weights with which a cut-off keeps the listed items."""
+    if among is not None:
+      self._cannot_answer("ranks among some of the items")
+    return self._at(k)[1]
+
+  def _listed(self, w: Array) -> Array:
+    """Weights of the listed items; the answer is unknown if others have any."""
+    self._listed_only(w)
+    return jnp.where(self.unlisted, jnp.zeros_like(w), w)
+
+  def expect(
+    self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
+  ) -> Array:
+    """`sum_i w_i discount(r_i)` over the kept listed items."""
+    return super().expect(self._listed(w), discount, k=k, among=among)
+
+  def precision(
+    self,
+    b: Array,
+    *,
+    k: Cutoff = None,
+    weights: Array | None = None,
+    discount: Discount = discounts.reciprocal,
+  ) -> Array:
+    """`sum_i b_i discount(r_i) (w_i + before(w)_i)` over the kept listed items."""
+    weights = None if weights is None else self._listed(weights)
+    return super().precision(self._listed(b), k=k, weights=weights, discount=discount)
+
+  def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
+    """`sum_i worth_i discount(r_i) survival_i` over the kept listed items."""
+    worth = None if worth is None else self._listed(worth)
+    return super()._cascade(self._listed(stop), discount, k, worth)
+
+  before = Ranked.before
+
+  def spread_of_ranks(self, centred: Array) -> Array:
+    """Refused, because other items have no ranks of their own."""
+    self._cannot_answer("the spread of all ranks")
+
+
+class CountedLaplace(SmoothCountedQuery, LaplaceQuery):
+  """`SmoothCountedQuery` under `Laplace`."""
+
+  name = Listed.name
+
+
+class CountedLogistic(SmoothCountedQuery, LogisticQuery):
+  """`SmoothCountedQuery` under `Logistic`."""
+
+  name = Listed.name
