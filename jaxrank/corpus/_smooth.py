@@ -1,11 +1,10 @@
-"""Internals of `jaxrank.corpus`: metrics under a smooth ranking, as programs of sums over all items.
+"""Internals of `jaxrank.corpus`: smooth ranks and cut-offs as programs of sums over all items.
 
 The listed items are compared with each other by the query, and with all others chunk by chunk. A
 cut-off takes passes that find its threshold, and one that says how the threshold moves.
 docs/mathematics.md, "Smooth metrics over a corpus", derives it.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,9 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank._base import Cutoff
 from jaxrank._core.arithmetic import at_least_tiny, clipped
-from jaxrank.corpus._streamed import Chunk, EachChunk, Program, Stage
+from jaxrank.corpus._streamed import Chunk, EachChunk, Program, Stage, relative
 from jaxrank.corpus._sweep import Axis
 from jaxrank.corpus.similarity import scores
 from jaxrank.rankings.counted import AtCutoff
@@ -135,7 +133,7 @@ def program(
       ahead, retrieved = totals[-1]
       at.append((ahead, jnp.ones_like(ahead)))
     else:
-      retrieved = totals[0].count + 0 * jnp.sum(totals[1], axis=1)
+      retrieved = totals[0].number + 0 * jnp.sum(totals[1], axis=1)
     return finish(params, Known(score, lax.stop_gradient(retrieved), tuple(at)))
 
   return Program(tuple(stages), last)
@@ -195,7 +193,7 @@ class Threshold(NamedTuple):
     density: The sum of the densities of all items.
     above: How many other items are above the threshold.
     excess: The sum of `F` of the other items, less `above`.
-    count: How many other items there are.
+    number: How many other items there are.
   """
 
   anchor: Array
@@ -203,7 +201,7 @@ class Threshold(NamedTuple):
   density: Array
   above: Array
   excess: Array
-  count: Array
+  number: Array
 
 
 class Cut(NamedTuple):
@@ -247,12 +245,12 @@ def _cut(
   """The cut-off `i`, after one differentiable step from where the threshold was found."""
   at: Threshold = totals[2 * i]
   score, live = _listed(params, own)
-  k, count = params.cutoffs[i], at.count + jnp.sum(live, axis=1, dtype=at.count.dtype)
+  k, count = params.cutoffs[i], at.number + jnp.sum(live, axis=1, dtype=at.number.dtype)
   target, inside = _target(k, lax.stop_gradient(count))
-  anchor, offset, density, others = lax.stop_gradient(
-    (at.anchor, at.offset, at.density, at.above)
+  anchor, offset, density, others = lax.stop_gradient((at.anchor, at.offset, at.density, at.above))
+  above, excess = _excess(
+    distribution, params.asking.apart(score, anchor[:, None]) - offset[:, None]
   )
-  above, excess = _excess(distribution, params.asking.apart(score, anchor[:, None]) - offset[:, None])
   missing = (others + _sum(above.astype(others.dtype), live)) - target
   missing += at.excess + _sum(excess, live)
   offset = offset + jnp.where(density > 0, missing / jnp.where(density > 0, density, 1), 0)
@@ -299,14 +297,13 @@ def _threshold(distribution: Distribution, i: int) -> Stage:
     block, live = asking.of_chunk(chunk)
     x = asking.apart(block, total.anchor[:, None]) - total.offset[:, None]
     excess = _sum(_excess(distribution, x)[1], live)
-    return Threshold(*(jnp.zeros_like(excess) for _ in range(4)), excess, jnp.zeros_like(excess))
+    nothing = jnp.zeros_like(excess)
+    return Threshold(nothing, nothing, nothing, nothing, excess, nothing)
 
   return Stage(prepare, total, added)
 
 
-def _found(
-  distribution: Distribution, shared: Any, each_chunk: EachChunk, axis: Axis
-) -> Threshold:
+def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis: Axis) -> Threshold:
   """The threshold by Newton's method for logarithms, between bounds from sums of exponentials."""
   asking, score, listed, k = shared
   function, log_constant = distribution.function, jnp.log(distribution.constant)
@@ -322,7 +319,7 @@ def _found(
     z = clipped(block / temperature[:, None], _WIDEST)
     tops = [jnp.max(jnp.where(live, x, -jnp.inf), axis=1) for x in (z, -z)]
     sums = [
-      jnp.sum(jnp.where(live, _relative(x, top[:, None]), 0), axis=1)
+      jnp.sum(jnp.where(live, relative(x, top[:, None]), 0), axis=1)
       for x, top in zip((z, -z), tops, strict=True)
     ]
     return *tops, *sums, jnp.sum(live, axis=1, dtype=z.dtype)
@@ -330,7 +327,7 @@ def _found(
   def joined(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
     tops = [jnp.maximum(x, y) for x, y in zip(a[:2], b[:2], strict=True)]
     sums = [
-      x * _relative(old, top) + y * _relative(new, top)
+      x * relative(old, top) + y * relative(new, top)
       for x, y, old, new, top in zip(a[2:4], b[2:4], a[:2], b[:2], tops, strict=True)
     ]
     return *tops, *sums, a[4] + b[4]
@@ -338,7 +335,9 @@ def _found(
   others, own = over_all(log_sums, joined)
   if axis is not None:
     tops = lax.pmax(others[:2], axis)
-    sums = [x * _relative(old, top) for x, old, top in zip(others[2:4], others[:2], tops, strict=True)]
+    sums = [
+      x * relative(old, top) for x, old, top in zip(others[2:4], others[:2], tops, strict=True)
+    ]
     others = *tops, *lax.psum((*sums, others[4]), axis)
   number = others[4]
   high, low, above, below, count = joined(others, own)
@@ -363,7 +362,7 @@ def _found(
     others = others if axis is None else lax.psum(others, axis)
     return jax.tree.map(jnp.add, others, own), others
 
-  def search(state: tuple[Array, ...]) -> tuple[Array, ...]:
+  def search(state: _Search) -> _Search:
     passes, bottom, top, at, _ = state
     sums, _ = sums_at(temperature * at, jnp.zeros_like(at))
     is_low = sums.excess(target) > 0
@@ -372,7 +371,7 @@ def _found(
     moved = jnp.where((moved >= bottom) & (moved <= top), moved, (bottom + top) / 2)
     return passes + 1, bottom, top, moved, jnp.abs(moved - at)
 
-  def unfinished(state: tuple[Array, ...]) -> Array:
+  def unfinished(state: _Search) -> Array:
     passes, _, _, at, step = state
     return (passes < _PASSES) & jnp.any(step > jnp.maximum(_CLOSE, rounding * jnp.abs(at)))
 
@@ -387,6 +386,10 @@ def _found(
   return Threshold(
     anchor, offset, every.density, others.above, others.below_tail - others.above_tail, number
   )
+
+
+# The number of passes, bounds of each threshold, where it may be, and the last step.
+_Search = tuple[Array, Array, Array, Array, Array]
 
 
 class _Sums(NamedTuple):
@@ -414,8 +417,3 @@ class _Sums(NamedTuple):
     below = self.below_tail + jnp.maximum(-missing, 0)
     slope = self.below_density / below + self.above_density / above
     return jnp.where(self.excess(target) == 0, 0, jnp.log(below / above) / slope)
-
-
-def _relative(z: Array, top: Array) -> Array:
-  """`exp(z - top)`; 0 for -inf, also if nothing is above it."""
-  return jnp.exp(z - jnp.where(top == -jnp.inf, 0, top))

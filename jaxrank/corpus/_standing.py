@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank._core import batching, checks, sorting
+from jaxrank._core import batching, sorting
 from jaxrank._core.counts_above import counts_above
 from jaxrank.corpus import _inputs, _sweep
 from jaxrank.corpus._inputs import Inputs, Progress, size

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.typing import ArrayLike
 
 from jaxrank.corpus import _sweep
 from jaxrank.corpus._sweep import Axis, Place
@@ -37,10 +38,11 @@ class Chunk(NamedTuple):
     width = block.shape[1]
     column = self.removed - self.place.start
     column = jnp.where((column >= 0) & (column < width), column, width)
-    return jax.vmap(lambda x, at: x.at[at].set(False, mode="drop"))(counts, column)
+    found: Array = jax.vmap(lambda x, at: x.at[at].set(False, mode="drop"))(counts, column)
+    return found
 
 
-# `each_chunk(step, state)`: the state after `state = step(state, chunk)` for all chunks of a device.
+# `each_chunk(step, state)`: the state after `state = step(state, chunk)` for all chunks.
 EachChunk = Callable[[Callable[[Any, Chunk], Any], Any], Any]
 
 
@@ -104,15 +106,14 @@ def run(
   ids = tuple(_sweep.local(x, items, axis) for x in (listed, removed))
   items, n, chunk = _sweep.whole(items, chunk, 1, jnp)
   # Where the queries are split as well, the slopes of what they share are added up at the end.
-  spread = functools.partial(_sweep.spread_like, like=sum(map(_any, jax.tree.leaves(params))))
+  like = functools.reduce(jnp.add, map(_number, jax.tree.leaves(params)))
+  spread = functools.partial(_sweep.spread_like, like=like)
   params, items = jax.tree.map(spread, (params, items))
   return _run(program, _Size(n, chunk, axis), params, items, ids)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _run(
-  program: Program, size: _Size, params: Any, items: Any, ids: tuple[Array, Array]
-) -> Any:
+def _run(program: Program, size: _Size, params: Any, items: Any, ids: tuple[Array, Array]) -> Any:
   return _forward(program, size, params, items, ids)[0]
 
 
@@ -120,7 +121,8 @@ def _forward(
   program: Program, size: _Size, params: Any, items: Any, ids: tuple[Array, Array]
 ) -> tuple[Any, Any]:
   listed, removed = ids
-  own, totals = _listed(items, listed, size.axis), ()
+  own = _listed(items, listed, size.axis)
+  totals: tuple[Any, ...] = ()
   for stage in program.stages:
     shared = stage.prepare(params, own, totals)
 
@@ -134,9 +136,7 @@ def _forward(
   return program.finish(params, own, totals), (params, items, ids, totals)
 
 
-def _backward(
-  program: Program, size: _Size, known: Any, slope: Any
-) -> tuple[Any, Any, None]:
+def _backward(program: Program, size: _Size, known: Any, slope: Any) -> tuple[Any, Any, None]:
   params, items, (listed, removed), totals = known
   own = _listed(items, listed, size.axis)
   of_params, of_own, of_totals = jax.vjp(program.finish, params, own, totals)[1](slope)
@@ -191,7 +191,7 @@ def _slopes(of: _Pass, size: _Size, items: Any, of_items: Any) -> tuple[Any, Any
   return jax.tree.map(_as_slope, of_shared, of.shared), of_items
 
 
-def _any(x: Array) -> Array:
+def _number(x: Array) -> Array:
   """A number that varies over the mesh axes over which an array does."""
   return jnp.sum(x != x, dtype=jnp.int32)
 
@@ -208,8 +208,9 @@ def _is_float(x: Any) -> bool:
 
 def _nothing(x: Array) -> Array:
   """Zeros to add slopes to; in half precision, the small ones would be lost."""
-  is_float = _is_float(x)
-  return jnp.zeros(x.shape, jnp.promote_types(x.dtype, jnp.float32)) if is_float else jnp.zeros(())
+  if not _is_float(x):
+    return jnp.zeros(())
+  return jnp.zeros(x.shape, jnp.float32 if x.dtype.itemsize < 4 else x.dtype)
 
 
 def _plus(x: Any, slope: Any) -> Any:
@@ -217,7 +218,7 @@ def _plus(x: Any, slope: Any) -> Any:
   return x if slope.dtype == jax.dtypes.float0 else x + slope.astype(x.dtype)
 
 
-def _plus_at(start: Array, x: Array, slope: Any) -> Array:
+def _plus_at(start: ArrayLike, x: Array, slope: Any) -> Array:
   """The slopes of all items with those of a chunk added."""
   if slope.dtype == jax.dtypes.float0:
     return x
@@ -241,3 +242,8 @@ def _with_rows(listed: Array, x: Array, slope: Any) -> Array:
 def _as_slope(x: Any, like: Array) -> Any:
   """A slope in the dtype of what it belongs to."""
   return x.astype(like.dtype) if _is_float(like) else np.zeros(like.shape, jax.dtypes.float0)
+
+
+def relative(z: Array, top: Array) -> Array:
+  """`exp(z - top)`; 0 for -inf, also if nothing is above it."""
+  return jnp.exp(z - jnp.where(top == -jnp.inf, 0, top))

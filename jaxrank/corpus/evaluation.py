@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -103,7 +103,7 @@ def evaluate(
       one.
   """
   with checks.named("corpus.evaluate"):
-    smooth = _is_smooth(ranking)
+    smooth = _smooth_or_none(ranking)
     found = read_measures(measures)
     calls = [_checked(measure) for measure in found]
     inputs, items, known = search.prepare(queries, items, exclude, similarity, axis_name)
@@ -118,19 +118,19 @@ def evaluate(
     if axis_name is not None:
       checks.same_on_devices("positives and labels", (positives, labels), axis_name)
     if smooth and progress is not None:
-      raise ValueError(f"progress works under jaxrank.Exact() only, got ranking={ranking!r}; drop it.")
-    on_host = not smooth and _inputs.come_from_host(progress, items, inputs, positives)
+      raise ValueError(
+        f"progress works under jaxrank.Exact() only, got ranking={ranking!r}; drop it."
+      )
+    on_host = smooth is None and _inputs.come_from_host(progress, items, inputs, positives)
     if not calls or not len(inputs.removed):
       return {measure.name: jnp.zeros(len(inputs.removed)) for measure in found}
     arrays, static = batching.split([dict(call.parameters) for call in calls])
     program = _Program(tuple(call.description for call in calls), static)
     listed, labels = without_repeats(positives, labels)
-    if smooth:
+    if smooth is not None:
       items = jax.tree.map(jnp.asarray, items)
-      temperature = ranking.temperature
-      kind = type(ranking)
       values = _evaluate_smoothly(
-        program, kind, temperature, arrays, inputs, items, listed, labels, chunk, axis_name
+        program, smooth, arrays, inputs, items, listed, labels, chunk, axis_name
       )
     elif not on_host:
       values = _evaluate(program, arrays, inputs, items, listed, labels, chunk, axis_name)
@@ -141,17 +141,17 @@ def evaluate(
   return {measure.name: value for measure, value in zip(found, values, strict=True)}
 
 
-def _is_smooth(ranking: Ranking) -> TypeGuard[SmoothRanking]:
-  """Whether a ranking is one of the smooth ones that are answered; others but `Exact()` are not."""
+def _smooth_or_none(ranking: Ranking) -> Laplace | Logistic | None:
+  """The ranking if it is smooth, None for `Exact()`; others are refused."""
   if isinstance(ranking, Laplace | Logistic):
-    return True
+    return ranking
   if not isinstance(ranking, Exact) or ranking.ties != "average":
     written = ranking if isinstance(ranking, Ranking) else checks.told(ranking)
     raise ValueError(
-      "ranking must be jaxrank.Exact(), jaxrank.Laplace(temperature) or jaxrank.Logistic(temperature)"
-      f", got {written}; score all items and call jaxrank.evaluate for others."
+      "ranking must be jaxrank.Exact(), jaxrank.Laplace(t) or jaxrank.Logistic(t), got "
+      f"{written}; score all items and call jaxrank.evaluate for others."
     )
-  return False
+  return None
 
 
 class _Program(NamedTuple):
@@ -271,11 +271,10 @@ def _of_kernels(
   return values
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 8, 9))
+@functools.partial(jax.jit, static_argnums=(0, 7, 8))
 def _evaluate_smoothly(
   program: _Program,
-  kind: type[SmoothRanking],
-  temperature: ArrayLike,
+  ranking: Laplace | Logistic,
   arrays: list[Any],
   inputs: Inputs,
   items: Any,
@@ -284,7 +283,8 @@ def _evaluate_smoothly(
   chunk: int,
   axis_name: str | None,
 ) -> list[Array]:
-  of_each = jnp.broadcast_to(jnp.asarray(temperature), listed.shape[:1])
+  of_each = jnp.broadcast_to(jnp.asarray(ranking.temperature), listed.shape[:1])
+  kind = type(ranking)
 
   def of_devices(
     inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, labels: Array, of_each: Array
@@ -363,9 +363,7 @@ class _Smooth(NamedTuple):
       rest = jnp.stack([retrieved, count.astype(retrieved.dtype) - retrieved])
       score = jnp.where(wrong, 0, known.score)
       at_cutoff = _Cutoffs(lambda i: known.at[places[i]])
-      return self._values(
-        parameters, at_cutoff, rest, temperature, listed, labels, score, has_nan
-      )
+      return self._values(parameters, at_cutoff, rest, temperature, listed, labels, score, has_nan)
 
     found: list[Array] = batching.over_queries(query, 1)(
       removed, listed, labels, params.asking.temperature, known, count

@@ -12,7 +12,7 @@ from jaxrank._core import checks
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank.corpus import _inputs, _streamed, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs
-from jaxrank.corpus._streamed import Chunk, EachChunk, Program, Stage
+from jaxrank.corpus._streamed import Chunk, EachChunk, Program, Stage, relative
 from jaxrank.corpus.evaluation import without_repeats
 from jaxrank.corpus.similarity import Similarity, scores
 
@@ -129,9 +129,7 @@ def _softmax(
     found: Array = _streamed.run(_PROGRAM, params, items, listed, inputs.removed, chunk, axis)
     return found
 
-  found: Array = _sweep.over_devices(
-    of_devices, inputs, items, axis_name, listed, weights, of_each
-  )
+  found: Array = _sweep.over_devices(of_devices, inputs, items, axis_name, listed, weights, of_each)
   return found
 
 
@@ -142,7 +140,7 @@ def _logits(scores: Array, log_q: Array | None, temperature: Array) -> Array:
   finite = clipped(jnp.where(lost, 0, scores), bound)
   z = clipped(finite / at_least_tiny(temperature, scores.dtype)[:, None], bound)
   if log_q is not None:
-    z -= log_q.astype(scores.dtype)
+    z -= log_q.astype(scores.dtype).reshape(-1, scores.shape[1])
   return jnp.where(lost, -jnp.inf, z)
 
 
@@ -162,20 +160,15 @@ def _log_sum(shared: Any, each_chunk: EachChunk, axis: _sweep.Axis) -> _LogSum:
   def add(state: _LogSum, chunk: Chunk) -> _LogSum:
     z = _of_chunk(shared, chunk)
     top = jnp.maximum(state[0], jnp.max(z, axis=1))
-    return top, state[1] * _relative(state[0], top) + jnp.sum(_relative(z, top[:, None]), axis=1)
+    return top, state[1] * relative(state[0], top) + jnp.sum(relative(z, top[:, None]), axis=1)
 
   like = shared[2]
   top, total = each_chunk(add, (jnp.full_like(like, -jnp.inf), jnp.zeros_like(like)))
   if axis is not None:
     most = lax.pmax(top, axis)
-    total, top = lax.psum(total * _relative(top, most), axis), most
+    total, top = lax.psum(total * relative(top, most), axis), most
   some = total != 0
   return jnp.where(some, top, 0), jnp.log(jnp.where(some, total, 1))
-
-
-def _relative(z: Array, top: Array) -> Array:
-  """`exp(z - top)`; 0 for -inf, also if nothing is above it."""
-  return jnp.exp(z - jnp.where(top == -jnp.inf, 0, top))
 
 
 def _shares(shared: Any, total: _LogSum, chunk: Chunk) -> _LogSum:
@@ -188,7 +181,7 @@ def _shares(shared: Any, total: _LogSum, chunk: Chunk) -> _LogSum:
 def _cross_entropy(params: Any, own: Any, totals: tuple[_LogSum]) -> Array:
   (queries, similarity, temperature), worth = params
   items, log_q = own
-  (top, rest), = totals
+  ((top, rest),) = totals
 
   def of_query(query: Any, items: Any) -> Array:
     return scores(similarity, jax.tree.map(lambda x: x[None], query), items)[0]
@@ -200,4 +193,6 @@ def _cross_entropy(params: Any, own: Any, totals: tuple[_LogSum]) -> Array:
   return jnp.where(jnp.isnan(rest), jnp.nan, loss)
 
 
-_PROGRAM = Program((Stage(lambda params, own, totals: params[0], _log_sum, _shares),), _cross_entropy)
+_PROGRAM = Program(
+  (Stage(lambda params, own, totals: params[0], _log_sum, _shares),), _cross_entropy
+)

@@ -1,0 +1,177 @@
+"""Smooth metrics over a whole corpus, against those of all scores: values and derivatives."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxrank as jr
+from jaxrank import corpus
+from tests.corpus.test_corpus_evaluate import batch, table
+
+WHOLE = ["nDCG", "AP", "RR", "RBP(p=.7)", "P@1000", jr.Measure(jr.err, max_label=3), jr.q_measure]
+CUT = ["nDCG@5", "AP@5", "RR@5", "R@5", "F1@5", "Success@5", "P@2", "Rprec"]
+CUT += [jr.Measure(jr.err, max_label=3, k=5), jr.Measure(jr.average_precision, k=5, rel=2)]
+RANKINGS = [jr.Laplace, jr.Logistic]
+
+
+def dense(measures, ranking, scores, ids, labels, out):
+  """`jaxrank.evaluate` on all scores; of repeated positives the first counts."""
+  graded, where = np.zeros(scores.shape, labels.dtype), np.ones(scores.shape, bool)
+  for row, (query, given, removed) in enumerate(zip(ids, labels, out, strict=True)):
+    for item, label in reversed([*zip(query, given, strict=True)]):
+      if item >= 0:
+        graded[row, item] = label
+    where[row, removed[removed >= 0]] = False
+  return jr.evaluate(measures, scores, graded, where=where, ranking=ranking)
+
+
+def streamed(measures, ranking, scores, ids, labels, out):
+  items = jnp.arange(scores.shape[1])
+  return corpus.evaluate(
+    measures, scores, items, ids, labels=labels, exclude=out, similarity=table, ranking=ranking,
+    chunk=128,
+  )  # fmt: skip
+
+
+def both(measures, kind, given, temperature, dtype=jnp.float32):
+  """Values `[measures, q]`, and their slopes by scores and temperature, of both ways."""
+  scores, ids, labels, out = given
+  weights = jnp.asarray(np.random.default_rng(1).normal(size=len(ids)), dtype)
+
+  def found(evaluate, scores, temperature):
+    values = evaluate(measures, kind(temperature), scores, ids, labels, out)
+    values = jnp.stack([*values.values()])
+    return values @ weights, values
+
+  place = jnp.asarray(scores, dtype), jnp.asarray(temperature, dtype)
+  return [
+    jax.jit(jax.jacrev(functools.partial(found, way), argnums=(0, 1), has_aux=True))(*place)
+    for way in (streamed, dense)
+  ]
+
+
+def compare(measures, kind, given, temperature, dtype=jnp.float32, exact=1e-5, close=1e-4):
+  (ours, values), (theirs, expected) = both(measures, kind, given, temperature, dtype)
+  np.testing.assert_allclose(values, expected, rtol=exact, atol=exact)
+  for x, y, what in zip(ours, theirs, ("scores", "temperature"), strict=True):
+    assert np.isfinite(x).all()
+    # Relative to the largest slope of each measure.
+    largest = np.max(np.abs(np.reshape(y, (len(measures), -1))), axis=1)
+    size = np.reshape(np.maximum(largest, 1e-3), (-1, *(1,) * (np.ndim(y) - 1)))
+    np.testing.assert_allclose(x / size, y / size, atol=close, err_msg=what)
+
+
+@pytest.mark.parametrize(
+  ("kind", "measures"),
+  [
+    (jr.Laplace, WHOLE),
+    (jr.Laplace, CUT),
+    (jr.Logistic, [*WHOLE[:2], *CUT[:2]]),
+    pytest.param(jr.Logistic, [*WHOLE[2:], *CUT[2:]], marks=pytest.mark.thorough),
+  ],
+  ids=["Laplace, whole", "Laplace, cut", "Logistic, some", "Logistic"],
+)
+def test_values_and_slopes_are_those_of_all_scores(kind, measures):
+  """Of scores with ties, -inf, exclusions, repeats, and labels that are not positive."""
+  rng = np.random.default_rng(5)
+  scores, *rest = batch(rng, 40, 300, 7, 12, 30)
+  # Some queries have all scores equal, and some have scores far apart.
+  scale = rng.choice([0.0, 0.1, 1.0, 30.0], (40, 1))
+  lost = scores == -np.inf
+  scores = (scale * (np.where(lost, 0, scores) / 10 - 1.5)).astype(np.float32)
+  scores[lost] = -np.inf
+  compare(measures, kind, (scores, *rest), 0.7)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", RANKINGS)
+@pytest.mark.parametrize("items", [3, 128, 1000])
+def test_many_shapes_and_temperatures(kind, items):
+  rng = np.random.default_rng(items)
+  for temperature in (0.01, 0.3, 5.0):
+    scores, *rest = batch(rng, 60, items, 5, 3, 100)
+    compare([*WHOLE, *CUT], kind, ((scores / 20).astype(np.float32), *rest), temperature)
+
+
+@pytest.mark.parametrize("kind", RANKINGS)
+def test_in_double_precision(kind):
+  with jax.enable_x64():
+    scores, *rest = batch(np.random.default_rng(2), 10, 200, 4, 3, 50)
+    given = (scores.astype(np.float64) / 17, *rest)
+    compare(["nDCG", "AP@5"], kind, given, 0.3, jnp.float64, 1e-9, 1e-8)
+
+
+def test_near_temperature_zero_values_are_exact():
+  rng = np.random.default_rng(4)
+  scores = rng.permuted(np.tile(np.arange(500, dtype=np.float32), (20, 1)), axis=1)
+  ids = np.stack([rng.choice(500, 6, replace=False) for _ in scores])
+  given = scores, ids, rng.integers(1, 4, ids.shape), np.full((20, 0), -1)
+  measures = ["nDCG", "AP", "RR@5", "nDCG@5", "R@5"]
+  exact = streamed(measures, jr.Exact(), *given)
+  for kind in RANKINGS:
+    smooth = streamed(measures, kind(1e-3), *given)
+    for name, value in exact.items():
+      np.testing.assert_allclose(smooth[name], value, atol=2e-5, err_msg=name)
+
+
+def test_gradients_reach_vectors_and_parameters():
+  """By the queries, the items, the temperature and a parameter, under `jit`, against all scores."""
+  rng = np.random.default_rng(6)
+  queries, items = (jnp.asarray(rng.normal(size=(n, 8)), jnp.float32) for n in (9, 400))
+  ids = np.stack([rng.choice(400, 5, replace=False) for _ in range(9)])
+  labels = np.zeros((9, 400), np.int32)
+  np.put_along_axis(labels, ids, 1, axis=1)
+
+  def ours(queries, items, temperature, p):
+    measure = jr.Measure(jr.rbp, persistence=p, name="rbp")
+    found = corpus.evaluate(
+      [measure, "nDCG@10"], queries, items, ids, ranking=jr.Laplace(temperature), chunk=128
+    )
+    return jnp.sum(found["rbp"]) + jnp.sum(found["nDCG@10"])
+
+  def theirs(queries, items, temperature, p):
+    scores = jnp.matmul(queries, items.T, precision="highest")
+    ranking = jr.Laplace(temperature)
+    rbp = jr.rbp(scores, labels, persistence=p, ranking=ranking)
+    return jnp.sum(rbp) + jnp.sum(jr.ndcg(scores, labels, k=10, ranking=ranking))
+
+  given = queries, items, jnp.float32(0.5), jnp.float32(0.6)
+  found, expected = (
+    jax.jit(jax.value_and_grad(f, argnums=(0, 1, 2, 3)))(*given) for f in (ours, theirs)
+  )
+  np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+  for x, y in zip(found[1], expected[1], strict=True):
+    np.testing.assert_allclose(x, y, atol=1e-4 * float(jnp.max(jnp.abs(y))))
+
+
+def test_a_nan_spoils_its_query_alone():
+  rng = np.random.default_rng(7)
+  scores = rng.normal(size=(3, 200)).astype(np.float32)
+  scores[1, 50] = np.nan
+  ids = np.array([[3, 4], [5, 6], [7, -1]])
+  given = scores, ids, np.ones_like(ids), np.array([[-1], [-1], [9]])
+  found = streamed(["nDCG", "R@5"], jr.Logistic(0.5), *given)
+  for value in found.values():
+    np.testing.assert_array_equal(np.isnan(value), [False, True, False])
+  given[3][1] = 50
+  assert not any(
+    np.isnan(x).any() for x in streamed(["nDCG", "R@5"], jr.Laplace(1), *given).values()
+  )
+
+
+def test_what_is_refused():
+  queries, items, ids = jnp.ones((2, 3)), jnp.ones((9, 3)), jnp.array([[1], [2]])
+  call = functools.partial(corpus.evaluate, "nDCG", queries, items, ids)
+  for ranking in (jr.Gumbel(1.0), jr.Exact("stable"), jr.Laplace, "Laplace"):
+    with pytest.raises(ValueError, match=r"corpus.evaluate: ranking must be jaxrank.Exact\(\)"):
+      call(ranking=ranking)
+  with pytest.raises(ValueError, match=r"progress works under jaxrank.Exact\(\) only"):
+    call(ranking=jr.Laplace(1), progress=print)
+  for measure in ("Bpref", "auc", "spearman"):
+    with pytest.raises(
+      ValueError, match=f"{measure.lower()}: jaxrank.corpus.evaluate does not answ"
+    ):
+      corpus.evaluate(measure, queries, items, ids, ranking=jr.Laplace(1))
