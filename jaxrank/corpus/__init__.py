@@ -1,7 +1,8 @@
 """Ranks among a whole corpus of items, chunk by chunk: scores `[queries, items]` are never stored.
 
 `target_ranks` ranks one target of each query, `evaluate` computes metrics of many positives, and
-`top_items` finds the best items of each query. `unsampled_rank` and `unsampled_metric` correct
+`top_items` finds the best items of each query. `softmax`, and `evaluate` under a smooth ranking,
+are losses. `unsampled_rank` and `unsampled_metric` correct
 metrics that were measured on a sample of the items.
 
 The arguments that the three searches share mean the same in all of them:

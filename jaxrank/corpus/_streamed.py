@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank._core import sorting
 from jaxrank.corpus import _sweep
 from jaxrank.corpus._sweep import Axis, Place
 
@@ -230,8 +231,7 @@ def _with_rows(listed: Array, x: Array, slope: Any) -> Array:
   """The slopes of all items with those of the listed ones added, which may be listed often."""
   if slope.dtype == jax.dtypes.float0:
     return x
-  order = jnp.argsort(listed.reshape(-1))
-  ids = jnp.take(listed.reshape(-1), order)
+  ids, order = sorting.order(listed.reshape(-1))
   group = jnp.cumsum(jnp.append(False, ids[1:] != ids[:-1]).astype(jnp.int32))
   rows = jnp.take(slope.reshape(order.size, *slope.shape[2:]), order, axis=0)
   sums = _nothing(rows).at[group].add(rows.astype(_nothing(rows).dtype))

@@ -17,7 +17,6 @@ from jaxrank.corpus.evaluation import without_repeats
 from jaxrank.corpus.similarity import Similarity, scores
 
 
-@checks.written("corpus.softmax(queries, items, positives)")
 def softmax(
   queries: Any,
   items: Any,
