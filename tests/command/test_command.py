@@ -387,6 +387,29 @@ def test_options_of_trec_eval_choose_documents_and_labels(run):
   assert [line.split()[1] for line in out.splitlines()] == ["q1", "q2", "q3"]
 
 
+LEVELS = {
+  "AP": "AP(rel={})",
+  "RR": "RR(rel={})",
+  "P@2": "P(rel={})@2",
+  "NumRel": "NumRel(rel={})",
+  "average_precision": "average_precision(rel={})",
+  "map@10": "map@10-l{}",
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_level_is_for_measures_that_name_none(run, name):
+  """One that names a level keeps it, also if it is the one that it has without a name."""
+
+  def values(words):
+    return [line.split("\t")[-1] for line in run(f"--tsv -q qrels.txt a.run {words}")[0].split("\n")]
+
+  one, two = (LEVELS[name].format(level) for level in (1, 2))
+  assert values(one)[1:] == values(name)[1:] != values(two)[1:]
+  assert values(f"-l 2 {one}") == values(one)
+  assert values(f"-l 2 {name}")[1:] == values(f"-l 1 {two}")[1:] == values(two)[1:]
+
+
 def test_the_lines_of_trec_eval_10(run):
   names = [line.split()[0] for line in run("--trec10 qrels.txt a.run all_trec")[0].splitlines()]
   assert names[-5:] == ["rbp", "rbp_resid", "unj_5", "unj_10", "unj_20"]
