@@ -12,6 +12,8 @@ import pytest
 
 import jaxrank as jr
 from jaxrank.command.main import main
+from jaxrank.interop import lightgbm, xgboost
+from tests.interop.test_boosting import Data
 
 RANKINGS = [jr.Exact(), jr.Laplace(1e-3), jr.Gumbel(1e-3)]
 
@@ -121,6 +123,30 @@ def test_hosts_refuse_labels_beyond_the_scale_of_a_measure(door, measure):
   if door == "evaluate":
     # A label that does not count may be any.
     HOSTS[door](measure, QUERIES, labels[::-1], MASK)
+
+
+@pytest.mark.parametrize("adapter", [lightgbm, xgboost], ids=["lightgbm", "xgboost"])
+@pytest.mark.parametrize("measure", SCALED, ids=str)
+def test_metrics_of_boosters_refuse_labels_beyond_the_scale_of_a_measure(adapter, measure):
+  large, meaning, advice = SCALED[measure]
+  scores, metrics = QUERIES[MASK], adapter.metrics(["P@2", measure])
+  told = rf"metrics: .*has {meaning}.* row 4, in query 1, the label .*; .*{advice}"
+  # What was refused stays so.
+  for _ in range(2):
+    with pytest.raises(ValueError, match=told):
+      metrics(scores, Data([0, 1, 2, 0, large], [2, 3]))
+  metrics(scores, Data([0, 1, 2, 0, 1], [2, 3]))
+
+
+def test_lambda_rank_refuses_labels_beyond_the_scale_of_a_measure():
+  scores, labels = QUERIES[1], np.array([4, 5, 0])
+  loss = functools.partial(jr.losses.lambda_rank, metric="ERR@10")
+  for given in (labels, labels.tolist()):
+    with pytest.raises(ValueError, match=r"lambda_rank: .*item 1 the label 5; write err\(max_label="):
+      loss(scores, given)
+  allowed = loss(scores, np.minimum(labels, 4))
+  assert loss(scores, labels, where=labels != 5) < allowed
+  assert loss(scores, jnp.asarray(labels)) == jax.jit(loss)(scores, labels) == allowed
 
 
 @pytest.mark.parametrize("measure", SCALED, ids=str)
