@@ -119,7 +119,8 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
   """The measures for names as trec_eval's option `-m` takes them, in the order of its lines.
 
   A family may have parameters, such as `P.5,10`, which take the place of its default numbers, also
-  those of a nickname. They are sorted. Other names stay as they are, and come last.
+  those of a nickname; a family has one list of them. They are sorted. Other names stay as they are,
+  and come last.
 
   >>> print(*(line.printed for line in trec_lines(["map_cut.20,5", "map", "set_F.0.5", "RR@10"])))
   map map_cut_5 map_cut_20 set_F_0.5 RR@10
@@ -139,7 +140,11 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
         _check_parameters(base, parameters)
       texts = TEXTS if base == "all_trec" else TEXTS[:1]
       for member in (*texts, *known[base]) if base in known else (base,):
-        marked[member] = parameters or marked.get(member, "")
+        earlier = marked.get(member, "")
+        if parameters and earlier not in ("", parameters) and base not in _IGNORING:
+          both = f"write {base}.{earlier},{parameters}" if base in _ENDINGS else "leave one out"
+          raise ValueError(f"'{base}.{earlier}' and {name!r}: {base} is printed once; {both}.")
+        marked[member] = parameters or earlier
     else:
       found.append(Line(name, name))
   found += [line for base, parameters in marked.items() for line in _lines(base, parameters)]
@@ -153,10 +158,12 @@ def _lines(base: str, parameters: str) -> list[Line]:
     return [Line(f"{base}_{kept}", f"{base}.{kept}") if kept else Line(base, base)]
   if not parameters:
     return [Line(base + end, base + end) for end in _ENDINGS[base]]
-  found = {}
+  found: dict[str, Line] = {}
   for text in parameters.split(","):
     share = base in _SHARES
     printed = f"{base}_{float(text):.2f}" if share else f"{base}_{int(float(text))}"
+    if printed in found:
+      raise ValueError(f"'{base}.{parameters}': {printed} comes twice; drop one.")
     found[printed] = Line(printed, f"{base}_{text}" if share else printed)
   return [*found.values()]
 

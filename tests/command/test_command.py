@@ -223,6 +223,20 @@ def fails(words, capsys, text, status=1):
     ("qrels.txt a.run --trec -m P.x", "'P.x': P does not take 'x'; write P or P.5,10."),
     ("qrels.txt a.run --trec -m P.5.10", "'P.5.10': P does not take '5.10'; write P or P.5,10."),
     ("qrels.txt a.run --trec -m P.", "'P.': nothing follows the point; write P or P.5,10."),
+    (
+      "qrels.txt a.run --trec -m P.5 -m map -m P.10",
+      "'P.5' and 'P.10': P is printed once; write P.5,10.",
+    ),
+    ("qrels.txt a.run --trec P.5,7,P.10", "'P.5,7' and 'P.10': P is printed once; write P.5,7,10."),
+    (
+      "qrels.txt a.run --trec -m set_F.2 -m set_F.3",
+      "'set_F.2' and 'set_F.3': set_F is printed once; leave one out.",
+    ),
+    ("qrels.txt a.run --trec -m P.5,5", "'P.5,5': P_5 comes twice; drop one."),
+    (
+      "qrels.txt a.run --trec -m iprec_at_recall.0.1,.10",
+      "'iprec_at_recall.0.1,.10': iprec_at_recall_0.10 comes twice; drop one.",
+    ),
     ("qrels.txt a.run --trec -m P.0", "P does not take '0'; write P or P.5,10."),
     ("qrels.txt a.run --trec -m P.-5", "P does not take '-5'"),
     ("qrels.txt a.run --trec -m iprec_at_recall.x", "or iprec_at_recall.0.5,1."),
@@ -385,6 +399,16 @@ def test_options_of_trec_eval_choose_documents_and_labels(run):
   assert total("--trec -c qrels.txt b.run num_rel") == 4
   out, _ = run("--trec -q -n qrels.txt a.run map")
   assert [line.split()[1] for line in out.splitlines()] == ["q1", "q2", "q3"]
+
+
+def test_a_family_may_come_again_with_the_same_numbers(run):
+  once = run("--trec -m P.5,10 qrels.txt a.run")
+  for words in ("-m P.5,10 -m P.5,10", "-m P -m P.5,10", "-m P.5,10 -m P"):
+    assert run(f"--trec {words} qrels.txt a.run") == once
+  official = run("--trec -m official -m P.5 qrels.txt a.run")
+  assert run("--trec -m P.5 -m official qrels.txt a.run") == official
+  assert "P_10" not in official[0]
+  assert "gm_map " in run("--trec -m gm_map.1 -m gm_map.2 qrels.txt a.run")[0]
 
 
 LEVELS = {
