@@ -80,8 +80,8 @@ def _from_stream(stream: Stream, layout: Layout) -> Rows:
   head = stream.head.removeprefix(_text.BOM)
   if head.startswith(b"PAR1"):
     return _from_parquet(stream, layout)
-  if re.match(rb"\s*(\{|\[\s*[\[{])", head):
-    has_lines = _is_row(head.lstrip().partition(b"\n")[0], layout)
+  if re.match(rb"\s*(\{|\[\s*([\[{]|\]\s*\Z))", head):
+    has_lines = _is_row(stream.first_line(), layout)
     return _from_json_lines(stream, layout) if has_lines else _from_json(stream, layout)
   rows = _text.read(stream, layout)
   if layout.value == "label" and not rows.queries:
@@ -95,7 +95,8 @@ def _from_parquet(stream: Stream, layout: Layout) -> Rows:
   # Threads that are left when the process ends with an error may abort it.
   try:
     file = parquet.ParquetFile(pa.py_buffer(stream.readall()), pre_buffer=False)
-    names = _layouts.named(file.schema_arrow.names, layout)
+    given = file.schema_arrow.names
+    names = _layouts.named(given, layout) if given else {}
     table = file.read(columns=[*names.values()], use_threads=False)
   except (OSError, pa.ArrowException) as error:
     raise ValueError(f"broken parquet data: {error}; copy or download it again.") from None
@@ -203,6 +204,8 @@ def _from_rows(rows: list[Any], layout: Layout) -> Rows:
 def _from_frame(frame: Any, layout: Layout) -> Rows:
   pa = arrow()
   table = pa.table(frame)
+  if not table.num_columns and not table.num_rows:
+    return _from_rows([], layout)
   columns = {}
   for what, name in _layouts.named(table.column_names, layout).items():
     is_id = what != layout.value
