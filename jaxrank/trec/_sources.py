@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -197,8 +197,18 @@ def _from_rows(rows: list[Any], layout: Layout) -> Rows:
   wrong = next((x for x in rows if not isinstance(x, tuple | list) or len(x) < size), None)
   if wrong is not None:
     raise TypeError(f"a row must be ({', '.join(columns)}), got {wrong!r}.")
+  if rows and layout is _layouts.QRELS and _has_subtopic(rows[0]):
+    raise TypeError(
+      f"a row must be ({', '.join(columns)}), got {rows[0]!r}: rows (query, subtopic, document, "
+      "label) are judgements by subtopic, which measures of diversity and "
+      "read_qrels(..., subtopics=True) take; otherwise leave out the second column."
+    )
   parts = [*zip(*(row[:size] for row in rows), strict=True)] or [()] * size
   return _rows(dict(zip(columns, parts, strict=True)), layout)
+
+
+def _has_subtopic(row: Sequence[Any]) -> bool:
+  return len(row) > 3 and isinstance(row[2], str) and isinstance(row[3], _NUMBERS)
 
 
 def _from_frame(frame: Any, layout: Layout) -> Rows:

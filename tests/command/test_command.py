@@ -224,6 +224,10 @@ def fails(words, capsys, text, status=1):
     ("qrels.txt a.run --trec -m P.5.10", "'P.5.10': P does not take '5.10'; write P or P.5,10."),
     ("qrels.txt a.run --trec -m P.", "'P.': nothing follows the point; write P or P.5,10."),
     (
+      "qrels.txt a.run --trec -m prefs_simp",
+      "'prefs_simp' is no file and no name of a measure: trec_eval has it, and jaxrank has not",
+    ),
+    (
       "qrels.txt a.run --trec -m P.5 -m map -m P.10",
       "'P.5' and 'P.10': P is printed once; write P.5,10.",
     ),
@@ -411,6 +415,19 @@ def test_a_family_may_come_again_with_the_same_numbers(run):
   assert "gm_map " in run("--trec -m gm_map.1 -m gm_map.2 qrels.txt a.run")[0]
 
 
+def test_parameters_may_have_exponents(run):
+  """They are printed as they were written, as trec_eval does, but for shares."""
+  words = "utility.1e0,-1e-9,0,0 ndcg.1=1e2 set_F.5e-1 11pt_avg.25e-2 iprec_at_recall.5e-1,1"
+  plain = "utility.1,-.000000001,0,0 ndcg.1=100 set_F.0.5 11pt_avg.0.25 iprec_at_recall.0.5,1"
+  found, expected = (
+    [line.split() for line in run(f"--trec qrels.txt a.run {x}")[0].splitlines()]
+    for x in (words, plain)
+  )
+  assert [x[2] for x in found] == [x[2] for x in expected]
+  names = {x[0] for x in found}
+  assert {"set_F_5e-1", "ndcg_1=1e2", "utility_1e0,-1e-9,0,0", "iprec_at_recall_0.50"} <= names
+
+
 LEVELS = {
   "AP": "AP(rel={})",
   "RR": "RR(rel={})",
@@ -426,7 +443,8 @@ def test_a_level_is_for_measures_that_name_none(run, name):
   """One that names a level keeps it, also if it is the one that it has without a name."""
 
   def values(words):
-    return [line.split("\t")[-1] for line in run(f"--tsv -q qrels.txt a.run {words}")[0].split("\n")]
+    lines = run(f"--tsv -q qrels.txt a.run {words}")[0].splitlines()
+    return [line.split("\t")[-1] for line in lines]
 
   one, two = (LEVELS[name].format(level) for level in (1, 2))
   assert values(one)[1:] == values(name)[1:] != values(two)[1:]
