@@ -258,12 +258,12 @@ def _read(name: str, dialect: Dialect | None = None) -> tuple[Measure, ...]:
 
 
 def _changed(measure: Measure, args: argparse.Namespace) -> Measure:
-  """A measure with the level of relevance and the size of the collection of the arguments."""
+  """A measure with the level and the size of the collection of the arguments, if it names none."""
   parameters = dict(measure.parameters)
   takes = measure.description.signature.parameters
   if args.rel is not None and "rel" in takes and not _LEVEL.search(measure.name):
     parameters["rel"] = args.rel
-  if args.collection is not None and "collection" in takes:
+  if args.collection is not None and "collection" in takes and "collection" not in parameters:
     parameters["collection"] = args.collection
   return Measure(measure.metric, name=measure.name, **parameters)
 

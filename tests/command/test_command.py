@@ -452,6 +452,15 @@ def test_a_level_is_for_measures_that_name_none(run, name):
   assert values(f"-l 2 {name}")[1:] == values(f"-l 1 {two}")[1:] == values(two)[1:]
 
 
+def test_a_collection_is_for_measures_that_name_none(run):
+  def value(words):
+    return run(f"--tsv qrels.txt a.run {words}")[0].split()[-1]
+
+  named = "utility(hit=0,other=0,rest=1,collection=10)"
+  assert value(f"-N20 {named}") == value(named) == value("-N10 utility(hit=0,other=0,rest=1)")
+  assert value("-N20 utility(hit=0,other=0,rest=1)") != value(named)
+
+
 def test_the_lines_of_trec_eval_10(run):
   names = [line.split()[0] for line in run("--trec10 qrels.txt a.run all_trec")[0].splitlines()]
   assert names[-5:] == ["rbp", "rbp_resid", "unj_5", "unj_10", "unj_20"]
