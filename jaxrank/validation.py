@@ -43,8 +43,9 @@ def check_values(
     max_label: The best grade of `err` and its kin, as which larger labels would count; None is any.
 
   Raises:
-    ValueError: if shapes differ, or a valid item has a NaN score, or a label that is NaN, infinite
-      or larger than `max_label`: the message names the first.
+    ValueError: if shapes differ, integers do not fit the dtypes of JAX, or a valid item has a NaN
+      score, or a label that is NaN, infinite or larger than `max_label`: the message names the
+      first.
     TypeError: if `where` is not boolean, or scores or labels are traced, or not real numbers.
 
   Warns:
@@ -52,6 +53,8 @@ def check_values(
   """
   with checks.named("check_values"):
     scores, labels = checks.on_host("scores", scores), checks.on_host("labels", labels)
+    for name, x in (("scores", scores), ("labels", labels)):
+      checks.fits(name, x)
     valid = np.ones(scores.shape, bool) if where is None else checks.on_host("where", where)
     _check_arrays(scores, labels, valid)
     _check_cells("score", scores, valid & np.isnan(scores), "fix the model or mask it")

@@ -231,7 +231,7 @@ def _too_large(name: str, error: OverflowError) -> ValueError:
   return ValueError(
     f"{name} must be integers of up to {bits} bits, got {got}: pass floats, enable 64 bits with "
     "jax.config.update('jax_enable_x64', True), or, where only the order counts, pass ranks: "
-    "np.unique(x, return_inverse=True)[1]."
+    "np.unique(x, return_inverse=True)[1].astype(float)."
   )
 
 

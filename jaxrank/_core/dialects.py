@@ -5,6 +5,10 @@ from typing import Any, NamedTuple
 
 from jaxrank._core.parameters import Kind
 
+# A number, as C reads it, and one that may be broken, for better messages.
+NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_LIKE = r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?"
+
 # The pieces of the form of a name, with the regular expressions that they match.
 PIECES = {
   "NAME": r"(?P<name>[A-Za-z0-9][\w-]*?)",
@@ -13,11 +17,11 @@ PIECES = {
   "[@10]": r"(?:@(?P<k>.+?))?",
   "_10": r"[._](?P<k>[0-9]+)",
   "@0.1": r"@(?P<x>[0-9]+(?:\.[0-9]+)?)",
-  "_0.10": r"[._](?P<x>[0-9]+\.?[0-9]*|\.[0-9]+)",
-  "[_0.5]": r"(?:[._](?P<number>[0-9]+\.?[0-9]*|\.[0-9]+))?",
-  "[_1=3,2=9]": r"(?:[._](?P<pairs>\w+=[0-9.]+(?:,\w+=[0-9.]+)*))?",
-  "[_1,-1,0,0]": r"(?:[._](?P<numbers>-?[0-9.]+(?:,-?[0-9.]+)*))?",
-  "[_.25,.5]": r"(?:[._](?P<levels>[0-9.]+(?:,[0-9.]+)*))?",
+  "_0.10": rf"[._](?P<x>{NUMBER})",
+  "[_0.5]": rf"(?:[._](?P<number>{NUMBER}))?",
+  "[_1=3,2=9]": rf"(?:[._](?P<pairs>\w+={_LIKE}(?:,\w+={_LIKE})*))?",
+  "[_1,-1,0,0]": rf"(?:[._](?P<numbers>{_LIKE}(?:,{_LIKE})*))?",
+  "[_.25,.5]": rf"(?:[._](?P<levels>{_LIKE}(?:,{_LIKE})*))?",
   "[-l2]": r"(?:-l(?P<rel>[0-9]{1,2}))?",
   ".95": r"[.@](?P<p>[0-9]+)",
 }

@@ -32,6 +32,13 @@ _HEAD = 1 << 16
 # The length of the longest line, in bytes.
 LONGEST = 1 << 26
 
+# CR in the place of the end of a line, and what to do.
+_LONE = re.compile(rb"\r(?!\s*(?:\n|\Z))")
+LONE_RETURN = (
+  "a line ends with CR alone, as in files of old Macs; convert the file, for example with "
+  r"tr '\r' '\n'"
+)
+
 # Text that is longer and takes so many times less room packed is none: tables reach about 50.
 _LARGE, _RATIO = 1 << 28, 200
 
@@ -40,18 +47,32 @@ class Stream(io.RawIOBase):
   """The bytes of a file, unpacked.
 
   Attributes:
-    head: The first bytes, which are still to be read.
+    head: The first bytes, which are still to be read at first.
     count: The number of bytes that were read so far.
   """
 
   def __init__(self, file: Any, kind: str = "", packed: "Stream | None" = None):
     self._file, self._kind, self._packed = file, kind, packed
-    self._ahead, self.count = b"", 0
-    self.head = self._ahead = self.read(_HEAD) or b""
+    self._ahead, self.count = memoryview(b""), 0
+    self.head = self.read(_HEAD) or b""
+    self._ahead = memoryview(self.head)
 
   def readable(self) -> bool:
     """True."""
     return True
+
+  def first_line(self) -> bytes:
+    """The first line that is not blank, or the begin of one that is longer than any line of text.
+
+    It is still to be read, and nothing may have been read before.
+    """
+    begin = re.match(rb"(\xef\xbb\xbf)?\s*", self.head).end()  # type: ignore[union-attr]
+    self._ahead, parts = self._ahead[len(self.head) :], [self.head[begin:]]
+    while parts[-1] and b"\n" not in parts[-1] and len(parts) * _HEAD <= LONGEST:
+      parts.append(self.read(_HEAD) or b"")
+    text = b"".join(parts)
+    self._ahead = memoryview(self.head[:begin] + text)
+    return text.partition(b"\n")[0]
 
   def readinto(self, buffer: Any) -> int:
     """Reads bytes into a buffer; 0 at the end.
@@ -100,11 +121,13 @@ def lines(stream: Stream) -> Iterator[bytes]:
   """The lines of a stream.
 
   Raises:
-    ValueError: if a line is longer than any line of text.
+    ValueError: if a line is longer than any line of text, or ends with CR alone.
   """
   reader = io.BufferedReader(stream, 1 << 16)
   while line := reader.readline(LONGEST):
     check_length(line)
+    if lone_return(line) is not None:
+      raise ValueError(LONE_RETURN)
     yield line
 
 
@@ -112,6 +135,18 @@ def check_length(line: bytes) -> None:
   """Raises `ValueError` if a line, or what is known of it, is longer than any line of text."""
   if len(line) >= LONGEST:
     raise ValueError(f"a line is longer than {LONGEST >> 20} MiB; pass a file of text")
+
+
+def lone_return(text: bytes, *, quoted: bool = False) -> int | None:
+  """The place of the first CR that stands where a line ends with CR alone.
+
+  A CR between quotes is part of a column if columns may be quoted.
+  """
+  for found in _LONE.finditer(text):
+    at = found.start()
+    if not quoted or text.count(b'"', text.rfind(b"\n", 0, at) + 1, at) % 2 == 0:
+      return at
+  return None
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,6 +26,9 @@ from jaxrank.measures.measure import Measure
 
 # What stands in `relstring` for labels of documents that are not judged.
 _MARKS = {-1: "-", -2: "."}
+
+# In a name that says from which label on documents are relevant.
+_LEVEL = re.compile(r"\brel\s*=|-l[0-9]+$")
 
 DEFAULTS = "nDCG@10 AP RR P@10 R@100"
 
@@ -254,12 +258,12 @@ def _read(name: str, dialect: Dialect | None = None) -> tuple[Measure, ...]:
 
 
 def _changed(measure: Measure, args: argparse.Namespace) -> Measure:
-  """A measure with the level of relevance and the size of the collection of the arguments."""
+  """A measure with the level and the size of the collection of the arguments, if it names none."""
   parameters = dict(measure.parameters)
   takes = measure.description.signature.parameters
-  if args.rel is not None and "rel" in takes and parameters.get("rel") in (None, 1):
+  if args.rel is not None and "rel" in takes and not _LEVEL.search(measure.name):
     parameters["rel"] = args.rel
-  if args.collection is not None and "collection" in takes:
+  if args.collection is not None and "collection" in takes and "collection" not in parameters:
     parameters["collection"] = args.collection
   return Measure(measure.metric, name=measure.name, **parameters)
 

@@ -1,11 +1,14 @@
 """Lists in tables of Arrow as padded arrays of static shapes; `jaxrank.interop.ray` uses it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from jaxrank.measures import scales
+from jaxrank.measures.measure import Measure
 
 # The cells of a call of a compiled program, padding included.
 _CELLS = 1 << 16
@@ -95,6 +98,17 @@ def row(table: pa.Table, at: int) -> str:
   """A row, with the file if the dataset was read with `include_paths=True`."""
   what = f"row {at} of a batch of {table.num_rows}"
   return f"{what} of {table['path'][at].as_py()}" if "path" in table.column_names else what
+
+
+def check_labels(measures: Iterable[Measure], lists: Lists, table: pa.Table) -> None:
+  """Raises `ValueError` for a label beyond the scale of a measure; the message names the row."""
+  ends = np.cumsum(lists.sizes)
+
+  def place(item: int) -> str:
+    at = int(np.searchsorted(ends, item, "right"))
+    return f"{row(table, at)}, item {item - int(ends[at] - lists.sizes[at])},"
+
+  scales.check(measures, lists.labels, np.ones(lists.labels.shape, bool), place)
 
 
 def pieces(lists: Lists, buckets: tuple[int, ...]) -> Iterator[Piece]:

@@ -13,7 +13,7 @@ from jax.interpreters import partial_eval
 from jaxrank._core import checks, host_order
 from jaxrank.interop._rows import Rows
 from jaxrank.losses import curvature as curvatures
-from jaxrank.measures import Measure, evaluate, parse
+from jaxrank.measures import Measure, evaluate, parse, scales
 from jaxrank.padding import pad_buckets
 
 Loss = Callable[..., Any]
@@ -272,6 +272,8 @@ class Metrics:
   def means(self, rows: Rows, scores: Any, query_weights: np.ndarray | None) -> list[float]:
     """The means in order of the measures, weighted if there are weights."""
     scores = rows.scores(scores)
+    if rows not in self._buckets:
+      scales.check(self.measures, rows.labels, np.ones(rows.labels.shape, bool), rows.place)
     buckets = self._buckets(rows)
     ordered = (host_order.single(_cells(scores, b)) for b in buckets)
     started = [self._evaluate(s, b.labels, b.where) for s, b in zip(ordered, buckets, strict=True)]

@@ -40,12 +40,16 @@ class Rows(NamedTuple):
       raise ValueError(f"{name}s must have shape {self.labels.shape}, got {values.shape}.")
     if not good.all():
       row = int(np.argmin(good))
-      query = int(np.searchsorted(np.cumsum(self.sizes), row, side="right"))
       bad = int(np.sum(~good))
       raise ValueError(
-        f"the {name} of row {row}, in query {query}, is {values[row]} ({bad} such "
+        f"the {name} of {self.place(row)} is {values[row]} ({bad} such "
         f"{'row' if bad == 1 else 'rows'}){advice}."
       )
+
+  def place(self, row: int) -> str:
+    """A row, for messages."""
+    query = int(np.searchsorted(np.cumsum(self.sizes), row, side="right"))
+    return f"row {row}, in query {query},"
 
   def scores(self, scores: Any) -> np.ndarray:
     """Checks the predictions of the booster, and keeps their dtype."""

@@ -95,7 +95,7 @@ def metrics(measures: Measures) -> "_Metrics":
   Raises:
     TypeError: if an item is no measure.
     ValueError: if a name is unknown. In training, if there are no groups, they do not sum to the
-      rows, or a score is NaN.
+      rows, a score is NaN, or a label is beyond the scale of a measure.
   """
   with checks.named("lightgbm.metrics"):
     return _Metrics(measures)

@@ -69,8 +69,9 @@ def evaluate(
 
   Raises:
     ValueError: if a column is missing or holds no lists, a row has different numbers of scores and
-      labels, a null, a NaN score or more items than the last bucket, or an argument is out of its
-      range; the message names the row, and the file if the dataset has its path.
+      labels, a null, a NaN score, a label beyond the scale of a measure or more items than the last
+      bucket, or an argument is out of its range; the message names the row, and the file if the
+      dataset has its path.
     TypeError: if an argument has a wrong type.
   """
   with checks.named("interop.ray.evaluate"):
@@ -140,6 +141,7 @@ class PerQuery:
           'batch_format="pyarrow" to map_batches.'
         )
       lists = _arrow_lists.read(table, self._columns)
+      _arrow_lists.check_labels(self._measures, lists, table)
       values = np.zeros((len(self._measures), table.num_rows), np.float32)
       for piece in _arrow_lists.pieces(lists, self._buckets):
         found = compiled(self._measures)(piece.scores, piece.labels, piece.where)
@@ -170,6 +172,7 @@ class _States(NamedTuple):
 
   def _pairs(self, table: pa.Table) -> Iterator[tuple[State, Any]]:
     lists = _arrow_lists.read(table, self.columns)
+    _arrow_lists.check_labels(self.measures, lists, table)
     values, group = [None], np.zeros(table.num_rows, np.int32)
     if self.columns.by is not None:
       column = pc.dictionary_encode(table[self.columns.by].combine_chunks())

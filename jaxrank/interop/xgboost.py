@@ -82,7 +82,8 @@ def metrics(measures: Measures) -> "_Metrics":
   Raises:
     TypeError: if an item is no measure.
     ValueError: if a name is unknown, or two measures get the same name. In training, if there are
-      no groups, or a score is NaN; and a `TypeError` from `XGBRanker(eval_metric=...)`.
+      no groups, a score is NaN, or a label is beyond the scale of a measure; and a `TypeError` from
+      `XGBRanker(eval_metric=...)`.
   """
   with checks.named("xgboost.metrics"):
     return _Metrics(measures)

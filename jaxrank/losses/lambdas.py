@@ -25,6 +25,7 @@ from jaxrank.losses import swaps
 from jaxrank.losses._loss import Lists, apply_loss, departing, headroom, logits, saturated
 from jaxrank.losses.pairwise import bends
 from jaxrank.losses.swaps import Features, Swap
+from jaxrank.measures import scales
 from jaxrank.measures.grammar import one_measure
 from jaxrank.measures.measure import One
 from jaxrank.rankings.exact import Exact, ExactQuery
@@ -73,7 +74,8 @@ def lambda_rank(
 
   Raises:
     TypeError: if `metric` is not a metric, or does not take one of the parameters.
-    ValueError: if a parameter is out of its range, or the metric is not affine. The latter is a
+    ValueError: if a parameter is out of its range, a label of NumPy or in a list is beyond the
+      scale of the metric, or the metric is not affine. The latter is a
       `jaxrank.UnansweredError` that starts with the name of the metric; `kendall_tau` and
       `ordered_pair_accuracy` raise it too.
 
@@ -104,10 +106,12 @@ def _lambda_rank(
 ) -> Array:
   with checks.named("lambda_rank"):
     checks.positive_number("temperature", temperature)
-    about, given, *_ = one_measure(metric, parameters).call()
+    measure = one_measure(metric, parameters)
+    about, given, *_ = measure.call()
     swapped = with_kernel(about, _LambdaRank(about, rows_of(lists[0]), term))
     call = Call(swapped, {**given, "temperature": temperature}, None)
     (found,) = apply_calls([call], *lists, Exact("pessimistic"))
+    scales.check_arrays([measure], *lists[1:])
   value: Array = found.value
   return value
 

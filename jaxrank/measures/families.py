@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, get_args
 
 from jaxrank._core import checks
+from jaxrank._core.dialects import NUMBER
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
@@ -35,15 +36,14 @@ TEXTS = ("runid", "relstring")
 _LINES = ("runid", *_OFFICIAL, "relstring", *_ALL_10[len(_OFFICIAL) :])
 # Families whose numbers are shares, which trec_eval prints with two decimals.
 _SHARES = ("iprec_at_recall", "Rprec_mult")
-_NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
-_PAIRS = rf"\w+={_NUMBER}(?:,\w+={_NUMBER})*"
+_PAIRS = rf"\w+={NUMBER}(?:,\w+={NUMBER})*"
 # Measures with parameters, which trec_eval prints behind the name as they were written: how they
 # are written, and an example.
 _PARAMETERS: Mapping[str, tuple[str, str]] = {
   "relstring": ("[0-9]+", "10"),
-  "utility": (rf"{_NUMBER}(?:,{_NUMBER}){{3}}", "1,-1,0,0"),
-  "11pt_avg": (rf"{_NUMBER}(?:,{_NUMBER})*", ".25,.5,.75"),
-  "set_F": (_NUMBER, "0.5"),
+  "utility": (rf"{NUMBER}(?:,{NUMBER}){{3}}", "1,-1,0,0"),
+  "11pt_avg": (rf"{NUMBER}(?:,{NUMBER})*", ".25,.5,.75"),
+  "set_F": (NUMBER, "0.5"),
   **dict.fromkeys(("ndcg", "ndcg_rel", "Rndcg", "G"), (_PAIRS, "1=3,2=9")),
   "rbp": (_PAIRS, "p=0.95"),
 }
@@ -59,7 +59,7 @@ def words(text: str) -> list[str]:
   A comma inside parentheses, or among the parameters of `P.5,10`, `utility.1,-1,0,0` or
   `rbp.1=3,p=0.9`, ends no name.
   """
-  return [x for x in re.split(r"(?:\s|,(?![-.0-9]|\w+=))+(?![^(]*\))", text) if x]
+  return [x for x in re.split(r"(?:\s|,(?![-+.0-9]|\w+=))+(?![^(]*\))", text) if x]
 
 
 def _nicknames(dialect: Version) -> Mapping[str, tuple[str, ...]]:
@@ -119,7 +119,8 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
   """The measures for names as trec_eval's option `-m` takes them, in the order of its lines.
 
   A family may have parameters, such as `P.5,10`, which take the place of its default numbers, also
-  those of a nickname. They are sorted. Other names stay as they are, and come last.
+  those of a nickname; a family has one list of them. They are sorted. Other names stay as they are,
+  and come last.
 
   >>> print(*(line.printed for line in trec_lines(["map_cut.20,5", "map", "set_F.0.5", "RR@10"])))
   map map_cut_5 map_cut_20 set_F_0.5 RR@10
@@ -139,7 +140,11 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
         _check_parameters(base, parameters)
       texts = TEXTS if base == "all_trec" else TEXTS[:1]
       for member in (*texts, *known[base]) if base in known else (base,):
-        marked[member] = parameters or marked.get(member, "")
+        earlier = marked.get(member, "")
+        if parameters and earlier not in ("", parameters) and base not in _IGNORING:
+          both = f"write {base}.{earlier},{parameters}" if base in _ENDINGS else "leave one out"
+          raise ValueError(f"'{base}.{earlier}' and {name!r}: {base} is printed once; {both}.")
+        marked[member] = parameters or earlier
     else:
       found.append(Line(name, name))
   found += [line for base, parameters in marked.items() for line in _lines(base, parameters)]
@@ -153,10 +158,12 @@ def _lines(base: str, parameters: str) -> list[Line]:
     return [Line(f"{base}_{kept}", f"{base}.{kept}") if kept else Line(base, base)]
   if not parameters:
     return [Line(base + end, base + end) for end in _ENDINGS[base]]
-  found = {}
+  found: dict[str, Line] = {}
   for text in parameters.split(","):
     share = base in _SHARES
     printed = f"{base}_{float(text):.2f}" if share else f"{base}_{int(float(text))}"
+    if printed in found:
+      raise ValueError(f"'{base}.{parameters}': {printed} comes twice; drop one.")
     found[printed] = Line(printed, f"{base}_{text}" if share else printed)
   return [*found.values()]
 
@@ -164,11 +171,11 @@ def _lines(base: str, parameters: str) -> list[Line]:
 def _check_parameters(base: str, parameters: str) -> None:
   """Raises `ValueError` for parameters that the measure, family or nickname does not have."""
   if base in _ENDINGS:
-    one, example = (_NUMBER, "0.5,1") if base in _SHARES else ("[0-9]*[1-9][0-9]*", "5,10")
+    one, example = (NUMBER, "0.5,1") if base in _SHARES else ("[0-9]*[1-9][0-9]*", "5,10")
     # As in its own tests, trec_eval cuts 23.4 in a list to 23; 5.10 alone is no list.
-    pattern = f"{one}(?:,{_NUMBER})*"
+    pattern = f"{one}(?:,{NUMBER})*"
   else:
-    pattern, example = _PARAMETERS.get(base, (_NUMBER if base in _IGNORING else "", ""))
+    pattern, example = _PARAMETERS.get(base, (NUMBER if base in _IGNORING else "", ""))
   written = f"'{base}.{parameters}'"
   if not pattern:
     raise ValueError(f"{written}: {base} has no parameters; write {base}.")

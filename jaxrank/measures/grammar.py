@@ -44,6 +44,13 @@ _EXAMPLES = (
 _WHOLE = ("utility", "11pt")
 
 
+# Names of trec_eval that are not read.
+_NOT_READ = r"yaap|ndcg_p|prefs_\w+|\w+_avgjg"
+
+# A number in a list of them.
+_LISTED = r"[0-9.]+(?:[eE][-+]?[0-9]+)?"
+
+
 class _Entry(NamedTuple):
   """A name of a metric in a dialect, and the metric."""
 
@@ -148,7 +155,7 @@ def _split(text: str, dialect: Dialect | None) -> list[str]:
     if name in NICKNAMES and dialect in (None, "trec_eval", "trec_eval10"):
       names += trec_families([name], dialect or "trec_eval")
       continue
-    listed = re.fullmatch(r"(.+?[@._])([0-9.]+(?:,[0-9.]+)+)", name)
+    listed = re.fullmatch(rf"(.+?[@._])({_LISTED}(?:,{_LISTED})+)", name)
     whole = re.split("[._]", name)[0] in _WHOLE
     names += [listed[1] + k for k in listed[2].split(",")] if listed and not whole else [name]
   if not names:
@@ -392,6 +399,8 @@ def _literals(name: str, text: str) -> dict[str, Any]:
 
 def _suggestion(name: str) -> str:
   """What to write instead of an unknown name."""
+  if re.fullmatch(_NOT_READ, name.partition(".")[0]):
+    return "trec_eval has it, and jaxrank has not; docs/metrics.md says what is not read."
   head = re.split(r"[@(.]|_at_(?=[0-9])|_(?=[0-9])|-l(?=[0-9])", name)[0].casefold()
   forms: dict[str, dict[str, None]] = {}
   for dialect in _DIALECTS:

@@ -1,6 +1,5 @@
 """What the columns of a file are, by its first line, and what a file seems to be if it has none."""
 
-import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -134,9 +133,9 @@ def named(names: Iterable[str], layout: Layout) -> dict[str, str]:
   for what, known in layout.names.items():
     name = next((name for name in known if name in given), None)
     if name is None:
+      got = f"got {', '.join(map(repr, given))}; rename one" if given else "and there are none"
       raise ValueError(
-        f"there must be a column of the {what}, {' or '.join(map(repr, known))}, got "
-        f"{', '.join(map(repr, given))}; rename one."
+        f"there must be a column of the {what}, {' or '.join(map(repr, known))}, {got}."
       )
     found[what] = name
   return found
@@ -191,6 +190,10 @@ def _placed(fields: list[str], layout: Layout) -> tuple[str, ...]:
   )
 
 
+# What is quoted in a column of CSV, and what is not.
+_CSV = re.compile(rb'(?:^|,)(?:"((?:[^"]|"")*)")?([^,]*)')
+
+
 def split(line: bytes, layout: Layout) -> list[bytes]:
   """The columns of a line; none if it is blank or a comment."""
   if not line.strip() or (layout.separator is None and line.lstrip().startswith(b"#")):
@@ -200,8 +203,7 @@ def split(line: bytes, layout: Layout) -> list[bytes]:
   line = line.rstrip(b"\r\n")
   if not layout.quoted:
     return line.split(layout.separator.encode())
-  text = line.decode(errors="surrogateescape")
-  return [x.encode(errors="surrogateescape") for x in next(csv.reader([text]))]
+  return [quoted.replace(b'""', b'"') + rest for quoted, rest in _CSV.findall(line)]
 
 
 def seems(head: bytes, layout: Layout) -> str:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -80,8 +80,8 @@ def _from_stream(stream: Stream, layout: Layout) -> Rows:
   head = stream.head.removeprefix(_text.BOM)
   if head.startswith(b"PAR1"):
     return _from_parquet(stream, layout)
-  if re.match(rb"\s*(\{|\[\s*[\[{])", head):
-    has_lines = _is_row(head.lstrip().partition(b"\n")[0], layout)
+  if re.match(rb"\s*(\{|\[\s*([\[{]|\]\s*\Z))", head):
+    has_lines = _is_row(stream.first_line(), layout)
     return _from_json_lines(stream, layout) if has_lines else _from_json(stream, layout)
   rows = _text.read(stream, layout)
   if layout.value == "label" and not rows.queries:
@@ -95,7 +95,8 @@ def _from_parquet(stream: Stream, layout: Layout) -> Rows:
   # Threads that are left when the process ends with an error may abort it.
   try:
     file = parquet.ParquetFile(pa.py_buffer(stream.readall()), pre_buffer=False)
-    names = _layouts.named(file.schema_arrow.names, layout)
+    given = file.schema_arrow.names
+    names = _layouts.named(given, layout) if given else {}
     table = file.read(columns=[*names.values()], use_threads=False)
   except (OSError, pa.ArrowException) as error:
     raise ValueError(f"broken parquet data: {error}; copy or download it again.") from None
@@ -196,13 +197,25 @@ def _from_rows(rows: list[Any], layout: Layout) -> Rows:
   wrong = next((x for x in rows if not isinstance(x, tuple | list) or len(x) < size), None)
   if wrong is not None:
     raise TypeError(f"a row must be ({', '.join(columns)}), got {wrong!r}.")
+  if rows and layout is _layouts.QRELS and _has_subtopic(rows[0]):
+    raise TypeError(
+      f"a row must be ({', '.join(columns)}), got {rows[0]!r}: rows (query, subtopic, document, "
+      "label) are judgements by subtopic, which measures of diversity and "
+      "read_qrels(..., subtopics=True) take; otherwise leave out the second column."
+    )
   parts = [*zip(*(row[:size] for row in rows), strict=True)] or [()] * size
   return _rows(dict(zip(columns, parts, strict=True)), layout)
+
+
+def _has_subtopic(row: Sequence[Any]) -> bool:
+  return len(row) > 3 and isinstance(row[2], str) and isinstance(row[3], _NUMBERS)
 
 
 def _from_frame(frame: Any, layout: Layout) -> Rows:
   pa = arrow()
   table = pa.table(frame)
+  if not table.num_columns and not table.num_rows:
+    return _from_rows([], layout)
   columns = {}
   for what, name in _layouts.named(table.column_names, layout).items():
     is_id = what != layout.value

@@ -95,6 +95,7 @@ def _known(
   for number, block in parts:
     lines = block.split(b"\n")
     at = next((at for at, line in enumerate(lines) if split(line, RUN)), None)
+    _check_ends(b"\n".join(lines[: None if at is None else at + 1]), number)
     if at is None:
       continue
     found, has_header = _layouts.of_first_line(lines[at], layout)
@@ -109,6 +110,7 @@ def _known(
 
 def _columns(block: bytes, number: int, layout: Layout) -> Rows:
   """The rows of a block with `number` lines before it."""
+  _check_ends(block, number, quoted=layout.quoted)
   text = block if layout.separator else _without_comments(_with_single_spaces(block))
   if not text.strip():
     return merged(())
@@ -173,6 +175,13 @@ def _scored(rows: Rows) -> Rows:
       "file seems to be qrels."
     )
   return rows._replace(values=0 - rows.values)
+
+
+def _check_ends(block: bytes, number: int, *, quoted: bool = False) -> None:
+  """Raises `ValueError` if a line of a block ends with CR alone."""
+  at = files.lone_return(block, quoted=quoted)
+  if at is not None:
+    raise ValueError(f"line {number + 1 + _ends(block[:at])}: {files.LONE_RETURN}.")
 
 
 def _ends(block: bytes) -> int:

@@ -30,7 +30,10 @@ Gradients = tuple[Array, tuple[Array, Array]]
 def data(queries: int, items: int, positives: int) -> tuple[Array, Array, Array]:
   """Queries, items, and ids."""
   keys = jax.random.split(jax.random.key(0), 3)
-  u, v = (jax.random.normal(key, (n, SIZE)) / SIZE**0.25 for key, n in zip(keys[:2], (queries, items), strict=True))
+  u, v = (
+    jax.random.normal(key, (n, SIZE)) / SIZE**0.25
+    for key, n in zip(keys[:2], (queries, items), strict=True)
+  )
   return u, v, jax.random.randint(keys[2], (queries, positives), 0, items)
 
 

@@ -223,6 +223,24 @@ def fails(words, capsys, text, status=1):
     ("qrels.txt a.run --trec -m P.x", "'P.x': P does not take 'x'; write P or P.5,10."),
     ("qrels.txt a.run --trec -m P.5.10", "'P.5.10': P does not take '5.10'; write P or P.5,10."),
     ("qrels.txt a.run --trec -m P.", "'P.': nothing follows the point; write P or P.5,10."),
+    (
+      "qrels.txt a.run --trec -m prefs_simp",
+      "'prefs_simp' is no file and no name of a measure: trec_eval has it, and jaxrank has not",
+    ),
+    (
+      "qrels.txt a.run --trec -m P.5 -m map -m P.10",
+      "'P.5' and 'P.10': P is printed once; write P.5,10.",
+    ),
+    ("qrels.txt a.run --trec P.5,7,P.10", "'P.5,7' and 'P.10': P is printed once; write P.5,7,10."),
+    (
+      "qrels.txt a.run --trec -m set_F.2 -m set_F.3",
+      "'set_F.2' and 'set_F.3': set_F is printed once; leave one out.",
+    ),
+    ("qrels.txt a.run --trec -m P.5,5", "'P.5,5': P_5 comes twice; drop one."),
+    (
+      "qrels.txt a.run --trec -m iprec_at_recall.0.1,.10",
+      "'iprec_at_recall.0.1,.10': iprec_at_recall_0.10 comes twice; drop one.",
+    ),
     ("qrels.txt a.run --trec -m P.0", "P does not take '0'; write P or P.5,10."),
     ("qrels.txt a.run --trec -m P.-5", "P does not take '-5'"),
     ("qrels.txt a.run --trec -m iprec_at_recall.x", "or iprec_at_recall.0.5,1."),
@@ -385,6 +403,62 @@ def test_options_of_trec_eval_choose_documents_and_labels(run):
   assert total("--trec -c qrels.txt b.run num_rel") == 4
   out, _ = run("--trec -q -n qrels.txt a.run map")
   assert [line.split()[1] for line in out.splitlines()] == ["q1", "q2", "q3"]
+
+
+def test_a_family_may_come_again_with_the_same_numbers(run):
+  once = run("--trec -m P.5,10 qrels.txt a.run")
+  for words in ("-m P.5,10 -m P.5,10", "-m P -m P.5,10", "-m P.5,10 -m P"):
+    assert run(f"--trec {words} qrels.txt a.run") == once
+  official = run("--trec -m official -m P.5 qrels.txt a.run")
+  assert run("--trec -m P.5 -m official qrels.txt a.run") == official
+  assert "P_10" not in official[0]
+  assert "gm_map " in run("--trec -m gm_map.1 -m gm_map.2 qrels.txt a.run")[0]
+
+
+def test_parameters_may_have_exponents(run):
+  """They are printed as they were written, as trec_eval does, but for shares."""
+  words = "utility.1e0,-1e-9,0,0 ndcg.1=1e2 set_F.5e-1 11pt_avg.25e-2 iprec_at_recall.5e-1,1"
+  plain = "utility.1,-.000000001,0,0 ndcg.1=100 set_F.0.5 11pt_avg.0.25 iprec_at_recall.0.5,1"
+  found, expected = (
+    [line.split() for line in run(f"--trec qrels.txt a.run {x}")[0].splitlines()]
+    for x in (words, plain)
+  )
+  assert [x[2] for x in found] == [x[2] for x in expected]
+  names = {x[0] for x in found}
+  assert {"set_F_5e-1", "ndcg_1=1e2", "utility_1e0,-1e-9,0,0", "iprec_at_recall_0.50"} <= names
+
+
+LEVELS = {
+  "AP": "AP(rel={})",
+  "RR": "RR(rel={})",
+  "P@2": "P(rel={})@2",
+  "NumRel": "NumRel(rel={})",
+  "average_precision": "average_precision(rel={})",
+  "map@10": "map@10-l{}",
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_level_is_for_measures_that_name_none(run, name):
+  """One that names a level keeps it, also if it is the one that it has without a name."""
+
+  def values(words):
+    lines = run(f"--tsv -q qrels.txt a.run {words}")[0].splitlines()
+    return [line.split("\t")[-1] for line in lines]
+
+  one, two = (LEVELS[name].format(level) for level in (1, 2))
+  assert values(one)[1:] == values(name)[1:] != values(two)[1:]
+  assert values(f"-l 2 {one}") == values(one)
+  assert values(f"-l 2 {name}")[1:] == values(f"-l 1 {two}")[1:] == values(two)[1:]
+
+
+def test_a_collection_is_for_measures_that_name_none(run):
+  def value(words):
+    return run(f"--tsv qrels.txt a.run {words}")[0].split()[-1]
+
+  named = "utility(hit=0,other=0,rest=1,collection=10)"
+  assert value(f"-N20 {named}") == value(named) == value("-N10 utility(hit=0,other=0,rest=1)")
+  assert value("-N20 utility(hit=0,other=0,rest=1)") != value(named)
 
 
 def test_the_lines_of_trec_eval_10(run):

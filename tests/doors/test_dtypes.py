@@ -54,6 +54,20 @@ def test_integers_that_do_not_fit_say_what_to_do(door, wide, kind):
     assert DOORS[door](kind([wide, 1, 2, 3]), LABELS) == (1 if wide < 0 else 0.5)
 
 
+def test_what_is_advised_for_such_integers_goes_with_any_labels():
+  """The check of values refuses them too, and ranks as floats do not look like labels."""
+  scores, labels = np.array([2**40, 2**40, 1]), np.array([0.5, 0, 1])
+  told = r"scores must be integers of up to 32 bits, .*return_inverse=True\)\[1\]\.astype\(float\)"
+  for call in (jr.ndcg, jr.check_values):
+    with pytest.raises(ValueError, match=told):
+      call(scores, labels)
+    with pytest.raises(ValueError, match="labels must be integers of up to 32 bits"):
+      call(labels, scores)
+  ranks = np.unique(scores, return_inverse=True)[1].astype(float)
+  jr.check_values(ranks, labels)
+  assert jr.ndcg(ranks, labels) == jr.ndcg([2.0, 2.0, 1.0], labels)
+
+
 def test_integers_of_a_corpus_that_do_not_fit_are_refused():
   items = np.array([[2**40], [1]])
   for ask in (

@@ -12,6 +12,8 @@ import pytest
 
 import jaxrank as jr
 from jaxrank.command.main import main
+from jaxrank.interop import lightgbm, xgboost
+from tests.interop.test_boosting import Data
 
 RANKINGS = [jr.Exact(), jr.Laplace(1e-3), jr.Gumbel(1e-3)]
 
@@ -123,6 +125,30 @@ def test_hosts_refuse_labels_beyond_the_scale_of_a_measure(door, measure):
     HOSTS[door](measure, QUERIES, labels[::-1], MASK)
 
 
+@pytest.mark.parametrize("adapter", [lightgbm, xgboost], ids=["lightgbm", "xgboost"])
+@pytest.mark.parametrize("measure", SCALED, ids=str)
+def test_metrics_of_boosters_refuse_labels_beyond_the_scale_of_a_measure(adapter, measure):
+  large, meaning, advice = SCALED[measure]
+  scores, metrics = QUERIES[MASK], adapter.metrics(["P@2", measure])
+  told = rf"metrics: .*has {meaning}.* row 4, in query 1, the label .*; .*{advice}"
+  # What was refused stays so.
+  for _ in range(2):
+    with pytest.raises(ValueError, match=told):
+      metrics(scores, Data([0, 1, 2, 0, large], [2, 3]))
+  metrics(scores, Data([0, 1, 2, 0, 1], [2, 3]))
+
+
+def test_lambda_rank_refuses_labels_beyond_the_scale_of_a_measure():
+  scores, labels = QUERIES[1], np.array([4, 5, 0])
+  loss = functools.partial(jr.losses.lambda_rank, metric="ERR@10")
+  for given in (labels, labels.tolist()):
+    with pytest.raises(ValueError, match=r"lambda_rank: .*item 1 the label 5; write err\(max"):
+      loss(scores, given)
+  allowed = loss(scores, np.minimum(labels, 4))
+  assert loss(scores, labels, where=labels != 5) < allowed
+  assert loss(scores, jnp.asarray(labels)) == jax.jit(loss)(scores, labels) == allowed
+
+
 @pytest.mark.parametrize("measure", SCALED, ids=str)
 def test_files_refuse_labels_beyond_the_scale_of_a_measure(measure, tmp_path, capsys):
   large, meaning, advice = SCALED[measure]
@@ -141,6 +167,12 @@ def test_files_refuse_labels_beyond_the_scale_of_a_measure(measure, tmp_path, ca
     words = [str(tmp_path / "qrels"), str(tmp_path / "run"), "-m", measure]
     assert main(["--no-cache", "--queries", "both", *words]) == 1
     assert re.search(told, capsys.readouterr().err)
+
+
+def test_a_label_beyond_a_table_has_its_last_gain():
+  measure = jr.Measure(jr.dcg, gain=jr.gains.table([0, 1, 5]), name="dcg")
+  assert jr.evaluate(measure, np.ones(1), np.array([7]))["dcg"] == 5
+  assert jr.trec.evaluate(measure, {"q": {"moth": 7}}, {"q": {"moth": 1.0}}).mean() == {"dcg": 5}
 
 
 @pytest.mark.parametrize("name", ["ERR@10", "dcg_burges"])

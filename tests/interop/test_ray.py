@@ -172,6 +172,18 @@ def test_what_cannot_be_evaluated_is_named(cluster, lists, changed, options, tex
     evaluate(dataset, MEASURES, **options)
 
 
+def test_labels_beyond_the_scale_of_a_measure_are_named(cluster, lists):
+  at = next(i for i, x in enumerate(lists["labels"]) if i > 10 and len(x) > 2)
+  batch = table(with_row(lists, "labels", at, np.append(lists["labels"][at][:-1], 5)))
+  item = len(lists["labels"][at]) - 1
+  told = rf"ERR@10 has .* row {at} of a batch .*, item {item}, the label 5; write err\(max_label"
+  with pytest.raises(ValueError, match=told):
+    PerQuery("RR ERR@10")(batch)
+  with pytest.raises(ValueError, match=told):
+    evaluate(ray.data.from_arrow(batch), "ERR@10")
+  assert PerQuery("RR err(max_label=5)@10")(batch).num_rows == ROWS
+
+
 @pytest.mark.parametrize("value", [np.nan, None])
 def test_a_bad_score_is_named_with_its_file(cluster, lists, tmp_path, value):
   at = next(i for i, x in enumerate(lists["scores"]) if i > 10 and len(x) > 2)

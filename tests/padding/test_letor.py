@@ -56,6 +56,13 @@ def test_windows_line_ends(write):
   assert data.features.tolist() == np.array(FEATURES, np.float32).tolist()
 
 
+def test_lines_that_end_with_cr_alone_are_refused(write):
+  """The rows behind the comment of the first one would be part of it."""
+  for text in (TEXT, TEXT.partition("\n")[2], TEXT.replace("#", "")):
+    with pytest.raises(ValueError, match=r"train, line 1: a line ends with CR alone.* convert"):
+      letor.read(write("train", text.replace("\n", "\r")))
+
+
 def test_train_and_test_agree_on_the_columns(write):
   data = letor.read(write("test", "1 qid:1 2:5\n"), n_features=4)
   assert data.features.tolist() == [[0, 5, 0, 0]]

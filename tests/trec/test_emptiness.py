@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import jaxrank as jr
@@ -16,11 +17,13 @@ def sources(tmp_path):
   """Runs without any query, by what they are."""
   texts = {"empty": "", "blank": "\n \n", "comments.run": "# nothing was found\n", "x.json": "{}"}
   texts |= {"x.jsonl": "", "x.csv": "query_id,doc_id,score\n", "x.tsv": "qid\tdocno\tscore\n"}
+  texts |= {"list.json": "[]", "spaced.json": "\n [ ]\n"}
   for name, text in texts.items():
     (tmp_path / name).write_text(text)
   frame = pa.table(NO_ROWS | {"score": pa.array([], pa.float64())})
   trec.read_run(frame).write(tmp_path / "x.parquet")
   trec.read_run(frame).write(tmp_path / "x.run.gz")
+  pyarrow.parquet.write_table(pa.table({}), tmp_path / "nothing.parquet")
   arrays = trec.Run.from_arrays([], np.zeros((0, 3), object), np.zeros((0, 3)))
   columns = ("qid", "docno", "score")
   without_types = pa.table({name: pa.nulls(0) for name in columns})
@@ -29,12 +32,21 @@ def sources(tmp_path):
     **{path.name: path for path in tmp_path.iterdir()},
     **{"dict": {}, "rows": [], "frame": frame, "frame without types": without_types},
     "frame of numbers": numbers,
+    "frame without columns": pa.table({}),
     "from_arrays": arrays,
   }
 
 
+def test_rows_without_columns_are_refused(tmp_path):
+  (tmp_path / "x.json").write_text("[{}]")
+  for source in (tmp_path / "x.json", [{}]):
+    for read in (trec.read_run, trec.read_qrels):
+      with pytest.raises(ValueError, match="column of the query, 'query_id'.* there are none"):
+        read(source)
+
+
 def test_a_run_without_queries(sources):
-  assert len(sources) == 15
+  assert len(sources) == 19
   for what, source in sources.items():
     assert trec.read_run(source).to_dict() == {}, what
     arrays = trec.to_arrays(QRELS, source, queries="judged")

@@ -68,6 +68,51 @@ def test_files_of_trec(write, variant, end):
   assert (qrels.labels.dtype, run.scores.dtype) == (np.int32, np.float64)
 
 
+MAC = {
+  "qrels": (trec.read_qrels, QRELS_TEXT.replace("\n", "\r"), 1),
+  "run": (trec.read_run, RUN_TEXT.replace("\n", "\r"), 1),
+  "a comment": (trec.read_run, "\n# bm25\r" + RUN_TEXT.replace("\n", "\r"), 2),
+  "CSV": (trec.read_run, "qid,docno,score\rq1,d1,2\rq1,d2,1\r", 1),
+  "rows of CSV": (trec.read_run, 'qid,docno,score\nq1,"d\r1",2\nq1,d2,1\rq1,d3,0\r', 3),
+  # What follows the tag would be left out.
+  "a row of many": (trec.read_run, RUN_TEXT + "q1 Q0 d7 9 1 t\rq1 Q0 d8 9 1 t\n" + RUN_TEXT, 5),
+}
+
+
+@pytest.mark.parametrize("kind", MAC)
+def test_lines_that_end_with_cr_alone_are_refused(write, kind):
+  read, text, line = MAC[kind]
+  with pytest.raises(ValueError, match=rf"x, line {line}: a line ends with CR alone.* convert"):
+    read(write("x", text))
+
+
+def test_columns_between_quotes_may_have_cr(write):
+  path = write("x.csv", 'qid,docno,score\nq1,"d\r1",2\nq1,"d,""2""",1\n')
+  assert trec.read_run(path).to_dict() == {"q1": {"d\r1": 2, 'd,"2"': 1}}
+
+
+@pytest.mark.parametrize(
+  "form",
+  [
+    "q 0 {} 1\nq 0 d2 0\n",
+    "qid,text,docno,label\nq,,{},1\nq,,d2,0\n",
+    'qid,"{}",docno,label\nq,,{},1\nq,,d2,0\n',
+    '{{"qid": "q", "docno": "{}", "rel": 1}}\n{{"qid": "q", "docno": "d2", "rel": 0}}\n',
+    '\n\n{{"qid": "q", "docno": "{}", "rel": 1}}',
+    '\ufeff {{"q": {{"{}": 1, "d2": 0}}}}',
+    '{{\n"q": {{"{}": 1,\n "d2": 0}}}}',
+    '[["q", "{}", 1], ["q", "d2", 0]]',
+  ],
+)
+@pytest.mark.parametrize("size", [10, 70_000, 140_000])
+def test_the_first_line_may_be_long(write, form, size):
+  """Longer than the head by which a file is known, and than a column of Python's reader of CSV."""
+  long, last = "d" * size, {} if "\n\n" in form else {"d2": 0}
+  for name in ("x", "x.gz"):
+    path = write(name, form.replace("{}", long).replace("{{", "{").replace("}}", "}"))
+    assert trec.read_qrels(path).to_dict() == {"q": {long: 1} | last}
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_files_of_beir(write, ending):
   lines = [f"{q}\t{d}\t{label}" for q, documents in QRELS.items() for d, label in documents.items()]

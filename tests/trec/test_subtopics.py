@@ -207,6 +207,18 @@ def test_a_query_that_the_run_lacks_counts_as_0():
   np.testing.assert_allclose(found.values["alpha-nDCG@3"], right, rtol=1e-12)
 
 
+@pytest.mark.parametrize("second", [1, "1", "0"])
+def test_rows_of_four_are_no_rows_of_three(second):
+  rows, run = [("q", second, "moth", 1)], {"q": {"moth": 1.0}}
+  told = r"a row must be \(query, document, label\), got .*'moth', 1[)\]].*subtopics=True"
+  for qrels in (rows, [list(row) for row in rows]):
+    with pytest.raises(TypeError, match=told):
+      trec.evaluate("nDCG@10", qrels, run)
+    assert trec.evaluate("alpha_nDCG@10", qrels, run).mean() == {"alpha_nDCG@10": 1}
+  # What follows the label is ignored.
+  assert trec.evaluate("nDCG@10", [("q", "moth", 1, "by hand")], run).mean() == {"nDCG@10": 1}
+
+
 def test_what_is_refused(folder):
   with pytest.raises(ValueError, match=r"NRBP needs labels by subtopic.*subtopics=True"):
     trec.evaluate("NRBP", trec.read_qrels({"q1": {"a": 1}}), folder / "run")
