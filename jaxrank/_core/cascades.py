@@ -82,7 +82,7 @@ def perfect(
 def over_ranks(ranked: Ranked, value: Callable[[Array], Array], k: Cutoff) -> Array:
   """The sum of a function of the rank over the ranks to `k`, past the end of the list too."""
   last = ranked.cutoff(k)
-  most: Any = ranked.n if k is None else k
+  most: Any = ranked.longest if k is None else k
   size = min(most, _BLOCK) if isinstance(most, int) else _BLOCK
 
   def add(block: Any, total: Array) -> Array:

@@ -207,6 +207,11 @@ class Ranked(abc.ABC):
     return self.where.shape[-1]
 
   @property
+  def longest(self) -> int:
+    """The largest number of items, also where one entry of the arrays stands for many."""
+    return self.n
+
+  @property
   def judged(self) -> Array:
     """Valid items with a label that is not negative, of the shape of the labels."""
     return self._valid(self.labels) & (self.labels >= 0)

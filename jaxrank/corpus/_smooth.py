@@ -19,7 +19,7 @@ from jaxrank.corpus.similarity import scores
 from jaxrank.rankings.counted import AtCutoff
 
 # The widest distance in temperatures.
-_WIDEST = 1e30
+_WIDEST = 1e38
 
 # Passes that may look for a threshold; most find it in six.
 _PASSES = 60
@@ -379,7 +379,7 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
   start = jnp.int32(0), bottom, top, top, jnp.full_like(top, jnp.inf)
   *_, at, _ = lax.while_loop(unfinished, search, start)
   # From here on the distances are those from a score, which are more exact.
-  anchor, offset = temperature * at, jnp.zeros_like(at)
+  anchor, offset = temperature * jnp.where(jnp.isfinite(at), at, 0), jnp.zeros_like(at)
   step = sums_at(anchor, offset)[0].step(target)
   offset = jnp.where(jnp.isfinite(step), step, 0)
   every, others = sums_at(anchor, offset)

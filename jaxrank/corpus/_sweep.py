@@ -78,7 +78,8 @@ def each_chunk(
   # In `shard_map` the state must vary over the same mesh axes as the inputs and the items.
   read = [jnp.any(x[:1] != x[:1]) for x in jax.tree.leaves((inputs, items)) if x.ndim]
   never = functools.reduce(jnp.logical_or, read) & False
-  state = jax.tree.map(lambda x: jnp.where(never, x, x), state)
+  # A select of empty arrays does not.
+  state = jax.tree.map(lambda x: spread_like(jnp.where(never, x, x), never), state)
 
   def body(i: Array, state: _State) -> _State:
     start = jnp.minimum(i * chunk, size(items) - chunk)

@@ -93,7 +93,8 @@ def evaluate(
   Returns:
     Arrays `[q]` by the names of the measures, in float32, or float64 for float64 scores. A query
     with a NaN among the scores of its candidates, or with a positive that is no item under `jit`,
-    has the value NaN.
+    has the value NaN; so has every query under a smooth ranking, if a measure weighs the ranks of
+    other items than the positives, as `rbp_residual` does.
 
   Raises:
     TypeError: if ids are not integers, or an argument has another wrong type.
@@ -175,7 +176,8 @@ def _checked(measure: Measure) -> Call:
 
 def _as_labels(labels: Any, positives: Array) -> Array:
   if labels is None:
-    return jnp.ones_like(positives)
+    # Laid out over devices as the ids are.
+    return jnp.where(positives == NONE, 0, 1).astype(positives.dtype)
   given = checks.array("labels", labels)
   checks.real("labels", given.dtype)
   checks.same_shape("labels", given, "positives", positives)

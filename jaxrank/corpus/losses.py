@@ -114,12 +114,12 @@ def _softmax(
   chunk: int,
   axis_name: str | None,
 ) -> Array:
-  listed, weights = without_repeats(positives, weights)
-  of_each = jnp.broadcast_to(jnp.asarray(temperature), listed.shape[:1])
+  of_each = jnp.broadcast_to(jnp.asarray(temperature), positives.shape[:1])
 
   def of_devices(
     inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, weights: Array, of_each: Array
   ) -> Array:
+    listed, weights = without_repeats(listed, weights)
     most = _inputs.size(items) * (1 if axis is None else lax.axis_size(axis))
     out = jnp.any(listed[:, :, None] == inputs.removed[:, None], axis=2) & (listed != NONE)
     out = out | (listed < NONE) | (listed >= most)
@@ -128,7 +128,9 @@ def _softmax(
     found: Array = _streamed.run(_PROGRAM, params, items, listed, inputs.removed, chunk, axis)
     return found
 
-  found: Array = _sweep.over_devices(of_devices, inputs, items, axis_name, listed, weights, of_each)
+  found: Array = _sweep.over_devices(
+    of_devices, inputs, items, axis_name, positives, weights, of_each
+  )
   return found
 
 

@@ -46,6 +46,7 @@ class Listed(Ranked):
   other items is refused, or sets `unknown`, if that depends on values.
 
   Attributes:
+    most: The number of items of the corpus.
     unknown: Conditions under which answers since the last `forget` are not known.
     number: `[p + 2]`, of how many items each is one.
     unlisted: `[p + 2]`, whether an item stands for others.
@@ -53,6 +54,7 @@ class Listed(Ranked):
   """
 
   name = "jaxrank.corpus.evaluate"
+  most: int
   number: Array
   unlisted: Array
   others: Array
@@ -80,6 +82,11 @@ class Listed(Ranked):
       f"{self.name} does not answer {what}, because it counts the items that are not listed; score "
       "all items and call jaxrank.evaluate instead."
     )
+
+  @property
+  def longest(self) -> int:
+    """The number of items of the corpus."""
+    return self.most
 
   def forget(self) -> Array:
     """Whether an answer since the last call is not known; then forgets the conditions."""
@@ -327,8 +334,15 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
   ) -> Array:
-    """`sum_i w_i discount(r_i)` over the kept listed items."""
-    return super().expect(self._listed(w), discount, k=k, among=among)
+    """`sum_i w_i discount(r_i)` over the kept items; of others, for a constant discount only."""
+    if discount is not discounts.constant:
+      return super().expect(self._listed(w), discount, k=k, among=among)
+    listed = jnp.where(self.unlisted, jnp.zeros_like(w), w)
+    found = super().expect(listed, discount, k=k, among=among)
+    kept = jnp.sum(jnp.where(self.unlisted, 0, self._weight(self.where)) * self.kept(k, among))
+    every = self.count(self.retrieved)
+    every = every if self._keeps_all(k) else jnp.clip(self.cutoff(k), 0, every)
+    return found + jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0)) * (every - kept)
 
   def precision(
     self,

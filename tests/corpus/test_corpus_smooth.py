@@ -13,6 +13,7 @@ from tests.corpus.test_corpus_evaluate import batch, table
 
 WHOLE = ["nDCG", "AP", "RR", "RBP(p=.7)", "P@1000", jr.Measure(jr.err, max_label=3), jr.q_measure]
 CUT = ["nDCG@5", "AP@5", "RR@5", "R@5", "F1@5", "Success@5", "P@2", "Rprec"]
+CUT += [jr.Measure(jr.sdcg, max_label=3), "NumRet", jr.Measure(jr.fall_out, k=4)]
 CUT += [jr.Measure(jr.err, max_label=3, k=5), jr.Measure(jr.average_precision, k=5, rel=2)]
 RANKINGS = [jr.Laplace, jr.Logistic]
 
@@ -88,12 +89,14 @@ def test_values_and_slopes_are_those_of_all_scores(kind, measures):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", RANKINGS)
-@pytest.mark.parametrize("items", [3, 128, 1000])
+@pytest.mark.parametrize("items", [3, 1000])
 def test_many_shapes_and_temperatures(kind, items):
   rng = np.random.default_rng(items)
-  for temperature in (0.01, 0.3, 5.0):
-    scores, *rest = batch(rng, 60, items, 5, 3, 100)
-    compare([*WHOLE, *CUT], kind, ((scores / 20).astype(np.float32), *rest), temperature)
+  with jax.enable_x64():
+    for temperature in (0.01, 5.0):
+      scores, *rest = batch(rng, 60, items, 5, 3, 100)
+      given = (scores.astype(np.float64) / 20, *rest)
+      compare([*WHOLE[:3], *CUT[:4]], kind, given, temperature, jnp.float64, 1e-8, 1e-6)
 
 
 @pytest.mark.parametrize("kind", RANKINGS)
