@@ -296,11 +296,13 @@ def _evaluate_smoothly(
     cutoffs, numbers = smooth.asked(arrays, listed, labels)
     removed = inputs.removed
     asking = _smooth.Asking(inputs.queries, inputs.similarity, of_each)
-    params = _smooth.Params(asking, listed != NONE, numbers, (arrays, removed, listed, labels))
+    out = _inputs.without_repeats(jnp.concatenate([removed, listed], axis=1))
+    others = most - jnp.sum((out >= 0) & (out < most), axis=1)
+    rest = arrays, removed, listed, labels, others
+    params = _smooth.Params(asking, listed != NONE, numbers, rest)
     stages = _smooth.program(
       _DISTRIBUTIONS[kind], len(numbers), None in cutoffs, functools.partial(smooth.values, cutoffs)
     )
-    out = _inputs.without_repeats(jnp.concatenate([removed, listed], axis=1))
     found: list[Array] = _streamed.run(stages, params, items, listed, out, chunk, axis)
     return found
 
@@ -344,12 +346,11 @@ class _Smooth(NamedTuple):
 
   def values(self, cutoffs: list[Any], params: _smooth.Params, known: _smooth.Known) -> list[Array]:
     """The values of all calls, each `[q]`."""
-    arrays, removed, listed, labels = params.rest
+    arrays, removed, listed, labels, others = params.rest
     parameters = batching.joined(arrays, self.program.parameters)
     # That of the whole list is the last one.
     numbered = iter(range(len(known.at)))
     places = [-1 if k is None else next(numbered) for k in cutoffs]
-    count = self.most - jnp.sum(removed != NONE, axis=1) - jnp.sum(listed != NONE, axis=1)
 
     def query(
       removed: Array,
@@ -357,18 +358,18 @@ class _Smooth(NamedTuple):
       labels: Array,
       temperature: Array,
       known: _smooth.Known,
-      count: Array,
+      others: Array,
     ) -> list[Array]:
       wrong = _wrong(removed, listed, labels, known.score, self.most)
       retrieved = known.retrieved
       has_nan = jnp.isnan(retrieved) | jnp.any(wrong)
-      rest = jnp.stack([retrieved, count.astype(retrieved.dtype) - retrieved])
+      rest = jnp.stack([retrieved, others.astype(retrieved.dtype) - retrieved])
       score = jnp.where(wrong, 0, known.score)
       at_cutoff = _Cutoffs(lambda i: known.at[places[i]])
       return self._values(parameters, at_cutoff, rest, temperature, listed, labels, score, has_nan)
 
     found: list[Array] = batching.over_queries(query, 1)(
-      removed, listed, labels, params.asking.temperature, known, count
+      removed, listed, labels, params.asking.temperature, known, others
     )
     return found
 
