@@ -150,17 +150,16 @@ def _listed(params: Params, own: Any) -> tuple[Array, Array]:
   return jnp.where(live, _finite(score), 0), live
 
 
-def _summed(added: Callable[[Any, Any, Chunk], Any]) -> Callable[..., Any]:
-  """The totals of a stage that are sums."""
+def _summed(
+  added: Callable[[Any, Any, Chunk], Any], start: Callable[[Array], Any]
+) -> Callable[[Any, EachChunk, Axis], Any]:
+  """The totals of a stage that are sums, which start at `start(score)`, zeros."""
 
   def total(shared: Any, each_chunk: EachChunk, axis: Axis) -> Any:
     def add(state: Any, chunk: Chunk) -> Any:
       return jax.tree.map(jnp.add, state, added(shared, None, chunk))
 
-    score = shared[1]
-    like = jax.eval_shape(lambda x: x, (score, score[:, 0]))
-    start = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
-    found = each_chunk(add, start)
+    found = each_chunk(add, start(shared[1]))
     return found if axis is None else lax.psum(found, axis)
 
   return total
@@ -181,7 +180,10 @@ def _whole(distribution: Distribution) -> Stage:
     ahead = jnp.sum(jnp.where(live[:, None], ahead, 0), axis=2)
     return ahead, jnp.sum(live, axis=1, dtype=ahead.dtype) + 0 * lax.stop_gradient(ahead[:, 0])
 
-  return Stage(prepare, _summed(added), added)
+  def start(score: Array) -> tuple[Array, Array]:
+    return jnp.zeros_like(score), jnp.zeros_like(score[:, 0])
+
+  return Stage(prepare, _summed(added, start), added)
 
 
 class Threshold(NamedTuple):
@@ -272,14 +274,7 @@ def _kept(distribution: Distribution, i: int) -> Stage:
     ahead = distribution.function(asking.apart(block, score[..., None]))
     return jnp.sum(jnp.where(live[:, None], weight[:, None] * ahead, 0), axis=2)
 
-  def total(shared: Any, each_chunk: EachChunk, axis: Axis) -> Array:
-    def add(state: Array, chunk: Chunk) -> Array:
-      return state + added(shared, None, chunk)
-
-    found: Array = each_chunk(add, jnp.zeros_like(shared[1]))
-    return found if axis is None else lax.psum(found, axis)
-
-  return Stage(prepare, total, added)
+  return Stage(prepare, _summed(added, jnp.zeros_like), added)
 
 
 def _threshold(distribution: Distribution, i: int) -> Stage:
