@@ -177,3 +177,31 @@ def test_what_is_refused():
       ValueError, match=f"{measure.lower()}: jaxrank.corpus.evaluate does not answ"
     ):
       corpus.evaluate(measure, queries, items, ids, ranking=jr.Laplace(1))
+
+
+@pytest.mark.skipif(jax.device_count() < 4, reason="needs four devices")
+def test_queries_and_items_over_an_explicit_mesh():
+  """Without `exclude` and `labels`; also of exact metrics. The slopes of items are summed."""
+  rng = np.random.default_rng(8)
+  queries, items = (jnp.asarray(rng.normal(size=(n, 8)), jnp.float32) for n in (4, 600))
+  ids = np.stack([rng.choice(600, 3, replace=False) for _ in range(4)])
+
+  def values(queries, items, ids=ids):
+    exact = corpus.evaluate("nDCG AP", queries, items, ids, chunk=128)
+    smooth = corpus.evaluate("nDCG@10", queries, items, ids, ranking=jr.Laplace(0.5), chunk=128)
+    return [*exact.values(), *smooth.values()]
+
+  def loss(queries, items, ids=ids):
+    return jnp.sum(values(queries, items, ids)[-1])
+
+  expected = values(queries, items), jax.grad(loss, argnums=(0, 1))(queries, items)
+  mesh = jax.make_mesh((2, 2), ("q", "i"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+  with jax.set_mesh(mesh):
+
+    def place(x, axis):
+      return jax.device_put(x, jax.NamedSharding(mesh, jax.P(axis)))
+
+    placed = place(queries, "q"), place(items, "i"), place(ids, "q")
+    found = values(*placed), jax.grad(loss, argnums=(0, 1))(*placed)
+  for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+    np.testing.assert_allclose(jax.device_get(x), y, rtol=1e-5, atol=1e-6)
