@@ -2,8 +2,8 @@
 
 `target_ranks` ranks one target of each query, `evaluate` computes metrics of many positives, and
 `top_items` finds the best items of each query. `softmax`, and `evaluate` under a smooth ranking,
-are losses. `unsampled_rank` and `unsampled_metric` correct
-metrics that were measured on a sample of the items.
+are losses. `unsampled_rank` and `unsampled_metric` correct metrics that were measured on a sample
+of the items.
 
 The arguments that the three searches share mean the same in all of them:
 

@@ -129,6 +129,12 @@ def check_apart(name: str, ids: Any, exclude: Any) -> None:
     )
 
 
+def are_wrong(listed: Array, removed: Array, most: int) -> Array:
+  """Whether listed ids `[..., p]` are no items, or among the removed ones `[..., e]`."""
+  out = jnp.any(listed[..., :, None] == removed[..., None, :], axis=-1)
+  return (listed != NONE) & ((listed < 0) | (listed >= most) | out)
+
+
 def come_from_host(progress: Progress | None, *inputs: Any) -> bool:
   """Whether the items, the first of `inputs`, are sent from the host chunk by chunk."""
   if progress is not None:

@@ -15,7 +15,7 @@ from jax import Array, lax
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank.corpus._streamed import Chunk, EachChunk, Program, Stage, relative
 from jaxrank.corpus._sweep import Axis
-from jaxrank.corpus.similarity import scores
+from jaxrank.corpus.similarity import scores, scores_of_own
 from jaxrank.rankings.counted import AtCutoff
 
 # The widest distance in temperatures.
@@ -47,12 +47,7 @@ class Asking(NamedTuple):
 
   def of_listed(self, own: Any) -> Array:
     """The scores of listed items, `[q, p]`."""
-
-    def of_query(query: Any, items: Any) -> Array:
-      return scores(self.similarity, jax.tree.map(lambda x: x[None], query), items)[0]
-
-    found: Array = jax.vmap(of_query)(self.queries, own)
-    return found
+    return scores_of_own(self.similarity, self.queries, own)
 
   def apart(self, score: Array, at: Array) -> Array:
     """The distance of scores `[q, any]` from other ones `[q, 1]` or `[q, p, 1]`."""

@@ -180,6 +180,11 @@ def spread_like(x: Array, like: Array) -> Array:
   return lax.pcast(x, tuple(axes), to="varying") if axes else x
 
 
+def size_of_all(items: Any, axis: Axis) -> int:
+  """The number of items on all devices."""
+  return size(items) * (1 if axis is None else lax.axis_size(axis))
+
+
 def offset(items: Any, axis: Axis) -> Array:
   """The id, in the whole corpus, of the first item of this device."""
   return jnp.int32(0) if axis is None else lax.axis_index(axis) * size(items)

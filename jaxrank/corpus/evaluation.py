@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff
@@ -216,7 +216,7 @@ def _evaluate(
     inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, labels: Array
   ) -> list[Array]:
     counted = _standing.on_device(inputs, items, axis, listed, chunk)
-    most = _inputs.size(items) * (1 if axis is None else lax.axis_size(axis))
+    most = _sweep.size_of_all(items, axis)
     found: list[Array] = _values(program, arrays, most, inputs.removed, listed, labels, counted)
     return found
 
@@ -256,9 +256,8 @@ def _isnan(x: Array) -> Array:
 
 def _wrong(removed: Array, listed: Array, labels: Array, score: Array, most: int) -> Array:
   """Whether each listed id makes the values of its query NaN, `[p]`."""
-  out = jnp.any(listed[:, None] == removed[None], axis=1)
-  wrong = (listed < 0) | (listed >= most) | out
-  return (listed != NONE) & (wrong | jnp.isnan(score) | _isnan(labels))
+  unknown = (listed != NONE) & (jnp.isnan(score) | _isnan(labels))
+  return unknown | _inputs.are_wrong(listed, removed, most)
 
 
 def _of_kernels(
@@ -291,7 +290,7 @@ def _evaluate_smoothly(
   def of_devices(
     inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, labels: Array, of_each: Array
   ) -> list[Array]:
-    most = _inputs.size(items) * (1 if axis is None else lax.axis_size(axis))
+    most = _sweep.size_of_all(items, axis)
     smooth = _Smooth(program, kind, most)
     cutoffs, numbers = smooth.asked(arrays, listed, labels)
     removed = inputs.removed

@@ -14,7 +14,7 @@ from jaxrank.corpus import _inputs, _streamed, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs
 from jaxrank.corpus._streamed import Chunk, EachChunk, Program, Stage, relative
 from jaxrank.corpus.evaluation import without_repeats
-from jaxrank.corpus.similarity import Similarity, scores
+from jaxrank.corpus.similarity import Similarity, scores, scores_of_own
 
 
 def softmax(
@@ -120,9 +120,7 @@ def _softmax(
     inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, weights: Array, of_each: Array
   ) -> Array:
     listed, weights = without_repeats(listed, weights)
-    most = _inputs.size(items) * (1 if axis is None else lax.axis_size(axis))
-    out = jnp.any(listed[:, :, None] == inputs.removed[:, None], axis=2) & (listed != NONE)
-    out = out | (listed < NONE) | (listed >= most)
+    out = _inputs.are_wrong(listed, inputs.removed, _sweep.size_of_all(items, axis))
     worth = jnp.where(out, jnp.nan, jnp.where(listed == NONE, 0, weights))
     params = (inputs.queries, inputs.similarity, of_each), worth
     found: Array = _streamed.run(_PROGRAM, params, items, listed, inputs.removed, chunk, axis)
@@ -183,11 +181,7 @@ def _cross_entropy(params: Any, own: Any, totals: tuple[_LogSum]) -> Array:
   (queries, similarity, temperature), worth = params
   items, log_q = own
   ((top, rest),) = totals
-
-  def of_query(query: Any, items: Any) -> Array:
-    return scores(similarity, jax.tree.map(lambda x: x[None], query), items)[0]
-
-  z = _logits(jax.vmap(of_query)(queries, items), log_q, temperature)
+  z = _logits(scores_of_own(similarity, queries, items), log_q, temperature)
   lost = (worth == 0) | (z == -jnp.inf)
   gap = (lax.stop_gradient(top)[:, None] - jnp.where(lost, 0, z)) + rest[:, None]
   loss = jnp.sum(jnp.where(lost, 0, worth * gap), axis=1)

@@ -80,6 +80,16 @@ def scores(similarity: Partial, queries: Any, items: Any) -> Array:
   return arithmetic.floating(checks.array("similarity", found))
 
 
+def scores_of_own(similarity: Partial, queries: Any, items: Any) -> Array:
+  """Scores `[q, p]` of items `[q, p, ...]`, each with its own query."""
+
+  def of_query(query: Any, items: Any) -> Array:
+    return scores(similarity, jax.tree.map(lambda x: x[None], query), items)[0]
+
+  found: Array = jax.vmap(of_query)(queries, items)
+  return found
+
+
 def bounded(similarity: Partial, queries: Any, items: Any) -> Array:
   """Whether no score can be NaN or infinite, because all numbers are finite and small enough.
 

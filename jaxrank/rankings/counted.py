@@ -64,10 +64,9 @@ class Listed(Ranked):
     """Says how many other items are retrieved and not retrieved, `[2]`, once items are in order."""
     p = self.where.size - 2
     self.number = self.in_order(jnp.concatenate([jnp.ones_like(rest, shape=p), rest]))
-    kind = self.in_order(jnp.concatenate([jnp.zeros_like(rest, shape=p), 1 + 0 * rest]))
-    lost = self.in_order(jnp.concatenate([jnp.zeros_like(rest, shape=p + 1), 1 + 0 * rest[1:]]))
+    kind = self.in_order(jnp.asarray([0] * p + [1, 2], jnp.int32))
     self.unlisted = self.where & (kind > 0)
-    self.others = self.unlisted & (lost == 0)
+    self.others = self.where & (kind == 1)
     self.retrieved = self.retrieved | self.others
     # Labels of single items are not known; `__getattr__` refuses them.
     del self.given_labels
@@ -329,6 +328,9 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
   def _listed(self, w: Array) -> Array:
     """Weights of the listed items; the answer is unknown if others have any."""
     self._listed_only(w)
+    return self._without_others(w)
+
+  def _without_others(self, w: Array) -> Array:
     return jnp.where(self.unlisted, jnp.zeros_like(w), w)
 
   def expect(
@@ -337,9 +339,8 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
     """`sum_i w_i discount(r_i)` over the kept items; of others, for a constant discount only."""
     if discount is not discounts.constant:
       return super().expect(self._listed(w), discount, k=k, among=among)
-    listed = jnp.where(self.unlisted, jnp.zeros_like(w), w)
-    found = super().expect(listed, discount, k=k, among=among)
-    kept = jnp.sum(jnp.where(self.unlisted, 0, self._weight(self.where)) * self.kept(k, among))
+    found = super().expect(self._without_others(w), discount, k=k, among=among)
+    kept = jnp.sum(self._weight(~self.unlisted) * self.kept(k, among))
     every = self.count(self.retrieved)
     every = every if self._keeps_all(k) else jnp.clip(self.cutoff(k), 0, every)
     return found + jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0)) * (every - kept)

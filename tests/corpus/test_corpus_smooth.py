@@ -179,7 +179,6 @@ def test_what_is_refused():
       corpus.evaluate(measure, queries, items, ids, ranking=jr.Laplace(1))
 
 
-@pytest.mark.skipif(jax.device_count() < 4, reason="needs four devices")
 def test_queries_and_items_over_an_explicit_mesh():
   """Without `exclude` and `labels`; also of exact metrics. The slopes of items are summed."""
   rng = np.random.default_rng(8)

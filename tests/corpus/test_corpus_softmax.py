@@ -186,7 +186,6 @@ def mesh(shape, names, kind):
   return jax.make_mesh(shape, names, axis_types=(kind,) * len(names))
 
 
-@pytest.mark.skipif(jax.device_count() < 4, reason="needs four devices")
 def test_items_over_four_devices():
   """Equal to one device, and scores are never gathered."""
   u, v, weights, log_q, ids, out = draw(8, items=1600)
@@ -210,7 +209,6 @@ def test_items_over_four_devices():
   assert "all-gather" not in text.as_text()
 
 
-@pytest.mark.skipif(jax.device_count() < 4, reason="needs four devices")
 def test_queries_and_items_over_an_explicit_mesh():
   u, v, weights, log_q, ids, out = draw(9, queries=8, items=1600)
   given = u, v, weights, log_q, jnp.float32(0.7)
