@@ -243,15 +243,14 @@ def _cut(
   at: Threshold = totals[2 * i]
   score, live = _listed(params, own)
   k, count = params.cutoffs[i], at.number + jnp.sum(live, axis=1, dtype=at.number.dtype)
-  target, inside = _target(k, lax.stop_gradient(count))
-  anchor, offset, density, others = lax.stop_gradient((at.anchor, at.offset, at.density, at.above))
-  above, excess = _excess(
-    distribution, params.asking.apart(score, anchor[:, None]) - offset[:, None]
-  )
-  missing = (others + _sum(above.astype(others.dtype), live)) - target
+  target, inside = _target(k, count)
+  x = params.asking.apart(score, at.anchor[:, None]) - at.offset[:, None]
+  above, excess = _excess(distribution, x)
+  missing = (at.above + _sum(above.astype(x.dtype), live)) - target
   missing += at.excess + _sum(excess, live)
-  offset = offset + jnp.where(density > 0, missing / jnp.where(density > 0, density, 1), 0)
-  return Cut(anchor, offset, inside, k > 0)
+  some = at.density > 0
+  offset = at.offset + jnp.where(some, missing / jnp.where(some, at.density, 1), 0)
+  return Cut(at.anchor, offset, inside, k > 0)
 
 
 def _kept(distribution: Distribution, i: int) -> Stage:

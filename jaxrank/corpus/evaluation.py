@@ -54,10 +54,10 @@ def evaluate(
   follow from the numbers of items above each positive and of those that tie with it.
 
   Under `ranking=jaxrank.Laplace(t)` or `Logistic(t)` the values are smooth, and have derivatives of
-  reverse mode in the queries, the items, the temperature, and the parameters of the similarity and
-  of the measures: `1 - value` is a loss. The expected ranks of the positives are sums over chunks,
-  which the backward pass computes again, so that no more than the scores of a chunk are stored. A
-  cut-off takes some ten more passes over the items.
+  reverse mode, and second ones of forward mode over it, in the queries, the items, the temperature,
+  and the parameters of the similarity and of the measures: `1 - value` is a loss. The expected
+  ranks of the positives are sums over chunks, which the backward pass computes again, so that no
+  more than the scores of a chunk are stored. A cut-off takes some ten more passes over the items.
 
   >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
   >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])

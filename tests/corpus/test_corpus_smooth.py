@@ -149,6 +149,25 @@ def test_gradients_reach_vectors_and_parameters():
     np.testing.assert_allclose(x, y, atol=1e-4 * float(jnp.max(jnp.abs(y))))
 
 
+def test_second_derivatives_are_those_of_all_scores():
+  """By forward mode over reverse mode, also of the threshold of a cut-off."""
+  rng = np.random.default_rng(9)
+  scores, *rest = batch(rng, 6, 40, 4, 3, 100)
+  measures, scale = ["nDCG", "AP@5", "R@3"], np.array([[3.0], [2.0], [1.0]])
+  with jax.enable_x64():
+    place = jnp.asarray(scores / 40, jnp.float64), jnp.asarray(0.7)
+    turn = jnp.asarray(rng.normal(size=scores.shape)), jnp.asarray(1.3)
+
+    def found(evaluate, scores, temperature):
+      values = evaluate(measures, jr.Laplace(temperature), scores, *rest)
+      return jnp.sum(jnp.stack([*values.values()]) * scale)
+
+    slopes = [jax.grad(functools.partial(found, way), (0, 1)) for way in (streamed, dense)]
+    ours, theirs = (jax.jit(functools.partial(jax.jvp, slope))(place, turn) for slope in slopes)
+  for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+    np.testing.assert_allclose(x, y, atol=1e-9)
+
+
 def test_a_nan_spoils_its_query_alone():
   rng = np.random.default_rng(7)
   scores = rng.normal(size=(3, 200)).astype(np.float32)
