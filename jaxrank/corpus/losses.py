@@ -43,9 +43,9 @@ def softmax(
   [1.81521 0.86199]
 
   See `jaxrank.corpus` for the arguments that all searches share. Items from the host are sent to
-  the device at once. Derivatives are those of reverse mode, and second ones those of forward mode over
-  it, in the queries, the items, the weights, `log_q`, the temperature and the parameters of the
-  similarity.
+  the device at once. Derivatives are those of reverse mode, and second ones those of forward mode
+  over it, in the queries, the items, the weights, `log_q`, the temperature and the parameters of
+  the similarity.
 
   Args:
     positives: `[q, p]`, ids of items in any order, padded with -1. Repeats count once, with the

@@ -191,10 +191,14 @@ def test_what_is_refused():
       call(ranking=ranking)
   with pytest.raises(ValueError, match=r"progress works under jaxrank.Exact\(\) only"):
     call(ranking=jr.Laplace(1), progress=print)
-  for measure in ("Bpref", "auc", "spearman"):
-    with pytest.raises(
-      ValueError, match=f"{measure.lower()}: jaxrank.corpus.evaluate does not answ"
-    ):
+  for name, measure in (
+    ("bpref", "Bpref"),
+    ("auc", "auc"),
+    ("spearman", "spearman"),
+    ("rbp_residual", jr.rbp_residual),
+    ("nearly_err", jr.Measure(jr.nearly_err, max_label=1, k=5)),
+  ):
+    with pytest.raises(ValueError, match=f"{name}: jaxrank.corpus.evaluate does not answ"):
       corpus.evaluate(measure, queries, items, ids, ranking=jr.Laplace(1))
 
 
