@@ -21,8 +21,11 @@ from jaxrank.rankings.counted import AtCutoff
 # The widest distance in temperatures.
 _WIDEST = 1e38
 
-# Passes that may look for a threshold; most find it in six.
-_PASSES = 60
+# Passes that look for a threshold: at most, if scores of all sizes are mixed; most find it in six.
+_PASSES = 400
+# Passes after which a step of Newton's method must be at most half of the last one. Over gaps of
+# many temperatures it would go from item to item.
+_FREE = 10
 # How close to a threshold, in temperatures, two further steps of Newton make it exact.
 _CLOSE = 1e-2
 
@@ -352,12 +355,14 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
     return jax.tree.map(jnp.add, others, own), others
 
   def search(state: _Search) -> _Search:
-    passes, bottom, top, at, _ = state
+    passes, bottom, top, at, last = state
     sums, _ = sums_at(temperature * at, jnp.zeros_like(at))
     is_low = sums.excess(target) > 0
     bottom, top = jnp.where(is_low, at, bottom), jnp.where(is_low, top, at)
-    moved = at + sums.step(target)
-    moved = jnp.where((moved >= bottom) & (moved <= top), moved, (bottom + top) / 2)
+    step = sums.step(target)
+    moved = at + step
+    good = (moved >= bottom) & (moved <= top) & ((passes < _FREE) | (jnp.abs(step) <= last / 2))
+    moved = jnp.where(good, moved, (bottom + top) / 2)
     return passes + 1, bottom, top, moved, jnp.abs(moved - at)
 
   def unfinished(state: _Search) -> Array:

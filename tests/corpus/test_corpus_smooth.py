@@ -106,6 +106,20 @@ def test_in_single_precision(kind):
   compare(["nDCG", "AP@5"], kind, (scores / 17, *rest), 0.3, jnp.float32, 1e-5, 1e-4)
 
 
+@pytest.mark.parametrize("kind", RANKINGS)
+def test_thresholds_in_gaps_of_thousands_of_temperatures(kind):
+  """Where the tails of all items vanish, and with a score that is far beyond all others."""
+  rng = np.random.default_rng(3)
+  scores = 30 * rng.normal(size=(40, 300))
+  scores[::2, 0] = 1e30
+  ids = np.stack([rng.choice(300, 9, replace=False) for _ in scores])
+  given = scores, ids, np.ones_like(ids), np.full((40, 0), -1)
+  with jax.enable_x64():
+    ours, theirs = (way(["R@1", "R@7"], kind(0.003), *given) for way in (streamed, dense))
+  for name, value in theirs.items():
+    np.testing.assert_allclose(ours[name], value, atol=1e-9, err_msg=name)
+
+
 def test_near_temperature_zero_values_are_exact():
   rng = np.random.default_rng(4)
   scores = rng.permuted(np.tile(np.arange(500, dtype=np.float32), (20, 1)), axis=1)
