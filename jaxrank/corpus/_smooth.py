@@ -21,8 +21,11 @@ from jaxrank.rankings.counted import AtCutoff
 # The widest distance in temperatures.
 _WIDEST = 1e38
 
-# Passes that may look for a threshold; most find it in six.
-_PASSES = 60
+# Passes that look for a threshold: at most, if scores of all sizes are mixed; most find it in six.
+_PASSES = 400
+# Passes after which a step of Newton's method must be at most half of the last one. Over gaps of
+# many temperatures it would go from item to item.
+_FREE = 10
 # How close to a threshold, in temperatures, two further steps of Newton make it exact.
 _CLOSE = 1e-2
 
@@ -243,15 +246,14 @@ def _cut(
   at: Threshold = totals[2 * i]
   score, live = _listed(params, own)
   k, count = params.cutoffs[i], at.number + jnp.sum(live, axis=1, dtype=at.number.dtype)
-  target, inside = _target(k, lax.stop_gradient(count))
-  anchor, offset, density, others = lax.stop_gradient((at.anchor, at.offset, at.density, at.above))
-  above, excess = _excess(
-    distribution, params.asking.apart(score, anchor[:, None]) - offset[:, None]
-  )
-  missing = (others + _sum(above.astype(others.dtype), live)) - target
+  target, inside = _target(k, count)
+  x = params.asking.apart(score, at.anchor[:, None]) - at.offset[:, None]
+  above, excess = _excess(distribution, x)
+  missing = (at.above + _sum(above.astype(x.dtype), live)) - target
   missing += at.excess + _sum(excess, live)
-  offset = offset + jnp.where(density > 0, missing / jnp.where(density > 0, density, 1), 0)
-  return Cut(anchor, offset, inside, k > 0)
+  some = at.density > 0
+  offset = at.offset + jnp.where(some, missing / jnp.where(some, at.density, 1), 0)
+  return Cut(at.anchor, offset, inside, k > 0)
 
 
 def _kept(distribution: Distribution, i: int) -> Stage:
@@ -353,12 +355,14 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
     return jax.tree.map(jnp.add, others, own), others
 
   def search(state: _Search) -> _Search:
-    passes, bottom, top, at, _ = state
+    passes, bottom, top, at, last = state
     sums, _ = sums_at(temperature * at, jnp.zeros_like(at))
     is_low = sums.excess(target) > 0
     bottom, top = jnp.where(is_low, at, bottom), jnp.where(is_low, top, at)
-    moved = at + sums.step(target)
-    moved = jnp.where((moved >= bottom) & (moved <= top), moved, (bottom + top) / 2)
+    step = sums.step(target)
+    moved = at + step
+    good = (moved >= bottom) & (moved <= top) & ((passes < _FREE) | (jnp.abs(step) <= last / 2))
+    moved = jnp.where(good, moved, (bottom + top) / 2)
     return passes + 1, bottom, top, moved, jnp.abs(moved - at)
 
   def unfinished(state: _Search) -> Array:

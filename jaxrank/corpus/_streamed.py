@@ -35,12 +35,7 @@ class Chunk(NamedTuple):
 
   def candidates(self, block: Array) -> Array:
     """Whether each score `[q, c]` is that of a candidate."""
-    counts = jnp.broadcast_to(self.place.counts(block), block.shape)
-    width = block.shape[1]
-    column = self.removed - self.place.start
-    column = jnp.where((column >= 0) & (column < width), column, width)
-    found: Array = jax.vmap(lambda x, at: x.at[at].set(False, mode="drop"))(counts, column)
-    return found
+    return self.place.candidates(block, self.removed)
 
 
 # `each_chunk(step, state)`: the state after `state = step(state, chunk)` for all chunks.

@@ -15,6 +15,7 @@ from jax import Array, lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxrank._core import checks, sorting
+from jaxrank._core.marks import marked
 from jaxrank.corpus._inputs import NONE, Inputs, Progress, size
 
 _State = TypeVar("_State")
@@ -45,6 +46,10 @@ class Place(NamedTuple):
     """Whether each column of scores `[q, c]` counts, `[1, c]`."""
     ids = self.start + sorting.slots(block)
     return (ids >= self.fresh) & (ids < self.stop)
+
+  def candidates(self, block: Array, removed: Array) -> Array:
+    """Whether each of the scores counts, and is not that of one of the ids `[q, e]`."""
+    return self.counts(block) & ~marked(removed - self.start, block)
 
 
 def on_device(

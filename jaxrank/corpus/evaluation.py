@@ -54,10 +54,10 @@ def evaluate(
   follow from the numbers of items above each positive and of those that tie with it.
 
   Under `ranking=jaxrank.Laplace(t)` or `Logistic(t)` the values are smooth, and have derivatives of
-  reverse mode in the queries, the items, the temperature, and the parameters of the similarity and
-  of the measures: `1 - value` is a loss. The expected ranks of the positives are sums over chunks,
-  which the backward pass computes again, so that no more than the scores of a chunk are stored. A
-  cut-off takes some ten more passes over the items.
+  reverse mode, and second ones of forward mode over it, in the queries, the items, the temperature,
+  and the parameters of the similarity and of the measures: `1 - value` is a loss. The expected
+  ranks of the positives are sums over chunks, which the backward pass computes again, so that no
+  more than the scores of a chunk are stored. A cut-off takes some ten more passes over the items.
 
   >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
   >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])
@@ -80,7 +80,8 @@ def evaluate(
 
   Args:
     measures: Names, metrics and measures, as `jaxrank.evaluate` takes them. Those that need the
-      ranks of other items than the positives, such as Kendall's tau, are refused.
+      ranks of other items than the positives, such as Kendall's tau, are refused; under a smooth
+      ranking also those that weigh the ranks of all items, such as `jaxrank.rbp_residual`.
     positives: `[q, p]`, ids of items in any order, padded with -1. Repeats count once, with the
       first of their labels. A query without positives has the value 0.
     labels: `[q, p]`, the label of each positive; None is 1. A positive may have label 0, or a
@@ -93,8 +94,8 @@ def evaluate(
   Returns:
     Arrays `[q]` by the names of the measures, in float32, or float64 for float64 scores. A query
     with a NaN among the scores of its candidates, or with a positive that is no item under `jit`,
-    has the value NaN; so has every query under a smooth ranking, if a measure weighs the ranks of
-    other items than the positives, as `rbp_residual` does.
+    has the value NaN. So has a query of a measure that gives the rank of an item of label 0 a
+    weight, by a gain or a threshold, where other ranks than those of positives are needed.
 
   Raises:
     TypeError: if ids are not integers, or an argument has another wrong type.

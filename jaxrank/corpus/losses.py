@@ -43,8 +43,9 @@ def softmax(
   [1.81521 0.86199]
 
   See `jaxrank.corpus` for the arguments that all searches share. Items from the host are sent to
-  the device at once. Derivatives are those of reverse mode, in the queries, the items, the weights,
-  `log_q`, the temperature and the parameters of the similarity.
+  the device at once. Derivatives are those of reverse mode, and second ones those of forward mode
+  over it, in the queries, the items, the weights, `log_q`, the temperature and the parameters of
+  the similarity.
 
   Args:
     positives: `[q, p]`, ids of items in any order, padded with -1. Repeats count once, with the
@@ -121,8 +122,9 @@ def _softmax(
   ) -> Array:
     listed, weights = without_repeats(listed, weights)
     out = _inputs.are_wrong(listed, inputs.removed, _sweep.size_of_all(items, axis))
-    worth = jnp.where(out, jnp.nan, jnp.where(listed == NONE, 0, weights))
-    params = (inputs.queries, inputs.similarity, of_each), worth
+    some = listed != NONE
+    worth = jnp.where(out, jnp.nan, jnp.where(some, weights, 0))
+    params = (inputs.queries, inputs.similarity, of_each), some, worth
     found: Array = _streamed.run(_PROGRAM, params, items, listed, inputs.removed, chunk, axis)
     return found
 
@@ -178,11 +180,11 @@ def _shares(shared: Any, total: _LogSum, chunk: Chunk) -> _LogSum:
 
 
 def _cross_entropy(params: Any, own: Any, totals: tuple[_LogSum]) -> Array:
-  (queries, similarity, temperature), worth = params
+  (queries, similarity, temperature), some, worth = params
   items, log_q = own
   ((top, rest),) = totals
   z = _logits(scores_of_own(similarity, queries, items), log_q, temperature)
-  lost = (worth == 0) | (z == -jnp.inf)
+  lost = ~some | (z == -jnp.inf)
   gap = (lax.stop_gradient(top)[:, None] - jnp.where(lost, 0, z)) + rest[:, None]
   loss = jnp.sum(jnp.where(lost, 0, worth * gap), axis=1)
   return jnp.where(jnp.isnan(rest), jnp.nan, loss)

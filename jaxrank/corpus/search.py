@@ -307,10 +307,7 @@ def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
     block = scores(inputs.similarity, queries, part)
     # Replaces -0.0 by 0.0, because top_k orders 0.0 before -0.0.
     block = jnp.where(block == 0, 0, block)
-    block = jnp.where(place.counts(block), block, -jnp.inf)
-    inside = (removed >= place.fresh) & (removed < place.start + chunk)
-    column = jnp.where(inside, removed - place.start, chunk)
-    block = jax.vmap(lambda x, at: x.at[at].set(-jnp.inf, mode="drop"))(block, column)
+    block = jnp.where(place.candidates(block, removed), block, -jnp.inf)
     has_nan = best.has_nan | jnp.any(block != block, axis=1)
     block = jnp.where(block == block, block, -jnp.inf)
     found = sorting.top(block, k=min(best.ids.shape[1], chunk))

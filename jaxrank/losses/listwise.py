@@ -315,6 +315,6 @@ def _split_softmax(
   mass = jnp.sum(jnp.where(known, jnp.exp(jnp.where(known, z - largest, 0)), 0), axis=-1)
   mass = lax.psum(mass, axis_name)[..., None]
   total = jnp.log(jnp.where(mass != 0, mass, 1)) + largest
-  term = jnp.where(worth != 0, worth * (total - jnp.where(known, z, 0)), 0)
+  term = worth * (total - jnp.where(known, z, 0))
   loss = lax.psum(jnp.sum(term, axis=-1), axis_name)
   return jnp.where(jnp.isnan(mass[..., 0]), jnp.nan, loss)

@@ -325,8 +325,16 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
       self._cannot_answer("ranks among some of the items")
     return self._at(k)[1]
 
+  @property
+  @memoised
+  def judged(self) -> Array:
+    """Valid items with a label that is not negative."""
+    return super().judged
+
   def _listed(self, w: Array) -> Array:
     """Weights of the listed items; the answer is unknown if others have any."""
+    if any(w is every for every in (self.where, self.retrieved, self.judged)):
+      self._cannot_answer("the ranks of all items under a smooth ranking")
     self._listed_only(w)
     return self._without_others(w)
 

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import jaxrank as jr
 from jaxrank._core import platforms, sorting, ties
 from jaxrank._core.counts_above import counts_above
+from jaxrank._core.marks import marked
 from tests.helpers import primitives
 
 from .devices import compilers, counting, programs, report, turns
@@ -66,6 +67,7 @@ def _others() -> Iterator[programs.Program]:
     ("means over ties", _means_over_ties, programs.MANY, ("scores", "labels")),
     ("err_ia", intents, programs.SHORT, ("scores", "subtopics")),
     ("counts above 10 thresholds", _standing, (100, 10240), ("scores", "labels")),
+    ("marks of 200 columns", _marks, (256, 8192), ("scores", "labels")),
   ):
     yield programs.Program(title, "variants", function, shape, inputs)
 
@@ -77,6 +79,10 @@ def _means_over_ties(scores: Any, labels: Any) -> Any:
 
 def _standing(scores: Any, labels: Any) -> Any:
   return counts_above(labels[:, :10], scores)
+
+
+def _marks(scores: Any, labels: Any) -> Any:
+  return marked(labels[:, :200].astype(jnp.int32) * 1000, scores)
 
 
 def main() -> None:

@@ -106,6 +106,20 @@ def test_in_single_precision(kind):
   compare(["nDCG", "AP@5"], kind, (scores / 17, *rest), 0.3, jnp.float32, 1e-5, 1e-4)
 
 
+@pytest.mark.parametrize("kind", RANKINGS)
+def test_thresholds_in_gaps_of_thousands_of_temperatures(kind):
+  """Where the tails of all items vanish, and with a score that is far beyond all others."""
+  rng = np.random.default_rng(3)
+  scores = 30 * rng.normal(size=(40, 300))
+  scores[::2, 0] = 1e30
+  ids = np.stack([rng.choice(300, 9, replace=False) for _ in scores])
+  given = scores, ids, np.ones_like(ids), np.full((40, 0), -1)
+  with jax.enable_x64():
+    ours, theirs = (way(["R@1", "R@7"], kind(0.003), *given) for way in (streamed, dense))
+  for name, value in theirs.items():
+    np.testing.assert_allclose(ours[name], value, atol=1e-9, err_msg=name)
+
+
 def test_near_temperature_zero_values_are_exact():
   rng = np.random.default_rng(4)
   scores = rng.permuted(np.tile(np.arange(500, dtype=np.float32), (20, 1)), axis=1)
@@ -149,6 +163,25 @@ def test_gradients_reach_vectors_and_parameters():
     np.testing.assert_allclose(x, y, atol=1e-4 * float(jnp.max(jnp.abs(y))))
 
 
+def test_second_derivatives_are_those_of_all_scores():
+  """By forward mode over reverse mode, also of the threshold of a cut-off."""
+  rng = np.random.default_rng(9)
+  scores, *rest = batch(rng, 6, 40, 4, 3, 100)
+  measures, scale = ["nDCG", "AP@5", "R@3"], np.array([[3.0], [2.0], [1.0]])
+  with jax.enable_x64():
+    place = jnp.asarray(scores / 40, jnp.float64), jnp.asarray(0.7)
+    turn = jnp.asarray(rng.normal(size=scores.shape)), jnp.asarray(1.3)
+
+    def found(evaluate, scores, temperature):
+      values = evaluate(measures, jr.Laplace(temperature), scores, *rest)
+      return jnp.sum(jnp.stack([*values.values()]) * scale)
+
+    slopes = [jax.grad(functools.partial(found, way), (0, 1)) for way in (streamed, dense)]
+    ours, theirs = (jax.jit(functools.partial(jax.jvp, slope))(place, turn) for slope in slopes)
+  for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+    np.testing.assert_allclose(x, y, atol=1e-9)
+
+
 def test_a_nan_spoils_its_query_alone():
   rng = np.random.default_rng(7)
   scores = rng.normal(size=(3, 200)).astype(np.float32)
@@ -172,10 +205,14 @@ def test_what_is_refused():
       call(ranking=ranking)
   with pytest.raises(ValueError, match=r"progress works under jaxrank.Exact\(\) only"):
     call(ranking=jr.Laplace(1), progress=print)
-  for measure in ("Bpref", "auc", "spearman"):
-    with pytest.raises(
-      ValueError, match=f"{measure.lower()}: jaxrank.corpus.evaluate does not answ"
-    ):
+  for name, measure in (
+    ("bpref", "Bpref"),
+    ("auc", "auc"),
+    ("spearman", "spearman"),
+    ("rbp_residual", jr.rbp_residual),
+    ("nearly_err", jr.Measure(jr.nearly_err, max_label=1, k=5)),
+  ):
+    with pytest.raises(ValueError, match=f"{name}: jaxrank.corpus.evaluate does not answ"):
       corpus.evaluate(measure, queries, items, ids, ranking=jr.Laplace(1))
 
 

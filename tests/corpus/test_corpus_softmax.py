@@ -82,6 +82,20 @@ def test_values_and_slopes_are_those_of_all_scores(chunk):
   assert not np.any(found[0][0][1])
 
 
+def test_the_slope_of_a_weight_is_the_loss_of_its_positive():
+  """Also of a weight that is 0."""
+  u, v, weights, log_q, ids, out = draw(10)
+  weights = weights.at[2].set(0)
+
+  def loss(weights, ids):
+    return corpus.softmax(u, v, ids, weights=weights, exclude=out, chunk=128)
+
+  slopes = jax.grad(lambda weights: jnp.sum(loss(weights, ids)))(weights)
+  alone = [loss(jnp.ones((Q, 1)), ids[:, i : i + 1]) for i in range(3)]
+  np.testing.assert_allclose(slopes, jnp.stack(alone, axis=1), rtol=1e-5)
+  assert np.all(slopes[2] > 0)
+
+
 @pytest.mark.parametrize("similarity", ["cosine", "l2"])
 def test_similarities(similarity):
   u, v, weights, log_q, ids, out = draw(1)

@@ -263,6 +263,8 @@ def test_in_batch_negatives_of_all_devices():
   hits = ids[:rows, None] == ids
   log_q = np.log(rng.random(n)).astype(np.float32)
   weights = rng.random((rows, n)).astype(np.float32)
+  # A weight of 0 has a slope.
+  weights[0, 0] = 0
   mesh = jax.make_mesh((4,), ("d",), axis_types=(AxisType.Auto,))
   arrays = labels, where, log_q, hits, weights
 
@@ -279,12 +281,17 @@ def test_in_batch_negatives_of_all_devices():
   assert np.isnan(whole[1])
   factors = jnp.where(jnp.isnan(whole), 0, lax.iota(jnp.float32, rows) + 1)
 
-  def total(function, scores):
-    return jnp.sum(jnp.where(factors > 0, factors * function(scores, *arrays), 0))
+  def total(function, scores, weights):
+    losses = function(scores, *arrays[:-1], weights)
+    return jnp.sum(jnp.where(factors > 0, factors * losses, 0))
 
-  expected = jax.jit(jax.grad(functools.partial(total, loss)))(scores)
-  got = jax.jit(jax.grad(functools.partial(total, split)))(scores)
-  assert np.isfinite(np.delete(got, 1, 0)).all()
-  np.testing.assert_allclose(np.delete(got, 1, 0), np.delete(expected, 1, 0), atol=1e-6)
+  expected, got = (
+    jax.jit(jax.grad(functools.partial(total, f), argnums=(0, 1)))(scores, weights)
+    for f in (loss, split)
+  )
+  for x, y in zip(got, expected, strict=True):
+    assert np.isfinite(np.delete(x, 1, 0)).all()
+    np.testing.assert_allclose(np.delete(x, 1, 0), np.delete(y, 1, 0), atol=1e-6)
+  assert got[1][0, 0] > 0
   with pytest.raises(ValueError, match="sampled_softmax: 'd' is no mesh axis here"):
     loss(scores, *arrays, axis_name="d")

@@ -94,6 +94,10 @@ EXAMPLES = {
   "counts_above.counts_above": [((floats(3, 4), floats(3, n)), {}) for n in (128, 5120)],
   "decayed_sums.sums_of_powers": [a_sum(n, p) for n in (40, 300) for p in (2, 12)],
   "integrands.apart": [((floats(9), floats(9)), {})],
+  "marks.marked": [
+    ((jnp.asarray(RNG.integers(-300, 500, size=(3, e)), jnp.int32), floats(3, 256)), {})
+    for e in (0, 40)
+  ],
   "permutations.arranged_batch": [
     ((keys(3, 9), floats(3, 9), floats(*shape)), {}) for shape in ((3, 9), (3, 9, 2), (3, 9, 9))
   ],
