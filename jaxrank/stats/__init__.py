@@ -10,12 +10,14 @@ on it NaN. `docs/comparison.md` has examples.
 
 from jaxrank.stats.bootstrap import Interval, bootstrap_interval
 from jaxrank.stats.corrections import benjamini_hochberg, holm
+from jaxrank.stats.leaderboards import RankIntervals, rank_intervals
 from jaxrank.stats.paired import Comparison, effect_size, paired_t, queries_needed
 from jaxrank.stats.randomization import randomization_test, tukey_hsd
 
 __all__ = [
   "Comparison",
   "Interval",
+  "RankIntervals",
   "benjamini_hochberg",
   "bootstrap_interval",
   "effect_size",
@@ -23,5 +25,6 @@ __all__ = [
   "paired_t",
   "queries_needed",
   "randomization_test",
+  "rank_intervals",
   "tukey_hsd",
 ]
