@@ -10,6 +10,7 @@ on it NaN. `docs/comparison.md` has examples.
 
 from jaxrank.stats.bootstrap import Interval, bootstrap_interval
 from jaxrank.stats.corrections import benjamini_hochberg, holm
+from jaxrank.stats.judges import Powered, prediction_powered
 from jaxrank.stats.leaderboards import RankIntervals, rank_intervals
 from jaxrank.stats.paired import Comparison, effect_size, paired_t, queries_needed
 from jaxrank.stats.randomization import randomization_test, tukey_hsd
@@ -17,12 +18,14 @@ from jaxrank.stats.randomization import randomization_test, tukey_hsd
 __all__ = [
   "Comparison",
   "Interval",
+  "Powered",
   "RankIntervals",
   "benjamini_hochberg",
   "bootstrap_interval",
   "effect_size",
   "holm",
   "paired_t",
+  "prediction_powered",
   "queries_needed",
   "randomization_test",
   "rank_intervals",

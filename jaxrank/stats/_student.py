@@ -48,6 +48,14 @@ def critical(level: Array, freedom: Array) -> Array:
   return jnp.exp(0.5 * (low + high))
 
 
+def margin(variance: Array, freedom: int, confidence: Array) -> Array:
+  """How far the ends of an interval are from an estimate of this variance."""
+  level = (1 - confidence).reshape((1,) * variance.ndim)
+  steps = critical(level, jnp.full(level.shape, freedom, variance.dtype))
+  wide = jnp.where(level > 0, steps, jnp.inf)
+  return jnp.where(variance == 0, 0, wide * jnp.sqrt(variance))
+
+
 def _deviations(freedom: Array) -> tuple[Array, Array]:
   """Values of `s` and their probabilities, `[..., nodes]`.
 
