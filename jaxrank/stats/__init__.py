@@ -14,14 +14,17 @@ from jaxrank.stats.judges import Powered, prediction_powered
 from jaxrank.stats.leaderboards import RankIntervals, rank_intervals
 from jaxrank.stats.paired import Comparison, effect_size, paired_t, queries_needed
 from jaxrank.stats.randomization import randomization_test, tukey_hsd
+from jaxrank.stats.sequences import Bounds, confidence_sequence
 
 __all__ = [
+  "Bounds",
   "Comparison",
   "Interval",
   "Powered",
   "RankIntervals",
   "benjamini_hochberg",
   "bootstrap_interval",
+  "confidence_sequence",
   "effect_size",
   "holm",
   "paired_t",
