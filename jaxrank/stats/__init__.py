@@ -9,6 +9,7 @@ on it NaN. `docs/comparison.md` has examples.
 """
 
 from jaxrank.stats.bootstrap import Interval, bootstrap_interval
+from jaxrank.stats.comparing import Leaderboard, compare
 from jaxrank.stats.corrections import benjamini_hochberg, holm
 from jaxrank.stats.judges import Powered, prediction_powered
 from jaxrank.stats.leaderboards import RankIntervals, rank_intervals
@@ -20,10 +21,12 @@ __all__ = [
   "Bounds",
   "Comparison",
   "Interval",
+  "Leaderboard",
   "Powered",
   "RankIntervals",
   "benjamini_hochberg",
   "bootstrap_interval",
+  "compare",
   "confidence_sequence",
   "effect_size",
   "holm",

@@ -56,6 +56,15 @@ def margin(variance: Array, freedom: int, confidence: Array) -> Array:
   return jnp.where(variance == 0, 0, wide * jnp.sqrt(variance))
 
 
+@jax.jit
+def interval(x: Array, confidence: Array) -> tuple[Array, Array, Array]:
+  """The means of values `[..., n]`, and the ends of their intervals."""
+  n = x.shape[-1]
+  mean = jnp.mean(x, axis=-1)
+  wide = margin(jnp.var(x, axis=-1, ddof=1) / n, n - 1, confidence)
+  return mean, mean - wide, mean + wide
+
+
 def _deviations(freedom: Array) -> tuple[Array, Array]:
   """Values of `s` and their probabilities, `[..., nodes]`.
 

@@ -1,5 +1,6 @@
 """Checks of values of queries, and the bounds of the rounding errors of their sums."""
 
+import functools
 from typing import Any
 
 import jax
@@ -16,9 +17,14 @@ def pair(x: Any, y: Any, least: int) -> tuple[Array, Array]:
   x, y = floating(checks.array("x", x)), floating(checks.array("y", y))
   checks.same_shape("x", x, "y", y)
   enough("x and y", x, least)
-  wider = jnp.promote_types(x.dtype, y.dtype)
-  x, y = replicated(x.astype(wider), y.astype(wider))
+  x, y = alike(x, y)
   return x, y
+
+
+def alike(*values: Array) -> tuple[Array, ...]:
+  """Floats of one dtype, which every device has."""
+  wider = functools.reduce(jnp.promote_types, (x.dtype for x in values))
+  return replicated(*(x.astype(wider) for x in values))
 
 
 def enough(name: str, x: Array, least: int) -> None:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core import batching, checks
+from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank.stats import _student, _values
 
@@ -96,9 +96,8 @@ def prediction_powered(
         f"unlabelled must have the leading axes of labelled, got {u.shape} and {y.shape}."
       )
     checks.unit_interval("confidence", confidence)
-  dtype = jnp.result_type(y.dtype, p.dtype, u.dtype)
-  y, p, u = batching.replicated(*(x.astype(dtype) for x in (y, p, u)))
-  return Powered(*_powered(y, p, u, jnp.asarray(confidence, dtype)))
+  y, p, u = _values.alike(y, p, u)
+  return Powered(*_powered(y, p, u, jnp.asarray(confidence, y.dtype)))
 
 
 @jax.jit
