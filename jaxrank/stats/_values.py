@@ -1,6 +1,5 @@
 """Checks of values of queries, and the bounds of the rounding errors of their sums."""
 
-import functools
 from typing import Any
 
 import jax
@@ -23,7 +22,7 @@ def pair(x: Any, y: Any, least: int) -> tuple[Array, Array]:
 
 def alike(*values: Array) -> tuple[Array, ...]:
   """Floats of one dtype, which every device has."""
-  wider = functools.reduce(jnp.promote_types, (x.dtype for x in values))
+  wider = max((x.dtype for x in values), key=lambda dtype: dtype.itemsize)
   return replicated(*(x.astype(wider) for x in values))
 
 
