@@ -11,7 +11,7 @@ from jax.scipy.special import ndtri
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks, sorting
-from jaxrank._core.arithmetic import floating, safe_divide
+from jaxrank._core.arithmetic import floating, safe_divide, varying_zeros
 from jaxrank.stats import _student, _values
 
 # The largest number of resampled weights in memory at a time, which fit in the caches of a CPU.
@@ -200,7 +200,8 @@ def _tiers(mean: Array, differs: Array) -> Array:
     )
     return (tier, members), tier
 
-  start = jnp.ones((), jnp.int32), jnp.zeros_like(mean, bool)
+  nothing = jnp.zeros_like(mean, bool)
+  start = 1 + varying_zeros(nothing, (), jnp.int32), nothing
   return sorting.scatter(lax.scan(join, start, systems)[1], systems)
 
 
@@ -300,7 +301,7 @@ def _resampled(resamples: int, deviation: Array, task: Array, member: Array, key
       live = counts & (turn < times[task])
       return turn + 1, total.at[start[task] + place].add(live.astype(total.dtype))
 
-    nothing = jnp.zeros((), jnp.int32), jnp.zeros((n,), deviation.dtype)
+    nothing = jnp.zeros((), jnp.int32), varying_zeros(member, (n,), deviation.dtype)
     _, total = lax.while_loop(lambda state: state[0] < jnp.max(times), draw, nothing)
     return total
 

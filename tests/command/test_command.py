@@ -205,7 +205,7 @@ def test_ranks_and_tiers(run, three):
 
 @thorough
 def test_ranks_where_less_is_better(run, three):
-  out, _ = run("--compare --test t --ranks three.txt z.run x.run y.run hole@3 fallout@4")
+  out, _ = run("--compare --test t --ranks three.txt z.run x.run y.run fall_out@3")
   rows = [line.split() for line in out.splitlines()]
   # The run that ranks best has the fewest documents that are not relevant above the cut-off.
   assert rows[3][-2:] == ["1", "1"]
