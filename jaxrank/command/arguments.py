@@ -17,13 +17,17 @@ computed, and with --trec the official ones.
 EPILOGUE = """\
 examples:
   jaxrank qrels.txt bm25.run dense.run nDCG@10 AP
-  jaxrank qrels.txt bm25.run dense.run nDCG@10 --compare --plot runs.svg
+  jaxrank qrels.txt bm25.run dense.run nDCG@10 --compare --ranks --plot runs.svg
+  jaxrank people.txt bm25.run dense.run nDCG@10 --judge model.txt
   jaxrank --trec -q qrels.txt bm25.run map ndcg_cut_10
   jaxrank --trec -c -l2 -m P.5,10 -m gm_map qrels.txt bm25.run
 
 The status is 0 if all went well, 1 if something could not be evaluated or printed, such as a broken
 file or an unknown measure, and 2 if the options are wrong whatever the files hold.
 """
+
+# The forms that judgements of a model are printed in.
+_JUDGED = ("table", "json", "tsv")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -127,6 +131,17 @@ def parser() -> argparse.ArgumentParser:
   test.add_argument(
     "--level", type=_level, default=0.05, help="the level of significance (default: 0.05)"
   )
+  test.add_argument(
+    "--ranks",
+    action="store_true",
+    help="with --compare: the ranks that the data allow, and groups of runs that do not differ",
+  )
+  test.add_argument(
+    "--judge",
+    metavar="QRELS",
+    help="judgements of a model for these queries and more: intervals of the means by the "
+    "judgements of QRELS with the help of these, and of differences to the first run",
+  )
   test.add_argument("--seed", type=_whole, default=0, help="the seed of the tests (default: 0)")
 
   made.add_argument("--no-cache", action="store_true", help="keep no compiled programs")
@@ -141,6 +156,13 @@ def read(words: Sequence[str] | None) -> argparse.Namespace:
   args = made.parse_intermixed_args(words)
   if (args.test or args.correction) and not args.compare:
     made.error("--test and --correction need --compare")
+  if args.ranks and not args.compare:
+    made.error("--ranks needs --compare")
+  if args.judge and (args.compare or args.plot or args.per_query or args.form not in _JUDGED):
+    made.error(
+      "--judge prints a table of its own, --json or --tsv, and has no place for --compare, --plot, "
+      "-q or another form"
+    )
   if args.test == "tukey" and args.correction not in (None, "none"):
     made.error("--test tukey needs no --correction; its p-values hold for all pairs together")
   if args.compare and args.form in ("trec", "trec10"):

@@ -1,7 +1,6 @@
 """Tests whether the runs of the command differ."""
 
 import argparse
-import itertools
 from typing import NamedTuple
 
 import jax
@@ -19,11 +18,15 @@ class Compared(NamedTuple):
     p_values: `[measures, runs, runs]`, corrected, 1 on the diagonal.
     better: `[measures, runs, runs]`, whether the first run is better than the second one, at the
       level of the arguments.
+    ranks: `[measures, runs, 3]`, the lowest rank, the highest one and the tier, if asked for.
+    confidence: That of the ranks.
   """
 
   test: str
   p_values: np.ndarray
   better: np.ndarray
+  ranks: np.ndarray | None
+  confidence: float
 
 
 _TITLES = {
@@ -31,7 +34,6 @@ _TITLES = {
   "t": "paired t-test",
   "tukey": "randomized Tukey HSD test",
 }
-_CORRECTIONS = {"holm": stats.holm, "bh": stats.benjamini_hochberg}
 _CORRECTED = {"holm": ", corrected by Holm", "bh": ", corrected by Benjamini and Hochberg"}
 
 
@@ -51,23 +53,31 @@ def compare(results: Results, args: argparse.Namespace) -> Compared:
       "--compare needs two queries or more, because a test looks at how differences vary over "
       "queries; got one."
     )
-  values = np.stack([run.values for run in runs], axis=1)
-  p_values = _p_values(values, args)
+  board = stats.compare(
+    {run.name: run.values * _signs(results, args.ranks)[:, None] for run in runs},
+    key=jax.random.key(args.seed),
+    confidence=1 - args.level,
+    test=args.test,
+    correction=args.correction,
+    resamples=10_000 if args.ranks else None,
+  )
+  p_values = np.asarray(board.p_values, np.float64)
   good = results.goodness
   better = good[:, :, None] > good[:, None, :]
   title = f"{_TITLES[args.test]}{_CORRECTED.get(args.correction, '')}"
-  return Compared(title, p_values, better & (p_values <= args.level))
+  ranks = None
+  if args.ranks:
+    ranks = np.stack([*map(np.asarray, (board.lowest_rank, board.highest_rank, board.tier))], -1)
+  return Compared(title, p_values, better & (p_values <= args.level), ranks, 1 - args.level)
 
 
-def _p_values(values: np.ndarray, args: argparse.Namespace) -> np.ndarray:
-  key = jax.random.key(args.seed)
-  if args.test == "tukey":
-    return np.asarray(stats.tukey_hsd(values, key=key))
-  count = values.shape[1]
-  first, second = np.array([*itertools.combinations(range(count), 2)]).T
-  x, y = values[:, first], values[:, second]
-  tested = stats.paired_t(x, y) if args.test == "t" else stats.randomization_test(x, y, key=key)
-  of_pairs = np.asarray(_CORRECTIONS.get(args.correction, np.asarray)(tested.p_value))
-  found = np.ones((len(values), count, count))
-  found[:, first, second] = found[:, second, first] = of_pairs
-  return found
+def _signs(results: Results, ranked: bool) -> np.ndarray:
+  """`[measures]`: -1 where a smaller value is better, which changes no test, and else 1."""
+  descriptions = [measure.description for measure in results.measures]
+  for measure, description in zip(results.measures, descriptions, strict=True):
+    if ranked and description.best is not None:
+      raise ValueError(
+        f"--ranks needs measures of which more, or less, is better, and {measure.name} is best at "
+        f"{description.best:g}; leave it out."
+      )
+  return np.array([1 if description.higher_is_better else -1 for description in descriptions])

@@ -58,6 +58,7 @@ class Evaluated(NamedTuple):
     relstrings: `[queries]`, what the line `relstring` says; empty without it.
     values: `[measures, queries]`.
     totals: `[measures]`, over all queries: means, or what else the measures call for.
+    evaluation: What these are from.
   """
 
   name: str
@@ -67,6 +68,19 @@ class Evaluated(NamedTuple):
   relstrings: tuple[str, ...]
   values: np.ndarray
   totals: np.ndarray
+  evaluation: trec.Evaluation
+
+
+class Judged(NamedTuple):
+  """The values by the judgements of a model.
+
+  Attributes:
+    qrels: The name of the qrels.
+    runs: The runs, as those of `Results`.
+  """
+
+  qrels: str
+  runs: tuple[Evaluated, ...]
 
 
 class Results(NamedTuple):
@@ -78,6 +92,7 @@ class Results(NamedTuple):
     runs: The runs, in the order of the arguments.
     with_tag: Whether the lines of trec_eval begin with the tag of the run.
     relstring: That line, if it is one of the lines of trec_eval.
+    judged: The runs by the judgements of a model, or None.
   """
 
   qrels: str
@@ -85,6 +100,7 @@ class Results(NamedTuple):
   with_tag: bool
   relstring: Relstring | None
   runs: tuple[Evaluated, ...]
+  judged: Judged | None
 
   @property
   def goodness(self) -> np.ndarray:
@@ -132,37 +148,60 @@ def evaluate(args: argparse.Namespace) -> Results:
   files, names = _files_and_measures(args)
   measures, with_tag, relstring = _measures(names, args)
   with _progress() as progress:
-    task = progress.add_task("reading", total=1 + len(files))
+    task = progress.add_task("reading", total=1 + bool(args.judge) + len(files))
     by_subtopic = any(measure.description.subtopics for measure in measures)
-    qrels = trec.read_qrels(args.qrels, subtopics=by_subtopic)
-    progress.advance(task)
+    qrels = []
+    for file in filter(None, (args.qrels, args.judge)):
+      qrels.append(trec.read_qrels(file, subtopics=by_subtopic))
+      progress.advance(task)
     runs = []
     for file in files:
       runs.append(trec.read_run(file))
       progress.advance(task)
-    evaluated = []
-    for run, name in zip(runs, _different([run.name for run in runs], files), strict=True):
-      advanced = _advance(progress, progress.add_task(name, total=None))
-      found = trec.evaluate(
-        measures,
-        qrels,
-        run,
-        ties=args.ties,
-        queries=args.queries,
-        drop_self=args.drop_self,
-        judged_only=args.judged_only,
-        depth=args.depth,
-        progress=advanced,
+    shown = _different([run.name for run in runs], files)
+    length = None if relstring is None else relstring.length
+    evaluated = [
+      tuple(
+        _of_run(measures, judgements, run, name, length, progress, args)
+        for run, name in zip(runs, shown, strict=True)
       )
-      values = np.array([found.values[measure.name] for measure in measures])
-      values = values.reshape(len(measures), len(found.queries))
-      means = found.mean()
-      totals = np.array([means[measure.name] for measure in measures])
-      missing = frozenset(found.only_in_qrels).intersection(found.queries)
-      texts = () if relstring is None else _relstrings(qrels, run, relstring.length, args)
-      evaluated.append(Evaluated(name, run.name, found.queries, missing, texts, values, totals))
-      _tell(name, found, args.queries)
-  return Results(qrels.name, measures, with_tag, relstring, tuple(evaluated))
+      for judgements in qrels
+    ]
+  # Those of the model have all queries, and the others need not be told.
+  for found in evaluated[-1]:
+    _tell(found.name, found.evaluation, args.queries)
+  judged = Judged(qrels[1].name, evaluated[1]) if args.judge else None
+  return Results(qrels[0].name, measures, with_tag, relstring, evaluated[0], judged)
+
+
+def _of_run(
+  measures: tuple[Measure, ...],
+  qrels: trec.Qrels,
+  run: trec.Run,
+  name: str,
+  length: int | None,
+  progress: Progress,
+  args: argparse.Namespace,
+) -> Evaluated:
+  """The values of a run by some judgements."""
+  found = trec.evaluate(
+    measures,
+    qrels,
+    run,
+    ties=args.ties,
+    queries=args.queries,
+    drop_self=args.drop_self,
+    judged_only=args.judged_only,
+    depth=args.depth,
+    progress=_advance(progress, progress.add_task(name, total=None)),
+  )
+  values = np.array([found.values[measure.name] for measure in measures])
+  values = values.reshape(len(measures), len(found.queries))
+  means = found.mean()
+  totals = np.array([means[measure.name] for measure in measures])
+  missing = frozenset(found.only_in_qrels).intersection(found.queries)
+  texts = () if length is None else _relstrings(qrels, run, length, args)
+  return Evaluated(name, run.name, found.queries, missing, texts, values, totals, found)
 
 
 def _relstrings(
@@ -187,7 +226,7 @@ def _relstrings(
 def _files_and_measures(args: argparse.Namespace) -> tuple[list[str], list[str]]:
   """The arguments that name files, and those that name measures."""
   files = [word for word in args.inputs if word == "-" or _is_file(word)]
-  if [args.qrels, *files].count("-") > 1:
+  if [args.qrels, args.judge, *files].count("-") > 1:
     raise ValueError("only one of the files can be the standard input, -.")
   names = [word for word in args.inputs if word not in files] + args.measure
   missing = [word for word in names if "/" in word or Path(word).suffix in (".gz", ".txt", ".run")]

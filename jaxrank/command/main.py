@@ -90,13 +90,16 @@ def _run(args: argparse.Namespace) -> int:
     raise ModuleNotFoundError(
       f"the command needs {' and '.join(missing)}: pip install 'jaxrank[trec]'."
     )
-  from jaxrank.command import comparing, evaluating, picture, rendering
+  from jaxrank.command import comparing, evaluating, judging, picture, rendering
 
   if not args.no_cache:
     evaluating.keep_programs()
   results = evaluating.evaluate(args)
+  if results.judged is not None:
+    _print(judging.FORMS[args.form](judging.judge(results, args), args))
+    return 0
   compared = comparing.compare(results, args) if args.compare else None
   _print(rendering.FORMS[args.form](results, compared, args))
   if args.plot:
-    picture.draw(results, Path(args.plot))
+    picture.draw(results, compared, Path(args.plot))
   return 0

@@ -4,33 +4,47 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxrank.command.comparing import Compared
 from jaxrank.command.evaluating import Results
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import summary
 
 
-def draw(results: Results, path: Path) -> None:
-  """Draws a panel for each measure: the total of each run and its 95% interval over queries."""
+def draw(results: Results, compared: Compared | None, path: Path) -> None:
+  """Draws the total of each run by each measure with its 95% interval over queries.
+
+  If there are ranks, those that each run may have stand below, in a colour for each tier.
+  """
   try:
     from matplotlib.figure import Figure
   except ModuleNotFoundError as error:
     raise ModuleNotFoundError("--plot needs matplotlib: pip install 'jaxrank[plot]'.") from error
   measures, runs = results.measures, results.runs
-  size = (1.2 + 2.6 * len(measures), 1.1 + 0.34 * len(runs))
+  ranks = None if compared is None else compared.ranks
+  rows = 1 if ranks is None else 2
+  size = (1.2 + 2.6 * len(measures), rows * (1.1 + 0.34 * len(runs)))
   figure = Figure(figsize=size, layout="constrained")
-  panels = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
+  panels = figure.subplots(rows, len(measures), sharey=True, squeeze=False)
   best, intervals = results.best, [_intervals(measures, run.values) for run in runs]
-  for j, (measure, axes) in enumerate(zip(measures, panels, strict=True)):
+  for j, (measure, axes) in enumerate(zip(measures, panels[0], strict=True)):
     for i, run in enumerate(runs):
       colour = "C1" if best[j, i] else "C0"
       axes.plot(intervals[i][:, j], [i, i], color=colour, linewidth=2, alpha=0.5)
       axes.plot(run.totals[j], i, "o", color=colour)
     axes.set_title(measure.name)
+  for j, axes in enumerate(panels[-1] if ranks is not None else ()):
+    for i, (lowest, highest, tier) in enumerate(ranks[j] if ranks is not None else ()):
+      axes.plot([lowest, highest], [i, i], "o-", color=f"C{tier % 10}", linewidth=2)
+    axes.set_title("Ranks")
+    axes.set_xlim(0.5, len(runs) + 0.5)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+  for axes in panels.flat:
     axes.grid(True, axis="x", alpha=0.3)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-  panels[0].set_yticks(range(len(runs)), [run.name for run in runs])
-  panels[0].set_ylim(len(runs) - 0.5, -0.5)
+  for axes in panels[:, 0]:
+    axes.set_yticks(range(len(runs)), [run.name for run in runs])
+    axes.set_ylim(len(runs) - 0.5, -0.5)
   figure.savefig(path, dpi=150)
 
 

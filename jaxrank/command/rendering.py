@@ -21,7 +21,7 @@ from jaxrank.metrics import query_count
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 # Wide enough that no table is cut; a terminal breaks the lines of a wider one.
-_WIDTH = 10_000
+WIDTH = 10_000
 
 Compare = Compared | None
 
@@ -29,13 +29,15 @@ Compare = Compared | None
 def _table(results: Results, compared: Compare, args: argparse.Namespace) -> str:
   """A table for people: runs side by side, the best of each measure in bold."""
   text = io.StringIO()
-  console = Console(file=text, width=_WIDTH, force_terminal=sys.stdout.isatty())
+  console = Console(file=text, width=WIDTH, force_terminal=sys.stdout.isatty())
   if args.per_query:
     console.print(_of_queries(results))
-  table = _new("Run", *(measure.name for measure in results.measures))
+  table = new_table("Run", *_columns(results, compared))
   for i, run in enumerate(results.runs):
     name = run.name if compared is None else f"{_sign(i, len(results.runs))} {run.name}"
-    cells = [_cell(results, compared, i, j) for j in range(len(results.measures))]
+    cells: list[Text] = []
+    for j in range(len(results.measures)):
+      cells += [_cell(results, compared, i, j), *map(Text, _ranks(compared, i, j))]
     table.add_row(Text(name), *cells)
   console.print(table)
   if compared is not None:
@@ -45,11 +47,32 @@ def _table(results: Results, compared: Compare, args: argparse.Namespace) -> str
       f"{compared.test}, level {args.level:g}.",
       highlight=False,
     )
+    if compared.ranks is not None:
+      console.print(
+        "The ranks hold for all runs together, and no two runs of a tier differ: confidence "
+        f"{compared.confidence:g}.",
+        highlight=False,
+      )
   console.print(_caption(results), highlight=False)
   return "".join(f"{line.rstrip()}\n" for line in text.getvalue().strip("\n").split("\n"))
 
 
-def _new(*columns: str) -> Table:
+def _columns(results: Results, compared: Compare) -> list[str]:
+  """The headings of the measures, and of the ranks by each of them if there are any."""
+  ranked = compared is not None and compared.ranks is not None
+  return [x for m in results.measures for x in (m.name, *("Rank", "Tier") * ranked)]
+
+
+def _ranks(compared: Compare, i: int, j: int) -> list[str]:
+  """The ranks that run `i` may have by measure `j`, and its tier, if they were asked for."""
+  if compared is None or compared.ranks is None:
+    return []
+  lowest, highest, tier = compared.ranks[j, i]
+  return [f"{lowest}" if lowest == highest else f"{lowest}-{highest}", f"{tier}"]
+
+
+def new_table(*columns: str) -> Table:
+  """A table for people with these headings, of which the first is on the left."""
   table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
   for i, column in enumerate(columns):
     table.add_column(Text(column), justify="right" if i else "left", no_wrap=True)
@@ -57,7 +80,7 @@ def _new(*columns: str) -> Table:
 
 
 def _of_queries(results: Results) -> Table:
-  table = _new("Query", "Run", *(measure.name for measure in results.measures))
+  table = new_table("Query", "Run", *(measure.name for measure in results.measures))
   table.columns[1].justify = "left"
   found = [dict(zip(run.queries, run.values.T, strict=True)) for run in results.runs]
   for query in dict.fromkeys(query for run in results.runs for query in run.queries):
@@ -148,6 +171,13 @@ def _tsv(results: Results, compared: Compare, args: argparse.Namespace) -> str:
       f"{pair['run']}\t{pair['other']}\t{pair['measure']}\t{pair['p']:.6g}"
       for pair in _pairs(results, compared)
     ]
+    if compared.ranks is not None:
+      lines += ["", "run\tmeasure\tlowest\thighest\ttier"]
+      lines += [
+        "\t".join([run.name, measure.name, *map(str, compared.ranks[j, i])])
+        for i, run in enumerate(results.runs)
+        for j, measure in enumerate(results.measures)
+      ]
   return "\n".join(lines) + "\n"
 
 
@@ -171,21 +201,31 @@ def _json(results: Results, compared: Compare, args: argparse.Namespace) -> str:
   if compared is not None:
     found["test"], found["level"] = compared.test, args.level
     found["comparisons"] = [*_pairs(results, compared)]
+    if compared.ranks is not None:
+      kinds = ("lowest", "highest", "tier")
+      found["ranks"] = {
+        run.name: {
+          name: dict(zip(kinds, map(int, compared.ranks[j, i]), strict=True))
+          for j, name in enumerate(names)
+        }
+        for i, run in enumerate(results.runs)
+      }
   return json.dumps(found, indent=2) + "\n"
 
 
 def _latex(results: Results, compared: Compare, args: argparse.Namespace) -> str:
   """A table with the rules of booktabs; the best of each measure is bold."""
-  lines = [rf"\begin{{tabular}}{{l{'r' * len(results.measures)}}}", r"\toprule"]
-  names = [measure.name for measure in results.measures]
+  names = _columns(results, compared)
+  lines = [rf"\begin{{tabular}}{{l{'r' * len(names)}}}", r"\toprule"]
   lines += [" & ".join(map(_escaped, ["Run", *names])) + r" \\", r"\midrule"]
   for i, run in enumerate(results.runs):
     cells = []
-    for j in range(len(names)):
+    for j in range(len(results.measures)):
       cell = _cell(results, None, i, j)
       text = rf"\textbf{{{cell.plain}}}" if cell.style else cell.plain
       marks = "" if compared is None else _marks(compared, i, j)
       cells.append(f"{text}$^{{{marks}}}$" if marks else text)
+      cells += _ranks(compared, i, j)
     sign = "" if compared is None else f"$^{{{_sign(i, len(results.runs))}}}$ "
     lines.append(" & ".join([sign + _escaped(run.name), *cells]) + r" \\")
   lines += [r"\bottomrule", r"\end{tabular}"]

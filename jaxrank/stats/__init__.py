@@ -9,19 +9,31 @@ on it NaN. `docs/comparison.md` has examples.
 """
 
 from jaxrank.stats.bootstrap import Interval, bootstrap_interval
+from jaxrank.stats.comparing import Leaderboard, compare
 from jaxrank.stats.corrections import benjamini_hochberg, holm
+from jaxrank.stats.judges import Powered, prediction_powered
+from jaxrank.stats.leaderboards import RankIntervals, rank_intervals
 from jaxrank.stats.paired import Comparison, effect_size, paired_t, queries_needed
 from jaxrank.stats.randomization import randomization_test, tukey_hsd
+from jaxrank.stats.sequences import Bounds, confidence_sequence
 
 __all__ = [
+  "Bounds",
   "Comparison",
   "Interval",
+  "Leaderboard",
+  "Powered",
+  "RankIntervals",
   "benjamini_hochberg",
   "bootstrap_interval",
+  "compare",
+  "confidence_sequence",
   "effect_size",
   "holm",
   "paired_t",
+  "prediction_powered",
   "queries_needed",
   "randomization_test",
+  "rank_intervals",
   "tukey_hsd",
 ]

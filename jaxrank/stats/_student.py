@@ -48,6 +48,23 @@ def critical(level: Array, freedom: Array) -> Array:
   return jnp.exp(0.5 * (low + high))
 
 
+def margin(variance: Array, freedom: int, confidence: Array) -> Array:
+  """How far the ends of an interval are from an estimate of this variance."""
+  level = (1 - confidence).reshape((1,) * variance.ndim)
+  steps = critical(level, jnp.full(level.shape, freedom, variance.dtype))
+  wide = jnp.where(level > 0, steps, jnp.inf)
+  return jnp.where(variance == 0, 0, wide * jnp.sqrt(variance))
+
+
+@jax.jit
+def interval(x: Array, confidence: Array) -> tuple[Array, Array, Array]:
+  """The means of values `[..., n]`, and the ends of their intervals."""
+  n = x.shape[-1]
+  mean = jnp.mean(x, axis=-1)
+  wide = margin(jnp.var(x, axis=-1, ddof=1) / n, n - 1, confidence)
+  return mean, mean - wide, mean + wide
+
+
 def _deviations(freedom: Array) -> tuple[Array, Array]:
   """Values of `s` and their probabilities, `[..., nodes]`.
 

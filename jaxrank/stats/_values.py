@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -15,9 +16,14 @@ def pair(x: Any, y: Any, least: int) -> tuple[Array, Array]:
   x, y = floating(checks.array("x", x)), floating(checks.array("y", y))
   checks.same_shape("x", x, "y", y)
   enough("x and y", x, least)
-  wider = jnp.promote_types(x.dtype, y.dtype)
-  x, y = replicated(x.astype(wider), y.astype(wider))
+  x, y = alike(x, y)
   return x, y
+
+
+def alike(*values: Array) -> tuple[Array, ...]:
+  """Floats of one dtype, which every device has."""
+  wider = max((x.dtype for x in values), key=lambda dtype: dtype.itemsize)
+  return replicated(*(x.astype(wider) for x in values))
 
 
 def enough(name: str, x: Array, least: int) -> None:
@@ -32,3 +38,8 @@ def tolerance(*values: Array) -> Array:
   """By how much sums over queries that would be equal may differ by rounding, `[...]`."""
   size = sum(jnp.sum(jnp.abs(x), axis=-1) for x in values)
   return jnp.asarray(size) * (4 * jnp.finfo(values[0].dtype).eps)
+
+
+def known(x: Array) -> bool:
+  """Whether the values of an array can be read here: it is not traced, and all of it is here."""
+  return not isinstance(x, jax.core.Tracer) and x.is_fully_addressable

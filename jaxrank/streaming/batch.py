@@ -106,17 +106,24 @@ def group(groups: Any, expected: int | None, like: Array) -> Array:
   return numbers.astype(jnp.int32)
 
 
-def tally(queries: Queries, groups: int | None) -> tuple[Array, Array, Array, Moments]:
-  """The counts of kept, empty and invalid queries and the moments; per group if there are any."""
+def tally(
+  queries: Queries, groups: int | None
+) -> tuple[Array, Array, Array, Moments, Array, Array]:
+  """What a state has of the queries but for a sample; per group if there are any."""
   axes = tuple(range(queries.group.ndim))
 
-  def of(these: Array) -> tuple[Array, Array, Array, Moments]:
+  def of(these: Array) -> tuple[Array, Array, Array, Moments, Array, Array]:
     kept, empty = (x & these[..., None] for x in (queries.kept, queries.empty))
     count, none, bad = (
       jnp.sum(x, axes, jnp.uint32) for x in (kept, empty, queries.invalid & these)
     )
     weights = jnp.where(kept, queries.weight[..., None], 0)
-    return count, none, bad, moments.of(queries.values, weights)
+    values = queries.values.astype(jnp.float32)
+    least, largest = (
+      end(values, axes, initial=without, where=kept)
+      for end, without in ((jnp.min, jnp.inf), (jnp.max, -jnp.inf))
+    )
+    return count, none, bad, moments.of(queries.values, weights), least, largest
 
   if groups is None:
     return of(jnp.ones_like(queries.invalid))

@@ -142,7 +142,9 @@ class Evaluator:
     shape = (*groups, len(self.names))
     sample = None if key is None else reservoir.new(self.reservoir or 0, len(self.names), key)
     count, empty, invalid = (jnp.zeros(s, jnp.uint32) for s in (shape, shape, groups))
-    state = State(self.names, self.groups, count, empty, invalid, moments.zeros(shape), sample)
+    none = jnp.full(shape, jnp.inf, jnp.float32)
+    sums = moments.zeros(shape)
+    state = State(self.names, self.groups, count, empty, invalid, sums, none, -none, sample)
     return state if axis_name is None else summary.apart(axis_name, state)
 
   def update(
@@ -338,24 +340,46 @@ class Evaluator:
     with checks.named("Evaluator.standard_error"):
       return self._named(state, summary.errors(self._measures, self._summary(state)))
 
-  def interval(self, state: State, *, confidence: float = 0.95) -> dict[str, tuple[Any, Any]]:
-    """A confidence interval of what `compute` returns; use it for 30 queries or more.
+  def interval(
+    self,
+    state: State,
+    *,
+    confidence: float = 0.95,
+    anytime: bool = False,
+    bounds: tuple[float, float] | None = None,
+  ) -> dict[str, tuple[Any, Any]]:
+    """A confidence interval of what `compute` returns.
 
-    The interval of the mean follows from the normal approximation, and its ends are aggregated as
-    the mean is.
+    The interval of the mean follows from the normal approximation, for 30 queries or more, and
+    holds for one look. With `anytime` it is that of `jaxrank.stats.confidence_sequence`, and all
+    intervals that one looks at as queries come in hold together. Its ends are aggregated as the
+    mean is.
 
     Args:
       state: State of the queries.
       confidence: Probability that the interval contains the value of the population, in (0, 1).
+      anytime: Whether the interval is to hold at all times at once. The queries then have one
+        weight.
+      bounds: With `anytime`, the least and the largest value of a query; None is the range of the
+        measure. Differences of values between 0 and 1 need `(-1, 1)`.
 
     Returns:
       The lower and the upper end by name: floats, or arrays of the leading axes of the state.
 
     Raises:
-      ValueError: if `confidence` is not between 0 and 1.
+      ValueError: if `confidence` is not between 0 and 1, or, with `anytime`, values are not within
+        the bounds, these are not finite, or the queries have different weights.
+      TypeError: if an argument has a wrong type.
     """
     with checks.named("Evaluator.interval"):
-      ends = summary.interval(self._measures, self._summary(state), confidence)
+      checks.true_or_false("anytime", anytime)
+      if bounds is not None and not anytime:
+        raise ValueError("bounds are those of an interval for all times; pass anytime=True too.")
+      own = self._summary(state)
+      if anytime:
+        ends = summary.anytime_interval(self._measures, state, confidence, bounds)
+      else:
+        ends = summary.interval(self._measures, own, confidence)
       low, high = (self._named(state, end) for end in ends)
     return {name: (low[name], high[name]) for name in low}
 

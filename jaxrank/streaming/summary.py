@@ -24,7 +24,7 @@ from jaxrank.streaming.moments import Moments
 from jaxrank.streaming.reservoir import Reservoir
 
 
-@pytree("count", "empty", "invalid", "moments", "reservoir")
+@pytree("count", "empty", "invalid", "moments", "least", "largest", "reservoir")
 @dataclasses.dataclass(frozen=True)
 class State:
   """The state of an `Evaluator` after some queries: a pytree of a few small arrays.
@@ -40,6 +40,8 @@ class State:
     invalid: `[]` or `[groups]`, uint32, how many queries are in no mean because a value is not
       finite, or because the weight or the group is not valid.
     moments: The weighted moments of the values, with compensation of rounding errors.
+    least: `[measures]` or `[groups, measures]`, float32, the smallest value, at first infinity.
+    largest: `[measures]` or `[groups, measures]`, float32, the largest value, at first -infinity.
     reservoir: A sample of the queries, or None.
   """
 
@@ -49,6 +51,8 @@ class State:
   empty: Array
   invalid: Array
   moments: Moments
+  least: Array
+  largest: Array
   reservoir: Reservoir | None
 
   def __repr__(self) -> str:
@@ -91,6 +95,8 @@ def _merge(a: State, b: State) -> State:
     a.empty + b.empty,
     a.invalid + b.invalid,
     moments.merge(a.moments, b.moments),
+    jnp.minimum(a.least, b.least),
+    jnp.maximum(a.largest, b.largest),
     sample,
   )
 
@@ -101,8 +107,9 @@ def over(axis: str | tuple[str, ...], state: State) -> State:
   def one(state: State) -> State:
     count, empty, invalid = lax.psum((state.count, state.empty, state.invalid), axis)
     whole = moments.over(axis, state.moments)
+    least, largest = lax.pmin(state.least, axis), lax.pmax(state.largest, axis)
     sample = None if state.reservoir is None else reservoir.over(axis, state.reservoir)
-    return State(state.names, state.groups, count, empty, invalid, whole, sample)
+    return State(state.names, state.groups, count, empty, invalid, whole, least, largest, sample)
 
   return each(one, state)
 
@@ -178,12 +185,43 @@ def interval(
   measures: tuple[Measure, ...], found: Summary, confidence: float
 ) -> tuple[np.ndarray, np.ndarray]:
   """The ends of a confidence interval of the aggregate of each measure."""
+  _check_confidence(confidence)
+  margin = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * found.error
+  return aggregates(measures, found, -margin), aggregates(measures, found, margin)
+
+
+def anytime_interval(
+  measures: tuple[Measure, ...],
+  state: State,
+  confidence: float,
+  bounds: tuple[float, float] | None,
+) -> tuple[np.ndarray, np.ndarray]:
+  """The ends of an interval of the aggregate of each measure that holds after every query."""
+  # The tests of `stats` take time to import, which other intervals need not.
+  from jaxrank.stats import sequences
+
+  _check_confidence(confidence)
+  given = None if bounds is None else sequences.checked(bounds)
+  least, largest = np.array([given or x.description.range for x in measures], np.float64).T
+  for i, measure in enumerate(measures):
+    if not np.isfinite([least[i], largest[i]]).all():
+      raise ValueError(
+        f"values of {measure.name} have no bounds, which an interval for all times needs; pass "
+        "bounds=(least, largest) if those of the queries have."
+      )
+  found = summarize(state)
+  ends = sequences.of_state(jax.tree.map(jnp.asarray, state), least, largest, confidence)
+  first, second = (
+    aggregates(measures, found, np.asarray(end, np.float64) - found.mean) for end in ends
+  )
+  return first, second
+
+
+def _check_confidence(confidence: float) -> None:
   if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
     raise ValueError(
       f"confidence must be between 0 and 1, got {checks.told(confidence)}; try 0.95."
     )
-  margin = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * found.error
-  return aggregates(measures, found, -margin), aggregates(measures, found, margin)
 
 
 def quantiles(state: State, q: float) -> np.ndarray:

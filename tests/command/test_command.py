@@ -8,13 +8,14 @@ import sys
 import threading
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxrank as jr
 from jaxrank.command import main, rendering
 from jaxrank.measures import trec_families
-from tests.helpers.suites import quick
+from tests.helpers.suites import quick, thorough
 from tests.trec import oracle
 
 # Two documents are tied in b, and b lacks q3.
@@ -180,10 +181,90 @@ def test_significance_is_marked(run, three):
   assert tsv[-1].split()[:3] == ["x", "y", "AP"]
 
 
+def test_ranks_and_tiers(run, three):
+  out, _ = run("--compare --test t --ranks three.txt z.run x.run y.run AP")
+  rows = [line.split() for line in out.splitlines()]
+  assert rows[0] == ["Run", "AP", "Rank", "Tier"]
+  means = [f"{three[i].mean():.4f}" for i in (2, 0, 1)]
+  assert rows[2] == ["a", "z", means[0], "2-3", "2"]
+  assert rows[3] == ["b", "x", means[1], "ac", "1", "1"]
+  assert "no two runs of a tier differ: confidence 0.95" in out
+  found = json.loads(run("--json --compare --test t --ranks three.txt z.run x.run y.run AP")[0])
+  assert found["ranks"]["x"]["AP"] == {"lowest": 1, "highest": 1, "tier": 1}
+  expected = jr.stats.rank_intervals(three[jnp.array([2, 0, 1])], key=jax.random.key(9))
+  assert [found["ranks"][name]["AP"]["highest"] for name in "zxy"] == expected.highest.tolist()
+  tsv = run("--tsv --compare --test t --ranks three.txt z.run x.run y.run AP")[0]
+  assert tsv.endswith(
+    "\n\nrun\tmeasure\tlowest\thighest\ttier\nz\tAP\t2\t3\t2\nx\tAP\t1\t1\t1\ny\tAP\t2\t3\t2\n"
+  )
+  latex = run("--latex --compare --test t --ranks three.txt z.run x.run y.run AP")[0]
+  assert "\\begin{tabular}{lrrr}" in latex
+  assert "Run & AP & Rank & Tier" in latex
+  assert "$^{ac}$ & 1 & 1 \\\\" in latex
+
+
+@thorough
+def test_ranks_where_less_is_better(run, three):
+  out, _ = run("--compare --test t --ranks three.txt z.run x.run y.run fall_out@3")
+  rows = [line.split() for line in out.splitlines()]
+  # The run that ranks best has the fewest documents that are not relevant above the cut-off.
+  assert rows[3][-2:] == ["1", "1"]
+
+
+@pytest.fixture
+def judged(files):
+  """Judgements of people for 20 queries, of a model for 80, and two runs."""
+  rng = np.random.default_rng(0)
+  labels = rng.integers(0, 2, (80, 8))
+  model = np.where(rng.random(labels.shape) < 0.1, 1 - labels, labels)
+  for name, of, count in (("people", labels, 20), ("model", model, 80)):
+    text = "".join(f"{q} 0 d{d} {of[q, d]}\n" for q, d in np.ndindex(count, 8))
+    (files / f"{name}.txt").write_text(text)
+  scores = labels + rng.normal(size=(2, 80, 8)) * np.array([0.4, 1])[:, None, None]
+  for name, of_run in zip("xy", scores, strict=True):
+    text = "".join(f"{q} Q0 d{d} 1 {of_run[q, d]:.6f} {name}\n" for q, d in np.ndindex(80, 8))
+    (files / f"{name}.run").write_text(text)
+  scores = scores.astype(np.float32)
+  # Names of queries are sorted as text, which changes no mean.
+  people = jr.average_precision(scores[:, :20], np.stack([labels[:20]] * 2))
+  every = jr.average_precision(scores, np.stack([model] * 2))
+  return people, every[:, :20], every[:, 20:]
+
+
+def test_a_judge_helps(run, judged):
+  words = "--judge model.txt people.txt x.run y.run AP"
+  found = json.loads(run(f"--json {words}")[0])
+  assert found["queries"] == {"labelled": 20, "others": 60}
+  expected = jr.stats.prediction_powered(*judged)
+  for i, name in enumerate("xy"):
+    row = found["runs"][name]["AP"]
+    np.testing.assert_allclose([*row.values()], [x[i] for x in expected], rtol=1e-3, atol=1e-5)
+  paired = jr.stats.prediction_powered(*(x[1] - x[0] for x in judged))
+  np.testing.assert_allclose(
+    [*found["runs"]["y - x"]["AP"].values()], np.stack(paired), rtol=1e-3, atol=1e-5
+  )
+  out, err = run(words)
+  assert "more of model" in out
+  assert not err
+  rows = [line.split() for line in out.splitlines()]
+  assert rows[4][:4] == ["y", "-", "x", f"{paired.mean:.4f}"]
+  assert "90% interval" in run(f"{words} --level 0.1")[0]
+  lines = run(f"--tsv {words}")[0].splitlines()
+  assert lines[0] == "run\tmeasure\tmean\tlow\thigh\tweight\tgain"
+  assert len(lines) == 4
+
+
 @quick("name", ["runs.png", "runs.svg"], ["runs.svg"])
 def test_a_picture(run, files, name):
   run(f"qrels.txt a.run b.run AP RR --plot {name}")
   assert (files / name).stat().st_size > 1000
+
+
+def test_a_picture_of_ranks(run, files, three):
+  run("three.txt x.run y.run z.run AP --plot plain.svg")
+  run("three.txt x.run y.run z.run AP --compare --test t --ranks --plot ranks.svg")
+  assert "Ranks" in (files / "ranks.svg").read_text()
+  assert "Ranks" not in (files / "plain.svg").read_text()
 
 
 def fails(words, capsys, text, status=1):
@@ -266,6 +347,14 @@ def fails(words, capsys, text, status=1):
     ),
     ("qrels.txt a.run b.run --compare --queries both", "the same queries for all runs"),
     ("qrels.txt b.run AP --queries error", "q3"),
+    (
+      "qrels.txt a.run AP --judge one.txt",
+      "--judge needs the judgements of the model for all queries of qrels, and one lacks q2, q3",
+    ),
+    ("qrels.txt a.run AP --judge qrels.txt", "two queries or more of qrels alone, got 0"),
+    ("one.txt a.run AP --judge qrels.txt", "two queries or more of one, got 1"),
+    ("qrels.txt a.run AP --judge none.txt", "none.txt: No such file"),
+    ("one.txt a.run num_ret --judge qrels.txt", "needs measures with means, which num_ret has not"),
   ],
 )
 def test_what_cannot_be_evaluated_is_told(files, capsys, words, text):
@@ -278,6 +367,9 @@ def test_what_cannot_be_evaluated_is_told(files, capsys, words, text):
     ("qrels.txt", "RUN"),
     ("qrels.txt a.run --test t", "need --compare"),
     ("qrels.txt a.run b.run --compare --test tukey --correction holm", "needs no --correction"),
+    ("qrels.txt a.run b.run --ranks", "--ranks needs --compare"),
+    ("qrels.txt a.run b.run --judge qrels.txt --compare", "--judge prints a table of its own"),
+    ("qrels.txt a.run b.run --judge qrels.txt --latex", "--judge prints a table of its own"),
     ("qrels.txt a.run --trec --compare", "has no place for --compare"),
     ("qrels.txt a.run --trec --json", "not allowed with"),
     ("qrels.txt a.run b.run --compare --level 2", "must be between 0 and 1, got 2"),

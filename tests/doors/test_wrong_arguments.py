@@ -36,6 +36,7 @@ RANKS = ranks.TargetRanks([1, 2], [1, 5], [9, 9])
 EVALUATOR = jr.Evaluator("RR", groups=2)
 STATE = EVALUATOR.init()
 GROUPS = jnp.array([0])
+TWO = {"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.3]}
 BATCH = jr.pad([0, 0, 1], [0.1, 0.2, 0.3], [1, 0, 1])
 
 
@@ -109,6 +110,14 @@ ARRAYS = {
   "stats.paired_t": [lambda x: stats.paired_t(x, S), lambda x: stats.paired_t(S, x)],
   "stats.tukey_hsd": [lambda x: stats.tukey_hsd(x, key=KEY)],
   "stats.holm": [lambda x: stats.holm(x)],
+  "stats.compare": [lambda x: stats.compare({"a": x, "b": S[0]}, key=KEY)],
+  "stats.confidence_sequence": [lambda x: stats.confidence_sequence(x)],
+  "stats.prediction_powered": [
+    lambda x: stats.prediction_powered(x, S, S),
+    lambda x: stats.prediction_powered(S, x, S),
+    lambda x: stats.prediction_powered(S, S, x),
+  ],
+  "stats.rank_intervals": [lambda x: stats.rank_intervals(x, key=KEY)],
   "corpus.evaluate": [
     lambda x: corpus.evaluate("RR", x, ITEMS, POSITIVES),
     lambda x: corpus.evaluate("RR", QUERIES, x, POSITIVES),
@@ -241,7 +250,28 @@ OPTIONS = {
     lambda x: stats.bootstrap_interval(jnp.mean, S, key=KEY, confidence=x),
     lambda x: stats.bootstrap_interval(jnp.mean, S, key=KEY, method=x),
   ],
+  "stats.compare": [
+    lambda x: stats.compare([x], key=KEY),
+    lambda x: stats.compare(TWO, key=[x]),
+    lambda x: stats.compare(TWO, key=KEY, baseline=[x]),
+    lambda x: stats.compare(TWO, key=KEY, confidence=x),
+    lambda x: stats.compare(TWO, key=KEY, test=x),
+    lambda x: stats.compare(TWO, key=KEY, correction=x),
+    lambda x: stats.compare(TWO, key=KEY, resamples=[x]),
+  ],
+  "stats.confidence_sequence": [
+    lambda x: stats.confidence_sequence(S, bounds=x),
+    lambda x: stats.confidence_sequence(S, bounds=(0, x)),
+    lambda x: stats.confidence_sequence(S, confidence=x),
+  ],
+  "stats.prediction_powered": [lambda x: stats.prediction_powered(S, S, S, confidence=x)],
   "stats.randomization_test": [lambda x: stats.randomization_test(S, S, key=KEY, flips=x)],
+  "stats.rank_intervals": [
+    lambda x: stats.rank_intervals(jnp.ones((2, 3)), key=[x]),
+    lambda x: stats.rank_intervals(jnp.ones((2, 3)), key=KEY, resamples=x),
+    lambda x: stats.rank_intervals(jnp.ones((2, 3)), key=KEY, confidence=x),
+    lambda x: stats.rank_intervals(jnp.ones((2, 3)), key=KEY, tasks=[x]),
+  ],
   "corpus.evaluate": [
     lambda x: corpus.evaluate([x], QUERIES, ITEMS, POSITIVES),
     lambda x: corpus.evaluate("RR", QUERIES, ITEMS, POSITIVES, similarity=[x]),

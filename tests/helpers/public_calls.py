@@ -76,8 +76,12 @@ ON_THE_HOST = {
   "ranks.parse",
   "ranks.resolve",
   "resolve_metrics",
+  "stats.Bounds",
   "stats.Comparison",
   "stats.Interval",
+  "stats.Leaderboard",
+  "stats.Powered",
+  "stats.RankIntervals",
   "stats.queries_needed",
   "trec.Arrays",
   "trec.Evaluation",
@@ -267,6 +271,21 @@ OWN: dict[str, Query] = {
   "stats.bootstrap_interval": lambda s, x, w: stats.bootstrap_interval(
     jnp.mean, jnp.where(w, x, 0)[:, 0], key=jax.random.key(0), resamples=20
   ),
+  "stats.compare": lambda s, x, w: stats.compare(
+    {"first": _two_systems(x, w)[0], "second": _two_systems(x, w)[1]},
+    key=jax.random.key(0),
+    test="t",
+    resamples=None,
+  ),
+  "stats.confidence_sequence": lambda s, x, w: stats.confidence_sequence(
+    jnp.where(w, x, 0), bounds=(-9, 9)
+  ),
+  "stats.prediction_powered": lambda s, x, w: stats.prediction_powered(
+    jnp.where(w, x, 0)[:, :3], jnp.where(w, x, 0)[:, 3:6], jnp.where(w, x, 0)[:, 2:]
+  ),
+  "stats.rank_intervals": lambda s, x, w: stats.rank_intervals(
+    _two_systems(x, w), key=jax.random.key(0), resamples=20
+  ),
   "stats.randomization_test": lambda s, x, w: stats.randomization_test(
     x[:, 0], x[:, 1], key=jax.random.key(0), flips=100
   ),
@@ -299,6 +318,12 @@ VARIANTS: dict[str, Query] = {
 def _subtopics(labels, where):
   """Labels of subtopics; those under the mask are 0, because a copy of NaN is a NaN of our own."""
   return subtopics(jnp.where(where, labels, 0))
+
+
+def _two_systems(labels, where):
+  """Values of two systems for as many queries as there are items."""
+  first = jnp.sum(jnp.where(where, labels, 0), 0)
+  return jnp.stack([first, jnp.cos(first)])
 
 
 def _classes(labels, where):

@@ -136,6 +136,14 @@ assert_type(jr.stats.randomization_test(s[0], s[0], key=key), jr.stats.Compariso
 assert_type(jr.stats.bootstrap_interval(jr.ranks.median_rank, ranks, key=key).low, Array)
 assert_type(jr.stats.tukey_hsd(s, key=key), Array)
 assert_type(jr.stats.queries_needed(0.1, s[0], power=0.9), Array)
+assert_type(jr.stats.rank_intervals(s, key=key, tasks=["a", "a", "b"]), jr.stats.RankIntervals)
+assert_type(jr.stats.prediction_powered(s[0], s[0], s[0]).gain, Array)
+assert_type(jr.stats.confidence_sequence(state), jr.stats.Bounds)
+assert_type(jr.stats.confidence_sequence(s, bounds=(-1, 1)).low, Array)
+assert_type(jr.stats.compare({"a": s[0], "b": s[0]}, key=key).columns(), dict[str, Any])
+assert_type(evaluator.interval(state, anytime=True), dict[str, tuple[Any, Any]])
+jr.stats.rank_intervals(s)  # wrong
+jr.stats.compare({"a": s[0]}, key=key, test="wilcoxon")  # wrong
 jr.stats.randomization_test(s[0], s[0])  # wrong
 jr.stats.bootstrap_interval(jnp.mean, s, key=key, method="basic")  # wrong
 
