@@ -49,7 +49,7 @@ def is_formula(text: str) -> bool:
 
 
 def is_mathematics(text: str) -> bool:
-  """Whether code on the page of the mathematics is a symbol or a formula, and no name in the code."""
+  """Whether code on the page of the mathematics is a symbol or a formula, not a name."""
   symbol = re.fullmatch(r"(?:[A-Za-z]|[A-Za-z]+_[A-Za-z0-9]|d[wz]|[A-Z]_[a-z]{2})'?", text)
   return bool(symbol) or not (_NAME.search(text) or re.fullmatch(r"[~\w.-]+", text))
 

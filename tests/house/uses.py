@@ -4,7 +4,7 @@ USES = {
   "precision": "a page has a fixed size, and its share of relevant items matters",
   "recall": "a later stage ranks the first `k` again",
   "f_measure": "precision and recall of a set matter at once",
-  "r_precision": "queries differ much in their number of relevant items, and one cut-off suits none",
+  "r_precision": "queries differ much in their number of relevant items",
   "fall_out": "the non-relevant items that are shown have a cost",
   "set_average_precision": "what is retrieved is a set without an order",
   "utility": "hits, false alarms and misses have known costs",
