@@ -57,7 +57,7 @@ def is_mathematics(text: str) -> bool:
 def block(text: str) -> str:
   """A displayed formula in LaTeX: its lines are aligned at their relations, or at their starts."""
   rows = [_row(line.strip()) for line in text.strip("\n").splitlines()]
-  at = [re.search(r" (=|\\leftarrow) ", row.partition(r"\quad")[0]) for row in rows]
+  at = [re.search(r" ?(=|\\leftarrow) ", row.partition(r"\quad")[0]) for row in rows]
   if len(rows) == 1:
     return rows[0]
   if all(at):

@@ -176,7 +176,7 @@ def test_names_of_the_code_are_not_rendered(text):
 def test_lines_of_a_formula_are_aligned():
   block = of_docs("formulas").block
   assert block("a = b,   c = d") == r"a = b, \quad c = d"
-  aligned = r"\begin{split} a & = b \quad \text{of j} \\ \text{cd}& = e \end{split}"
+  aligned = r"\begin{split} a & = b \quad \text{of j} \\ \text{cd} &= e \end{split}"
   assert block("a   = b    of j\ncd  = e\n") == aligned
 
 
