@@ -246,10 +246,10 @@ def main() -> None:
   print(f"plot: {args.out}")
   raw, random, trained = ([found["AP"].mean() for found in row] for row in rows.values())
   print(
-    f"Trained on a smooth average precision, the embedding reaches an exact mAP of {trained[0]:.3f}\n"
+    f"Trained on a smooth average precision, the embedding has an exact mAP of {trained[0]:.3f}\n"
     f"on new images, where raw pixels have {raw[0]:.3f}. Before training it is below raw pixels\n"
-    f"({random[0]:.3f}), because a random layer and a random projection distort the cosines between\n"
-    f"images. Digits 7 to 9 were not in training: there the embedding has {trained[1]:.3f} and raw\n"
+    f"({random[0]:.3f}), because a random layer and a random projection distort the cosines\n"
+    f"between images. Digits 7 to 9 were not in training: there it has {trained[1]:.3f} and raw\n"
     f"pixels {raw[1]:.3f}, because it keeps what tells the digits 0 to 6 apart and drops the rest."
   )
 
