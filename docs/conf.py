@@ -18,7 +18,10 @@ DOCS = Path(__file__).parent
 PROJECT = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 sys.path.insert(0, str(DOCS))
 
+import docstrings  # noqa: E402
+import figures  # noqa: E402
 import formulas  # noqa: E402
+import navigation  # noqa: E402
 
 project = "jaxrank"
 author = copyright = "the authors of jaxrank"
@@ -46,11 +49,13 @@ html_theme_options = {
 }
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(DOCS / "scorer.js")
 copybutton_selector = "div:not(.output) > div.highlight pre"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_block"]
 
 # Pages with the header of jupytext are notebooks, which run in every build from scratch.
 nb_execution_mode = "force"
@@ -93,6 +98,12 @@ def clean_docstrings(app, what, name, obj, options, lines):
     lines.clear()
 
 
+def complete_docstrings(app, what, name, obj, options, lines):
+  """Lists the arguments that a package explains once for all of its functions."""
+  if what == "function":
+    lines[:] = docstrings.complete(obj, lines, docstrings.ranking_of(obj))
+
+
 def skip_fields(app, what, name, obj, skip, options):
   """Leaves out the fields of named tuples as members, because the docstring lists them."""
   return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field") else None
@@ -126,30 +137,38 @@ def relink(app, doctree):
 
 
 def finish_page(app, doctree):
-  """Links the public names in the code of a Markdown page, and renders the formulas of its table.
+  """Links the public names in the code of a Markdown page, and renders its formulas.
 
   A name has a prefix, such as `jr.ndcg` or `losses.softmax`, or is a metric on the page of the
   metrics, or a name of the module whose page it is. Code that is no name of the reference stays.
+  Formulas stand in the table of metrics and on the page of the mathematics.
   """
   page = app.env.docname
   if app.env.doc2path(page).suffix != ".md":
     return
   module = "" if page == "metrics" else f"{page}."
+  rendered = {"metrics": formulas.is_formula, "mathematics": formulas.is_mathematics}.get(page)
   for code in list(doctree.findall(nodes.literal)):
     text = code.astext()
     name = re.fullmatch(r"((?:jr|jaxrank)\.)?([A-Za-z_][\w.]*)(?:\(.*)?", text, re.S)
-    if page == "metrics" and formulas.is_formula(text):
+    if rendered and rendered(text):
       code.replace_self(math(text))
     elif name:
       target = name[2] if name[1] or "." in name[2] else module + name[2]
       link = {"refdomain": "py", "reftype": "obj", "reftarget": f"jaxrank.{target}"}
       code.replace_self(addnodes.pending_xref(text, code.deepcopy(), **link, refexplicit=True))
+  if page == "mathematics":
+    for block in list(doctree.findall(nodes.literal_block)):
+      if block.get("language") == "text":
+        tex = formulas.block(block.astext())
+        block.replace_self(nodes.math_block(tex, tex))
 
 
 def visit_math(writer, node):
   """Writes MathML, which browsers show without a script and without a network."""
   display = "block" if isinstance(node, nodes.math_block) else "inline"
-  writer.body.append(convert(node.astext().replace(r"\_", "_"), display=display))
+  written = convert(node.astext().replace(r"\_", "_"), display=display)
+  writer.body.append(f'<div class="formula">{written}</div>' if display == "block" else written)
   raise nodes.SkipNode
 
 
@@ -172,9 +191,23 @@ def offer_download(app, doctree):
     title.parent.insert(1, nodes.paragraph("", "", link))
 
 
+def add_contents(app, page, source):
+  """Adds the tables of contents of `docs/navigation.py`."""
+  source[0] += navigation.contents(page)
+
+
+def adapt_figures(app, exception):
+  """Gives the pictures of the site the colours of dark mode, too."""
+  figures.adapt(Path(app.outdir, "_images"))
+
+
 def setup(app):
   """Registers the handlers."""
+  app.connect("source-read", add_contents)
+  app.connect("build-finished", adapt_figures)
   app.connect("autodoc-process-docstring", clean_docstrings)
+  # Before napoleon reads the sections.
+  app.connect("autodoc-process-docstring", complete_docstrings, priority=400)
   app.connect("autodoc-process-signature", shorten_types)
   app.connect("autodoc-skip-member", skip_fields)
   app.connect("doctree-read", relink)

@@ -5,7 +5,8 @@ are LightGBM's own example, `rank.train` and `rank.test` with their `.query` fil
 
   python examples/boost.py --data DIR
 
-Without `--data` they are random, with the same number of queries and of documents.
+Without `--data` they are random, with the same number of queries and of documents. It needs the
+extra `examples`, which has LightGBM.
 """
 
 import argparse
@@ -229,6 +230,7 @@ def main() -> None:
   print(table(results))
   plot(args.out, results)
   print(f"plot: {args.out}")
+  print("The rows share folds and parameters of trees, so that only the objective differs.")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,12 @@ in a way that the network has to learn. Grain shuffles them and batches them by 
 the checkpoints. Each batch is evaluated before the step that trains on it, so that the evaluator's
 mean is over queries that the model has not seen.
 
-Run `python examples/resume.py --folder run`, stop it with Ctrl-C or `kill -9`, and run it again.
+Run `python examples/resume.py --folder run`, stop it with Ctrl-C or `kill -9`, and run it again. It
+needs the extras `examples` and `pipelines`.
 """
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,6 +118,7 @@ def main() -> None:
       )
       run = restored["run"]
       print(f"resuming at step {start}", flush=True)
+    print("compiling, some 10 s for each length of lists", file=sys.stderr)
     for i in tqdm(range(start, args.steps), initial=start, total=args.steps, unit="step"):
       run = step(run, next(batches))
       if (i + 1) % args.every == 0:

@@ -6,10 +6,12 @@ trains on half of the images of the digits 0 to 6. Its loss is one minus the ave
 the evaluation, made smooth by the argument `ranking=jr.Laplace(t)`. The evaluation uses the other
 half of these images, and all images of the digits 7 to 9, which are not in the training data.
 
-Run `python examples/train_ranker.py`: it prints a table and draws `train_ranker.png`.
+Run `python examples/train_ranker.py`: it prints a table and draws `train_ranker.png`. It needs the
+extra `examples`.
 """
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -111,6 +113,10 @@ def train(
   step, state = stepper(optimizer), optimizer.init(params)
   rng = np.random.default_rng(seed)
   curve = Curve([], [], {})
+  print("compiling, some 10 s", file=sys.stderr)
+  first = Images(*(array[:BATCH] for array in images["train"]))
+  step(params, state, *first, temperature)
+  evaluate(embed(params, images["held out"].pixels), images["held out"].digits)
   progress = tqdm(range(1, steps + 1), desc="training", unit="step")
   for i in progress:
     rows = rng.choice(len(images["train"].digits), BATCH, replace=False)
@@ -238,6 +244,14 @@ def main() -> None:
   before, after = embed(start, held_out.pixels), embed(end, held_out.pixels)
   plot(args.out, held_out, before, after, curve, args.temperature)
   print(f"plot: {args.out}")
+  raw, random, trained = ([found["AP"].mean() for found in row] for row in rows.values())
+  print(
+    f"Trained on a smooth average precision, the embedding has an exact mAP of {trained[0]:.3f}\n"
+    f"on new images, where raw pixels have {raw[0]:.3f}. Before training it is below raw pixels\n"
+    f"({random[0]:.3f}), because a random layer and a random projection distort the cosines\n"
+    f"between images. Digits 7 to 9 were not in training: there it has {trained[1]:.3f} and raw\n"
+    f"pixels {raw[1]:.3f}, because it keeps what tells the digits 0 to 6 apart and drops the rest."
+  )
 
 
 if __name__ == "__main__":

@@ -105,8 +105,8 @@ def aggregate(
     values: `[...]`, one per query.
     where: `[...]`, False for queries to leave out.
     query_weights: `[...]`, for the mean, the sum and the exponential of the mean only.
-    how: "mean"; "sum"; "exp_mean", the exponential of the mean, which is the geometric mean of what
-      the values are logarithms of; "median" (halfway between the middle two of an even number);
+    how: "mean"; "sum"; "exp_mean", the exponential of the mean, which makes a geometric mean of
+      values that are logarithms; "median" (halfway between the middle two of an even number);
       "min"; "max"; a metric or a `jaxrank.Measure`, whose description says how; or a function of
       all values, such as `jnp.std`, called with `where=` if there is a mask.
 

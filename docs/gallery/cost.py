@@ -39,17 +39,20 @@ def panel(axes: Axes, lengths: list[int], seconds: dict[str, list[float | None]]
   axes.set_xticks([10, 100, 1_000, 10_000, 100_000])
 
 
-def draw() -> Figure:
+def draw() -> list[Figure]:
   """Exact nDCG, and the gradient of smooth nDCG."""
   measured = json.loads(MEASURED.read_text(encoding="utf-8"))
-  figure = Figure(figsize=(11, 4.6), layout="constrained")
-  metric, gradient = figure.subplots(1, 2)
-  for axes, what in ((metric, "nDCG"), (gradient, "gradient")):
-    panel(axes, measured["lengths"], measured["seconds"][what])
-  queries = measured["queries"]
-  metric.set(title=f"nDCG of {queries['nDCG']} lists", ylabel="best time of a call, milliseconds")
-  gradient.set(title=f"Smooth nDCG of {queries['gradient']} lists and its gradient")
-  return figure
+  lengths, seconds, queries = measured["lengths"], measured["seconds"], measured["queries"]
+
+  def metric(axes: Axes) -> None:
+    panel(axes, lengths, seconds["nDCG"])
+    axes.set(title=f"nDCG of {queries['nDCG']} lists", ylabel="best time of a call, milliseconds")
+
+  def gradient(axes: Axes) -> None:
+    panel(axes, lengths, seconds["gradient"])
+    axes.set(title=f"Smooth nDCG of {queries['gradient']} lists and its gradient")
+
+  return style.panels((5.4, 4.4), metric, gradient)
 
 
 if __name__ == "__main__":

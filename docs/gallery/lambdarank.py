@@ -93,12 +93,9 @@ def agreement(axes: Axes) -> None:
            ylabel="mean cosine", xscale="log", ylim=(0, 1))  # fmt: skip
 
 
-def draw() -> Figure:
+def draw() -> list[Figure]:
   """A pair, a list, and many lists."""
-  figure = Figure(figsize=(11, 3.9), layout="constrained")
-  for panel, axes in zip((pair, items, agreement), figure.subplots(1, 3), strict=True):
-    panel(axes)
-  return figure
+  return style.panels((3.7, 3.7), pair, items, agreement)
 
 
 if __name__ == "__main__":

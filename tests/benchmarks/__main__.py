@@ -25,7 +25,7 @@ def main() -> None:
   chosen = arguments.only or list(_SECTIONS)
   if jax.default_backend() != "cpu":
     print("the targets are for the CPU; set JAX_PLATFORMS=cpu", file=sys.stderr)
-  facts = report.machine()
+  facts = report.conditions()
   print(facts)
   sections = []
   for name in chosen:

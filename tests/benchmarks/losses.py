@@ -358,7 +358,7 @@ def main() -> None:
   print(f"wrote {arguments.output}")
 
 
-_SET_UP = """`python -m tests.benchmarks.losses --data DIR` trains a network with each loss on the
+_SET_UP = """The table is of a network that is trained with each loss on the
 learning-to-rank example of LightGBM: 251 queries of at most 27 documents, labels 0 to 4, about 300
 sparse features and their ranks within the query. The network has one hidden layer. Its size, AdamW
 and the settings of AdamW are the same for all losses. There are five folds over all queries and two

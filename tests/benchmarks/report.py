@@ -112,7 +112,16 @@ def arguments(
 
 
 def machine() -> str:
-  """The date, the machine and the versions of the packages, as a list."""
+  """The date, the machine and the installed packages in a sentence, for pages of readers."""
+  found = [f"{name} {x}" for name, x in versions().items() if x != "not installed"]
+  return (
+    f"Measured on {datetime.date.today()}: {_processor()}, {os.cpu_count()} cores; "
+    f"Python {platform.python_version()}, {', '.join(found)}."
+  )
+
+
+def conditions() -> str:
+  """The date, the machine, its load and the versions of the packages, as a list."""
   load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
   facts = {
     "date": datetime.date.today().isoformat(),

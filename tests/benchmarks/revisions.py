@@ -38,7 +38,7 @@ def main() -> int:
   parser.add_argument("--turns", type=int, default=5, help="how often each revision is measured")
   parser.add_argument("--output", metavar="FILE", type=pathlib.Path, help="a file of Markdown")
   arguments = parser.parse_args()
-  facts, name = report.machine(), _git("rev-parse", "--short", arguments.revision).strip()
+  facts, name = report.conditions(), _git("rev-parse", "--short", arguments.revision).strip()
   with tempfile.TemporaryDirectory() as folder:
     tree = pathlib.Path(folder, name)
     _git("worktree", "add", "--quiet", "--detach", str(tree), arguments.revision)

@@ -119,7 +119,7 @@ def main() -> None:
   parser.add_argument("--rounds", type=int, default=30)
   parser.add_argument("--out", type=pathlib.Path, default=OUT)
   arguments = parser.parse_args()
-  facts = report.machine()
+  facts = report.conditions()
   found = {
     name: measure(contenders, arguments.lengths, arguments.rounds)
     for name, contenders in {"nDCG": of_ndcg, "gradient": of_gradients}.items()

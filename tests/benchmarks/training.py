@@ -266,7 +266,7 @@ _SECTIONS = {
 def main() -> None:
   """Runs the chosen sections; the page is written only when all of them ran."""
   arguments = report.arguments(_COMMAND, __doc__, _SECTIONS, _PAGE)
-  facts = report.machine()
+  facts = report.conditions()
   counts = {"programs": timing.PROGRAMS, "programs_of_short": timing.PROGRAMS_OF_SHORT}
   short = milliseconds(timing.SHORT)
   parts = [_INTRODUCTION.format(command=_COMMAND, facts=facts, short=short, **counts)]

@@ -1,8 +1,8 @@
 """Writes the files that follow from the public names and the descriptions of metrics.
 
 Run `python -m tests.house` from a clone after a change of these that is meant. The files are
-`public_api.txt`, tables of `docs/metrics.md`, `docs/losses.md` and `docs/internals.md`, numbers of
-`docs/peers.md`, and the reference pages of metrics and losses.
+`public_api.txt`, tables of `docs/metrics.md`, `docs/losses.md` and `docs/internals.md`, the
+reference pages of metrics and losses, and the numbers that several pages repeat.
 """
 
 from tests.house import derived

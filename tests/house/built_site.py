@@ -1,15 +1,18 @@
 """`python -m tests.house.built_site docs/_build/html`: no link inside the built site is dead.
 
-Links to other sites are not followed. Every notebook page must offer the notebook itself, run.
+Links to other sites are not followed. Every notebook page must offer the notebook itself, run, and
+no table of Markdown may stand as text, with its bars.
 """
 
 import html.parser
 import json
 import pathlib
+import re
 import sys
 import urllib.parse
 
 ANCHORS, LINKS = ("id", "name"), ("href", "src")
+CODE = ("pre", "code", "math", "script", "style")
 
 
 class Page(html.parser.HTMLParser):
@@ -19,11 +22,21 @@ class Page(html.parser.HTMLParser):
     super().__init__()
     self.anchors: set[str] = set()
     self.links: list[str] = []
+    self.text: list[str] = []  # without code and formulas
+    self._inside = 0
     self.feed(path.read_text(encoding="utf-8"))
 
   def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
     self.anchors |= {value for name, value in attrs if name in ANCHORS and value}
     self.links += [value for name, value in attrs if name in LINKS and value]
+    self._inside += tag in CODE
+
+  def handle_endtag(self, tag: str) -> None:
+    self._inside -= tag in CODE
+
+  def handle_data(self, data: str) -> None:
+    if not self._inside:
+      self.text.append(data)
 
 
 def dead(pages: dict[pathlib.Path, Page]) -> list[str]:
@@ -54,11 +67,18 @@ def without_results(pages: dict[pathlib.Path, Page]) -> list[str]:
   return found
 
 
+def with_bars(pages: dict[pathlib.Path, Page]) -> list[str]:
+  """The pages that show a row of a table as text."""
+  row = re.compile(r"^\s*\|.*\|\s*$", re.M)
+  return [str(path) for path, page in pages.items() if row.search("".join(page.text))]
+
+
 def main(folder: str) -> None:
   """Prints what is wrong, and exits with 1 if anything is."""
   pages = {path.resolve(): Page(path) for path in pathlib.Path(folder).rglob("*.html")}
   wrong = [f"dead link: {x}" for x in dead(pages)]
   wrong += [f"no notebook: {x}" for x in without_results(pages)]
+  wrong += [f"a table as text: {x}" for x in with_bars(pages)]
   print("\n".join(wrong))
   print(f"{len(pages)} pages, {sum(len(page.links) for page in pages.values())} links")
   sys.exit(bool(wrong) or not pages)

@@ -3,13 +3,13 @@
 import pathlib
 from collections.abc import Callable
 
-from tests.house import metric_table, primitive_table, public_api, reference
+from tests.house import metric_table, primitive_table, public_api, reference, repeated
 
 FILES: dict[pathlib.Path, Callable[[], str]] = {
   public_api.FILE: public_api.text,
   metric_table.PAGE: metric_table.page,
   metric_table.LOSSES: metric_table.of_losses,
-  metric_table.PEERS: metric_table.of_peers,
   primitive_table.PAGE: primitive_table.page,
   **reference.PAGES,
+  **repeated.FILES,
 }

@@ -1,4 +1,4 @@
-"""The tables of `docs/metrics.md` and `docs/losses.md`, and the numbers in `docs/peers.md`.
+"""The tables of `docs/metrics.md` and `docs/losses.md`.
 
 They follow from the descriptions and the docstrings; `python -m tests.house` writes them.
 """
@@ -18,10 +18,10 @@ from jaxrank import chance, losses, metrics
 from jaxrank._core import recorder
 from jaxrank._core.dialects import Name
 from tests.helpers.parameters import required
-from tests.house import reference
+from tests.house import reference, uses
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
-LOSSES, PEERS = (PAGE.with_name(name) for name in ("losses.md", "peers.md"))
+LOSSES = PAGE.with_name("losses.md")
 DIALECTS = ("ir_measures", "trec_eval", "trec_eval10", "ndeval", "recommenders", "ranx")
 
 
@@ -80,13 +80,19 @@ def closed_forms(metric: Callable, about: metrics.Description) -> list[str]:
   return [name for name, moment in MOMENTS.items() if answered(moment, measure, labels)]
 
 
-def row(metric: Callable, about: metrics.Description) -> list[str]:
+def entry(metric: Callable, about: metrics.Description) -> list[str]:
   """The row of one metric in the table of metrics."""
+  first = (inspect.getdoc(metric) or "").splitlines()[0].rstrip(".")
+  written = formula(metric).replace("|", chr(92) + "|")
+  return [f"`{about.name}`", uses.USES.get(about.name, first), f"`{written}`"]
+
+
+def row(metric: Callable, about: metrics.Description) -> list[str]:
+  """The row of one metric in the table of properties."""
   low, high = (f"{x:g}" for x in about.range)
   seeks = about.seeks if isinstance(about.seeks, str) else inspect.getdoc(about.seeks)
   return [
     f"`{about.name}`",
-    f"`{formula(metric).replace('|', chr(92) + '|')}`",
     f"{low} to {high}",
     about.aggregation.replace("exp_mean", "exp of mean"),
     better(about),
@@ -131,7 +137,6 @@ def sections() -> dict[str, str]:
   """The tables, by the names of their markers in the page."""
   head = [
     "metric",
-    "formula",
     "range",
     "over queries",
     "better",
@@ -142,14 +147,15 @@ def sections() -> dict[str, str]:
   ]
   pairs = described()
   return {
-    "metrics": table(head, [row(*pair) for pair in pairs]),
+    "metrics": table(["metric", "use it when", "formula"], [entry(*pair) for pair in pairs]),
+    "properties": table(head, [row(*pair) for pair in pairs]),
     "names": table(["metric", *DIALECTS], [names(about) for _, about in pairs if about.names]),
   }
 
 
 def page() -> str:
   """The text of the page with regenerated tables."""
-  return with_sections(PAGE, sections())
+  return with_sections(PAGE.read_text(encoding="utf-8"), sections())
 
 
 def of_losses() -> str:
@@ -163,20 +169,11 @@ def of_losses() -> str:
     reasons = "; ".join(f"`{law}`: {reason}" for law, reason in departs.items())
     rows.append([f"`{name}`", inspect.getdoc(loss).splitlines()[0].rstrip("."), reasons])
   head = ["loss", "what it is", "laws that it departs from"]
-  return with_sections(LOSSES, {"losses": table(head, rows)})
+  return with_sections(LOSSES.read_text(encoding="utf-8"), {"losses": table(head, rows)})
 
 
-def of_peers() -> str:
-  """The text of the page of peers with the numbers of metrics and losses of today."""
-  text = PEERS.read_text(encoding="utf-8")
-  ranking_losses = {*losses.__all__} - {"neural_sort", "perturbed", "soft_sort"}
-  text = re.sub(r"(?m)^(\| ranking metrics \| )\d+", rf"\g<1>{len(described())}", text)
-  return re.sub(r"(?m)^(\| ranking losses \| )\d+", rf"\g<1>{len(ranking_losses)}", text)
-
-
-def with_sections(page: pathlib.Path, sections: dict[str, str]) -> str:
-  """The text of a page with other tables between its markers."""
-  text = page.read_text(encoding="utf-8")
+def with_sections(text: str, sections: dict[str, str]) -> str:
+  """A text with other tables between its markers."""
   for name, content in sections.items():
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
     before, rest = text.split(begin)

@@ -21,4 +21,5 @@ def page() -> str:
     "what it computes",
     "variants, and what takes how many times as much without",
   ]
-  return metric_table.with_sections(PAGE, {"primitives": metric_table.table(head, rows)})
+  text = PAGE.read_text(encoding="utf-8")
+  return metric_table.with_sections(text, {"primitives": metric_table.table(head, rows)})

@@ -1,14 +1,17 @@
 """The reference of the site has one entry for each public name, and every page has its place."""
 
 import ast
+import doctest
 import importlib.util
 import inspect
 import re
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 
 import jaxrank
+from tests.helpers.suites import thorough
 from tests.house import built_site
 from tests.house.public_api import MODULES
 
@@ -105,36 +108,34 @@ def test_public_modules_are_described():
   assert modules | adapters | {"jaxrank", "jaxrank.interop"} <= DESCRIBED
 
 
-def listed(path, pattern):
-  """The pages that the tables of contents of a page list."""
-  blocks = re.findall(pattern, path.read_text(encoding="utf-8"), re.M | re.S)
-  lines = [line.strip() for block in blocks for line in block.splitlines()]
-  return sorted(line for line in lines if line and not line.startswith(":"))
-
-
-@pytest.mark.parametrize(
-  ("page", "pages"),
-  [
-    ("index.md", [*DOCS.glob("*.md"), *DOCS.glob("notebooks/*.md"), DOCS / "reference/index.rst"]),
-    ("reference/index.rst", (DOCS / "reference").glob("*.rst")),
-    ("reference/interop.rst", (DOCS / "reference/interop").glob("*.rst")),
-  ],
-)
-def test_every_page_is_in_a_table_of_contents(page, pages):
-  home = DOCS / page
-  fence = (
-    r"^```\{toctree\}\n(.*?)^```" if home.suffix == ".md" else r"^\.\. toctree::\n(.*?)(?=^\S|\Z)"
-  )
-  expected = {path.relative_to(home.parent).with_suffix("").as_posix() for path in pages}
-  assert listed(home, fence) == sorted(expected - {home.stem})
-
-
-def converter():
-  """`docs/formulas.py`, which is no module of a package."""
-  spec = importlib.util.spec_from_file_location("formulas", DOCS / "formulas.py")
+def of_docs(name):
+  """A module of `docs/`, which is no package."""
+  spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
   return module
+
+
+def test_every_page_has_one_place_in_the_sidebar():
+  groups = of_docs("navigation").GROUPS
+  pages = [*DOCS.glob("*.md"), *DOCS.glob("notebooks/*.md"), DOCS / "reference/index.rst"]
+  expected = {path.relative_to(DOCS).with_suffix("").as_posix() for path in pages} - {"index"}
+  listed = [page for group in groups.values() for at in group.items() for page in (at[0], *at[1])]
+  assert sorted(listed) == sorted(expected)
+  assert sum(map(len, groups.values())) <= 15
+
+
+@pytest.mark.parametrize("page", ["index", "interop"])
+def test_every_page_of_the_reference_is_in_a_table_of_contents(page):
+  home = DOCS / "reference" / f"{page}.rst"
+  folder = home.parent if page == "index" else home.parent / page
+  blocks = re.findall(r"^\.\. toctree::\n(.*?)(?=^\S|\Z)", home.read_text(), re.M | re.S)
+  lines = [line.strip() for block in blocks for line in block.splitlines()]
+  listed = sorted(line for line in lines if line and not line.startswith(":"))
+  expected = {
+    path.relative_to(home.parent).with_suffix("").as_posix() for path in folder.glob("*.rst")
+  }
+  assert listed == sorted(expected - {home.stem})
 
 
 @pytest.mark.parametrize(
@@ -150,18 +151,77 @@ def converter():
   ],
 )
 def test_formulas_become_latex(text, tex):
-  formulas = converter()
+  formulas = of_docs("formulas")
   assert formulas.is_formula(text)
   assert formulas.latex(text) == tex
 
 
 @pytest.mark.parametrize("text", ["labels = jnp.eye(batch)", "a = b == c", "k=None", "x[i, j]"])
 def test_code_is_no_formula(text):
-  assert not converter().is_formula(text)
+  assert not of_docs("formulas").is_formula(text)
+
+
+@pytest.mark.parametrize("text", ["n", "x_ij^p", "F(-z)", "stop_j < 1", "2^-58", "z = |s_i - s_j|"])
+def test_symbols_of_the_mathematics_are_rendered(text):
+  assert of_docs("formulas").is_mathematics(text)
+
+
+@pytest.mark.parametrize(
+  "text", ["Gumbel", "while_loop", "ties.mean", "Exact()", "chance/shuffled.py", "[32, 100]"]
+)
+def test_names_of_the_code_are_not_rendered(text):
+  assert not of_docs("formulas").is_mathematics(text)
+
+
+def test_lines_of_a_formula_are_aligned():
+  block = of_docs("formulas").block
+  assert block("a = b,   c = d") == r"a = b, \quad c = d"
+  aligned = r"\begin{split} a & = b \quad \text{of j} \\ \text{cd} &= e \end{split}"
+  assert block("a   = b    of j\ncd  = e\n") == aligned
+
+
+def completed(function):
+  """The docstring of a function as its entry shows it."""
+  docstrings = of_docs("docstrings")
+  lines = inspect.getdoc(function).splitlines()
+  return "\n".join(docstrings.complete(function, lines, docstrings.ranking_of(function)))
+
+
+def test_the_entry_of_a_metric_stands_alone():
+  text = completed(jaxrank.ndcg)
+  for name in inspect.signature(jaxrank.ndcg).parameters:
+    assert len(re.findall(rf"^  {name}: ", text, re.M)) == 1
+  assert "See `jaxrank.metrics`" not in text
+  assert "jr.ndcg(scores, labels, where=where, k=2, ranking=jr.Laplace(1.0))" in text
+
+
+def test_an_entry_keeps_the_sections_of_its_docstring():
+  text = completed(jaxrank.losses.lambda_ndcg)
+  assert [text.count(f"\n{x}:\n") for x in ("Args", "Returns", "Raises", "References")] == [1] * 4
+  assert re.findall(r"^  (\w+): ", text, re.M)[:4] == ["scores", "labels", "where", "k"]
+
+
+@thorough
+@pytest.mark.parametrize("name", ["ndcg", "alpha_ndcg", "kendall_tau"])
+def test_examples_of_entries_are_true(name):
+  docstrings = of_docs("docstrings")
+  metric = getattr(jaxrank, name)
+  text = docstrings.example(metric, docstrings.ranking_of(metric))
+  names = {"jr": jaxrank, "jnp": jnp}
+  test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+  assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_pictures_get_the_colours_of_dark_mode_once():
+  figures = of_docs("figures")
+  drawn = (DOCS / "losses.svg").read_text(encoding="utf-8")
+  adapted = figures.in_both_modes(drawn)
+  assert "prefers-color-scheme: dark" in adapted
+  assert figures.in_both_modes(adapted) == adapted
 
 
 def test_formulas_of_docstrings_are_balanced():
-  formulas = converter()
+  formulas = of_docs("formulas")
   spans = {span for _, text in docstrings() for span in prose(text).split("`")[1::2]}
   found = [formulas.latex(span) for span in spans if formulas.is_formula(span)]
   assert len(found) > 50
@@ -201,6 +261,7 @@ def test_the_check_of_the_built_site_finds_what_is_wrong(tmp_path, capsys):
   pages = {
     "index.html": '<a href="a.html#here"><a href="a.html#gone"><a href="none.html"><img src="//x">',
     "a.html": '<a id="here"><a href="#here"><a href="notebooks/run.html">',
+    "table.html": "<pre>\n| a |\n</pre><p>text\n| <code>a</code> | b |\n</p>",
     "notebooks/run.html": '<a href="run.ipynb">',
     "notebooks/new.html": '<a href="new.ipynb">',
     "notebooks/run.ipynb": '{"cells": [{"outputs": [{}]}]}',
@@ -216,5 +277,6 @@ def test_the_check_of_the_built_site_finds_what_is_wrong(tmp_path, capsys):
     "index.html: a.html#gone",
     "index.html: none.html",
     "new.html",
+    "table.html",
   ]
-  assert total == "4 pages, 8 links"
+  assert total == "5 pages, 8 links"
