@@ -197,9 +197,25 @@ def test_a_nan_spoils_its_query_alone():
   )
 
 
+def test_double_precision_beside_single():
+  """The values have the dtype of `jaxrank.evaluate`: that of scores and labels together."""
+  scores, ids, labels, out = batch(np.random.default_rng(10), 3, 40, 2, 1, 50)
+  measures = ["nDCG@5", "AP"]
+  expected = dense(measures, jr.Laplace(2.0), scores, ids, labels, out)
+  with jax.enable_x64():
+    for kind, dtype in ((labels.dtype, jnp.float32), (np.float64, jnp.float64)):
+      given = scores, ids, labels.astype(kind), out
+      found = streamed(measures, jr.Laplace(np.float64(2.0)), *given)
+      for name, value in found.items():
+        assert value.dtype == dtype
+        np.testing.assert_allclose(value, expected[name], rtol=1e-5)
+
+
 def test_what_is_refused():
   queries, items, ids = jnp.ones((2, 3)), jnp.ones((9, 3)), jnp.array([[1], [2]])
   call = functools.partial(corpus.evaluate, "nDCG", queries, items, ids)
+  with pytest.raises(TypeError, match="corpus.evaluate: temperature must be a scalar"):
+    call(ranking=jr.Laplace(jnp.ones(2)))
   for ranking in (jr.Gumbel(1.0), jr.Exact("stable"), jr.Laplace, "Laplace"):
     with pytest.raises(ValueError, match=r"corpus.evaluate: ranking must be jaxrank.Exact\(\)"):
       call(ranking=ranking)
