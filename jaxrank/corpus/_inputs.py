@@ -93,10 +93,9 @@ def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: in
     write = "; of a mask [queries, items] pass the ids where it is True, padded with -1" * mask
     raise TypeError(f"{name} must be integer ids of items, got {found.dtype}{write}.")
   if found.ndim != ndim or found.shape[0] != queries:
-    expected = [queries, "e"][:ndim]
+    expected = ", ".join([str(queries), name[0]][:ndim])
     raise ValueError(
-      f"{name} must have one row for each query, shape "
-      f"{str(expected).replace(repr('e'), 'e')}, got {list(found.shape)}."
+      f"{name} must have one row for each query, shape [{expected}], got {list(found.shape)}."
     )
   if known and items is not None:
     wrong = np.argwhere((found < NONE) | (found >= items))
@@ -124,8 +123,8 @@ def check_apart(name: str, ids: Any, exclude: Any) -> None:
     at = tuple(np.argwhere(both)[0])
     raise ValueError(
       f"{name} and excluded ids must differ, got item {listed[at]} in both for query {at[0]} "
-      f"({both.any(axis=1).sum()} such queries): a metric of an item that is no candidate has no "
-      f"value. Take it out of exclude, with -1 in its place, or out of {name}."
+      f"({both.any(axis=1).sum()} such queries): an item that is no candidate has no rank and "
+      f"no loss. Take it out of exclude, with -1 in its place, or out of {name}."
     )
 
 

@@ -17,7 +17,7 @@ from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank.corpus import _inputs, _smooth, _standing, _streamed, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs, Progress
-from jaxrank.corpus.similarity import Similarity
+from jaxrank.corpus.similarity import Similarity, dtype_of
 from jaxrank.measures import scales
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
@@ -146,6 +146,7 @@ def evaluate(
 def _smooth_or_none(ranking: Ranking) -> Laplace | Logistic | None:
   """The ranking if it is smooth, None for `Exact()`; others are refused."""
   if isinstance(ranking, Laplace | Logistic):
+    checks.positive_number("temperature", ranking.temperature)
     return ranking
   if not isinstance(ranking, Exact) or ranking.ties != "average":
     written = ranking if isinstance(ranking, Ranking) else checks.told(ranking)
@@ -295,7 +296,9 @@ def _evaluate_smoothly(
     smooth = _Smooth(program, kind, most)
     cutoffs, numbers = smooth.asked(arrays, listed, labels)
     removed = inputs.removed
-    asking = _smooth.Asking(inputs.queries, inputs.similarity, of_each)
+    dtype = dtype_of(inputs.similarity, inputs.queries, items)
+    asking = _smooth.Asking(inputs.queries, inputs.similarity, of_each.astype(dtype))
+    numbers = tuple(k.astype(dtype) for k in numbers)
     out = _inputs.without_repeats(jnp.concatenate([removed, listed], axis=1))
     others = most - jnp.sum((out >= 0) & (out < most), axis=1)
     rest = arrays, removed, listed, labels, others

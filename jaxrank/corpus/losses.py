@@ -14,7 +14,7 @@ from jaxrank.corpus import _inputs, _streamed, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs
 from jaxrank.corpus._streamed import Chunk, EachChunk, Program, Stage, relative
 from jaxrank.corpus.evaluation import without_repeats
-from jaxrank.corpus.similarity import Similarity, scores, scores_of_own
+from jaxrank.corpus.similarity import Similarity, dtype_of, scores, scores_of_own
 
 
 def softmax(
@@ -120,11 +120,12 @@ def _softmax(
   def of_devices(
     inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, weights: Array, of_each: Array
   ) -> Array:
-    listed, weights = without_repeats(listed, weights)
+    dtype = dtype_of(inputs.similarity, inputs.queries, items[0])
+    listed, weights = without_repeats(listed, weights.astype(dtype))
     out = _inputs.are_wrong(listed, inputs.removed, _sweep.size_of_all(items, axis))
     some = listed != NONE
     worth = jnp.where(out, jnp.nan, jnp.where(some, weights, 0))
-    params = (inputs.queries, inputs.similarity, of_each), some, worth
+    params = (inputs.queries, inputs.similarity, of_each.astype(dtype)), some, worth
     found: Array = _streamed.run(_PROGRAM, params, items, listed, inputs.removed, chunk, axis)
     return found
 
@@ -141,7 +142,7 @@ def _logits(scores: Array, log_q: Array | None, temperature: Array) -> Array:
   finite = clipped(jnp.where(lost, 0, scores), bound)
   z = clipped(finite / at_least_tiny(temperature, scores.dtype)[:, None], bound)
   if log_q is not None:
-    z -= log_q.astype(scores.dtype).reshape(-1, scores.shape[1])
+    z = clipped(z - log_q.astype(scores.dtype).reshape(-1, scores.shape[1]), bound)
   return jnp.where(lost, -jnp.inf, z)
 
 

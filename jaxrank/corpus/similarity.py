@@ -80,6 +80,11 @@ def scores(similarity: Partial, queries: Any, items: Any) -> Array:
   return arithmetic.floating(checks.array("similarity", found))
 
 
+def dtype_of(similarity: Partial, queries: Any, items: Any) -> Any:
+  """The dtype of the scores."""
+  return jax.eval_shape(scores, similarity, queries, items).dtype
+
+
 def scores_of_own(similarity: Partial, queries: Any, items: Any) -> Array:
   """Scores `[q, p]` of items `[q, p, ...]`, each with its own query."""
 

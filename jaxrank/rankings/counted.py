@@ -310,7 +310,7 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
     return self._with_zeros(ahead), self._with_zeros(kept)
 
   def _with_zeros(self, x: Array) -> Array:
-    return self.in_order(jnp.pad(x, (0, 2)))
+    return self.in_order(jnp.pad(x.astype(self.dtype), (0, 2)))
 
   def rank(self, k: Cutoff, among: Array | None) -> Array:
     """The expected rank of each listed item among the kept items."""

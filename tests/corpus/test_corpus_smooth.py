@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
 from jaxrank import corpus
@@ -197,9 +198,25 @@ def test_a_nan_spoils_its_query_alone():
   )
 
 
+def test_double_precision_beside_single():
+  """The values have the dtype of `jaxrank.evaluate`: that of scores and labels together."""
+  scores, ids, labels, out = batch(np.random.default_rng(10), 3, 40, 2, 1, 50)
+  measures = ["nDCG@5", "AP"]
+  expected = dense(measures, jr.Laplace(2.0), scores, ids, labels, out)
+  with jax.enable_x64():
+    for kind, dtype in ((labels.dtype, jnp.float32), (np.float64, jnp.float64)):
+      given = scores, ids, labels.astype(kind), out
+      found = streamed(measures, jr.Laplace(np.float64(2.0)), *given)
+      for name, value in found.items():
+        assert value.dtype == dtype
+        np.testing.assert_allclose(value, expected[name], rtol=1e-5)
+
+
 def test_what_is_refused():
   queries, items, ids = jnp.ones((2, 3)), jnp.ones((9, 3)), jnp.array([[1], [2]])
   call = functools.partial(corpus.evaluate, "nDCG", queries, items, ids)
+  with pytest.raises(TypeError, match="corpus.evaluate: temperature must be a scalar"):
+    call(ranking=jr.Laplace(jnp.ones(2)))
   for ranking in (jr.Gumbel(1.0), jr.Exact("stable"), jr.Laplace, "Laplace"):
     with pytest.raises(ValueError, match=r"corpus.evaluate: ranking must be jaxrank.Exact\(\)"):
       call(ranking=ranking)
@@ -214,6 +231,40 @@ def test_what_is_refused():
   ):
     with pytest.raises(ValueError, match=f"{name}: jaxrank.corpus.evaluate does not answ"):
       corpus.evaluate(measure, queries, items, ids, ranking=jr.Laplace(1))
+
+
+def test_items_over_four_devices():
+  """Equal to one device, also the gradients, and scores are never gathered."""
+  rng = np.random.default_rng(12)
+  queries, items = (jnp.asarray(rng.normal(size=(n, 8)), jnp.float32) for n in (4, 1600))
+  ids = np.stack([rng.choice(1600, 3, replace=False) for _ in range(4)])
+  out = np.setdiff1d(rng.permutation(1600)[:40], ids)[:20].reshape(4, 5)
+
+  def values(queries, items, axis=None):
+    return corpus.evaluate(
+      "nDCG@10 AP", queries, items, ids, exclude=out, ranking=jr.Laplace(0.5), chunk=128,
+      axis_name=axis,
+    )  # fmt: skip
+
+  mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+  spread = jax.shard_map(
+    functools.partial(values, axis="i"), mesh=mesh, in_specs=(P(), P("i")), out_specs=P()
+  )
+
+  def total(function, queries, items):
+    found = function(queries, items)
+    return jnp.sum(found["nDCG@10"] + found["AP"]), found
+
+  programs = [
+    jax.jit(jax.grad(functools.partial(total, f), argnums=(0, 1), has_aux=True)).lower(
+      queries, items
+    ).compile()
+    for f in (values, spread)
+  ]  # fmt: skip
+  one, four = (program(queries, items) for program in programs)
+  for x, y in zip(jax.tree.leaves(four), jax.tree.leaves(one), strict=True):
+    np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+  assert "all-gather" not in programs[1].as_text()
 
 
 def test_queries_and_items_over_an_explicit_mesh():

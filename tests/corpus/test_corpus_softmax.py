@@ -270,6 +270,25 @@ def test_memory_does_not_grow_with_the_items():
   assert max(sizes[:1]) < 4 * 4 * queries * chunk
 
 
+def test_dtypes_of_numbers_are_free():
+  """The scores have the dtype of the result; integers are numbers, and log_q may be infinite."""
+  u, v, weights, log_q, ids, out = draw(11)
+  whole = jnp.arange(Q * 3).reshape(Q, 3)
+  found = corpus.softmax(u, v, ids, weights=whole, temperature=jnp.bfloat16(2))
+  expected = corpus.softmax(u, v, ids, weights=whole.astype(jnp.float32), temperature=2.0)
+  np.testing.assert_array_equal(found, expected)
+  with jax.enable_x64():
+    for options in ({}, {"weights": np.asarray(weights, np.float64), "temperature": np.float64(2)}):
+      assert corpus.softmax(u, v, ids, **options).dtype == jnp.float32
+    wide = [x.astype(jnp.float64) for x in (u, v)]
+    assert corpus.softmax(*wide, ids, weights=weights, log_q=log_q).dtype == jnp.float64
+  # An item that is never drawn counts for all.
+  never = log_q.at[ids[2, 0]].set(-jnp.inf)
+  found = corpus.softmax(u, v, ids[:, :1], log_q=never)
+  expected = dense(product(u, v), jnp.ones((Q, 1)), never, 1.0, ids[:, :1], np.full((Q, 0), -1))
+  np.testing.assert_array_equal(found, expected)
+
+
 def test_what_is_refused():
   u, v, weights, log_q, ids, out = draw(7)
   for options, error, told in (
@@ -292,7 +311,7 @@ def test_what_is_refused():
     with pytest.raises(error, match=f"corpus.softmax: .*{told}"):
       corpus.softmax(u, v, ids, **options)
   for positives, error, told in (
-    (ids[:-1], ValueError, "positives must have one row for each query"),
+    (ids[:-1], ValueError, r"positives must have one row for each query, shape \[7, p\]"),
     (ids.astype(np.float32), TypeError, "positives must be integer ids"),
     (np.where(ids < 0, N, ids), ValueError, "positives must be ids from 0 to 899"),
   ):
