@@ -1,5 +1,6 @@
 """Every test runs under the strictest settings a user may choose, on four CPU devices."""
 
+import contextlib
 import gc
 import itertools
 import os
@@ -23,6 +24,8 @@ os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 import jax
 import pytest
 
+from jaxrank._core import platforms
+
 # What holds no tests need not be imported before a test needs it.
 collect_ignore = [
   path for path in Path(__file__).parent.rglob("*.py") if not path.name.startswith(("test_", "__"))
@@ -39,6 +42,19 @@ gc.set_threshold(100_000, 50, 100)
 # XLA crashes where there are no more.
 _TESTS_OF_PROGRAMS = 800
 _done = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def _programs_of_one_platform(request):
+  """Traces the algorithms of a CPU alone, which run here: all of them take half as long again.
+
+  Tests with the mark `any_platform`, and doctests, trace those of every platform, as users do.
+  """
+  platform = contextlib.nullcontext()
+  if not request.node.get_closest_marker("any_platform"):
+    platform = platforms.forced("cpu")
+  with platform:
+    yield
 
 
 @pytest.fixture(autouse=True)

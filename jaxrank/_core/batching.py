@@ -13,11 +13,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.interpreters import ad
 from jax.typing import ArrayLike
 
 from jaxrank._core.platforms import operation, primitive
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def of_each_query(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Maps a function of one query, whose first argument is `[n]`, over a batch."""
+  return lambda *args: over_queries(function, args[0].ndim - 1)(*args)
 
 
 def over_queries(kernel: Callable[..., Any], leading: int) -> Callable[..., Any]:
@@ -39,11 +45,12 @@ def columns_in_turn(*arrays: Array, function: Callable[..., Any]) -> Any:
   return lax.map(lambda columns: function(*columns), [jnp.moveaxis(x, -1, 0) for x in arrays])
 
 
-def batched(function: _Function) -> _Function:
+def batched(function: _Function, differentiable: Callable[..., Any] | None = None) -> _Function:
   """Makes a function of the last axis of arrays its own batching rule.
 
   Under `vmap` it receives the whole batch at once, so that a loop has one predicate for all
-  queries, and the layout can be chosen for the batch. It has no derivative.
+  queries, and the layout can be chosen for the batch. Its derivative is that of `differentiable`,
+  the same function of a whole batch. See `platforms.operation` for the loops that need it.
   """
   tree: Any = None
 
@@ -56,7 +63,7 @@ def batched(function: _Function) -> _Function:
 
   @functools.wraps(function)
   def call(*args: Array) -> Any:
-    found = _batched.bind(*args, function=traced)
+    found = _batched.bind(*args, function=traced, differentiable=differentiable)
     return jax.tree.unflatten(tree, found)
 
   return cast(_Function, call)
@@ -81,7 +88,25 @@ def _batch(
   return (found if size else [x[:0] for x in found]), [0] * len(found)
 
 
-_batched = operation("batched", _batch)
+def _jvp(
+  primals: Sequence[Array],
+  tangents: Sequence[Any],
+  *,
+  function: Callable[..., Any],
+  differentiable: Callable[..., Any] | None,
+) -> Any:
+  if differentiable is None:
+    raise NotImplementedError(f"jaxrank: {function} has no derivative")
+  moving = [i for i, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
+
+  def of_moving(*moved: Array) -> list[Array]:
+    given = dict(zip(moving, moved, strict=True))
+    return jax.tree.leaves(differentiable(*(given.get(i, x) for i, x in enumerate(primals))))
+
+  return jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+
+
+_batched = operation("batched", _batch, _jvp)
 
 
 def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:

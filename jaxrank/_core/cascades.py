@@ -4,6 +4,7 @@
 docs/mathematics.md, "Averages over tied orders", derives the recursion over a tie.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import sorting
 from jaxrank._core.arithmetic import safe_divide, varying_zeros
-from jaxrank._core.batching import batched
+from jaxrank._core.batching import batched, of_each_query
 from jaxrank._core.platforms import primitive
 from jaxrank._core.ranked import Ranked, at_ranks
 from jaxrank._core.sorting import slots, take
@@ -142,7 +143,7 @@ def greedy_order(cascades: Cascades, depth: int) -> tuple[Array, Array]:
   return item, count
 
 
-# `found` and `alive` at each rank, as `_add_item` defines them.
+# `gained` and `alive` at each rank, as `_add_item` defines them.
 _Tie = tuple[Array, Array]
 
 
@@ -166,15 +167,15 @@ def _met_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
     def add(state: _Tie, item: Array) -> tuple[_Tie, None]:
       return _add_item(item, state, worth, stop, start, end), None
 
-    (found, _), _ = lax.scan(add, _one_item(worth, stop, start), items)
-    return found * take(survival(stop), start)
+    (gained, _), _ = lax.scan(add, _one_item(worth, stop, start), items)
+    return gained * take(survival(stop), start)
 
   # A `while_loop` has no reverse mode, so that gradients, needed for labels only, take a scan of
   # fixed length.
   return jax.jvp(scanned, (worth, stop), tangents[:2])
 
 
-@batched
+@functools.partial(batched, differentiable=lambda *args: of_each_query(met)(*args))
 def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
   longest = jnp.max(end - start + 1, initial=0)
 
@@ -183,8 +184,8 @@ def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
     return item + 1, *_add_item(item, tie, worth, stop, start, end)
 
   state = (jnp.int32(2), *_one_item(worth, stop, start))
-  _, found, _ = lax.while_loop(lambda state: state[0] <= longest, add, state)
-  return found * take(survival(stop), start)
+  _, gained, _ = lax.while_loop(lambda state: state[0] <= longest, add, state)
+  return gained * take(survival(stop), start)
 
 
 def survival(stop: Array) -> Array:
@@ -206,20 +207,20 @@ def _add_item(
   """Inserts item number `item` of each tie, if it has one, at a random place among those before.
 
   At a rank with `l` items of the tie ahead, `alive` is the mean probability of passing `l` of the
-  items so far, and `found` the mean of that probability times the worth of the item there:
+  items so far, and `gained` the mean of that probability times the worth of the item there:
   docs/mathematics.md, "Averages over tied orders".
   """
-  found, alive = state
+  gained, alive = state
   place = start + item - 1
   has = place <= end
   inside = jnp.minimum(place, stop.shape[-1] - 1)
   here = 1 / item.astype(stop.dtype)
   ahead = (sorting.slots(start) - start).astype(stop.dtype) * here
   passed = ahead * (1 - take(stop, inside))
-  found_then = here * take(worth, inside) * alive
-  found_then += (1 - here - ahead) * found + passed * above(found)
+  gained_then = here * take(worth, inside) * alive
+  gained_then += (1 - here - ahead) * gained + passed * above(gained)
   alive_then = (1 - ahead) * alive + passed * above(alive)
-  return jnp.where(has, found_then, found), jnp.where(has, alive_then, alive)
+  return jnp.where(has, gained_then, gained), jnp.where(has, alive_then, alive)
 
 
 @primitive

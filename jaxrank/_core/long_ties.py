@@ -174,7 +174,7 @@ def first(
     return (start < several) & (alive > 0)
 
   def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-    start, alive, found = state
+    start, alive, expected = state
     place = start + jnp.arange(_STEP, dtype=jnp.int32)
     at = place.astype(dtype)
     missed = jnp.maximum(others - at, 0) / jnp.maximum(total - at, 1)
@@ -182,13 +182,13 @@ def first(
     ahead = jnp.concatenate([jnp.ones_like(passed[:1]), passed[:-1]])
     value = discount((above + place + 1).astype(dtype))
     here = jnp.where(place < several, ahead * (1 - missed) * value, 0)
-    return start + _STEP, alive * passed[-1], found + alive * jnp.sum(here)
+    return start + _STEP, alive * passed[-1], expected + alive * jnp.sum(here)
 
   nothing = 0 * total
   state = (0 * count, nothing + 1, nothing)
-  _, _, found = lax.while_loop(unfinished, step, state)
+  _, _, expected = lax.while_loop(unfinished, step, state)
   alone = mean(discount, above, size, k, n, dtype)
-  return jnp.where(chosen > 1, found, alone)
+  return jnp.where(chosen > 1, expected, alone)
 
 
 def in_turn(
@@ -212,16 +212,16 @@ def in_turn(
   ahead = jnp.arange(above.size, dtype=jnp.int32) - start
 
   def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-    place, chance, found = state
+    place, chance, expected = state
     left = jnp.maximum(size - place, 1).astype(dtype)
     taken = chance * (listed - ahead).astype(dtype) / left
     value = discount((above + place + 1).astype(dtype))
-    found = found + jnp.where(place < count, taken * value, 0)
+    expected = expected + jnp.where(place < count, taken * value, 0)
     from_above = jnp.concatenate([jnp.zeros_like(taken[:1]), taken[:-1]])
     chance = chance - taken + jnp.where(ahead > 0, from_above, 0)
-    return place + 1, jnp.where(place < size, chance, 0), found
+    return place + 1, jnp.where(place < size, chance, 0), expected
 
   nothing = (0 * count).astype(dtype)
   state = (0 * jnp.max(count), jnp.where(ahead == 0, nothing + 1, nothing), nothing)
-  _, _, found = lax.while_loop(lambda state: jnp.any(state[0] < count), step, state)
-  return found
+  _, _, expected = lax.while_loop(lambda state: jnp.any(state[0] < count), step, state)
+  return expected

@@ -156,8 +156,8 @@ def log_sums_of_lower(level: Array, z: Array, live: Array, none: float) -> LogSu
   top = jnp.max(jnp.where(lower, step[:, None], float(jnp.finfo(z.dtype).min) / size), axis=0)
   # The highest step and the next one; all others are below the rounding errors.
   down = top[None] - step[:, None]
-  share = jnp.where(down == 0, 1, jnp.where(down == 1, jnp.asarray(math.exp(-size), z.dtype), 0))
-  total = jnp.sum(jnp.where(lower, share * rest[:, None], 0), axis=0)
+  factor = jnp.where(down == 0, 1, jnp.where(down == 1, jnp.asarray(math.exp(-size), z.dtype), 0))
+  total = jnp.sum(jnp.where(lower, factor * rest[:, None], 0), axis=0)
   some = total > 0
   return LogSums(jnp.where(some, size * top, none), jnp.log(jnp.where(some, total, 1)))
 

@@ -4,6 +4,7 @@ Words of a key and an index are sorted, and the other arrays gathered. A TPU, wh
 longer than a sort, sorts the arrays as operands.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.interpreters import ad
 
 from jaxrank._core import sorting
-from jaxrank._core.batching import whole_batch
+from jaxrank._core.batching import of_each_query, whole_batch
 from jaxrank._core.platforms import operation, primitive
 
 # Up to so many columns of labels are sorted as operands; the rows of more are gathered.
@@ -21,8 +23,11 @@ _COLUMNS = 8
 
 
 def by_columns(move: Callable[[Array, Array], Array], x: Array, item: Array) -> Array:
-  """`move(x, item)`, for an array `[..., n]`, or for each column of one `[..., n, columns]`."""
-  return jax.vmap(move, (-1, None), -1)(x, item) if x.ndim > item.ndim else move(x, item)
+  """`move(x, item)`, for an array `[..., n]`, or each column of one `[..., n, columns, ...]`."""
+  if x.ndim == item.ndim:
+    return move(x, item)
+  moved: Array = jax.vmap(functools.partial(by_columns, move), (-1, None), -1)(x, item)
+  return moved
 
 
 def arranged(
@@ -41,18 +46,37 @@ def arranged(
 
 def _follow(x: Array, moved: Array, item: Array) -> Array:
   """`moved`, which is `x[item]`, with the derivative of `x`."""
-  return _followed(x, moved, item) if jnp.issubdtype(x.dtype, jnp.floating) else moved
+  return _followed(x, moved, item)[0] if jnp.issubdtype(x.dtype, jnp.floating) else moved
 
 
-@jax.custom_jvp
-def _followed(x: Array, moved: Array, item: Array) -> Array:
-  return moved
+def _followed(*args: Array) -> Any:
+  return _follower.bind(*args, function=_second)
 
 
-@_followed.defjvp
-def _followed_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+_second = jax.jit(lambda x, moved, item: [moved], inline=True)
+
+
+def _followed_jvp(primals: Sequence[Array], tangents: Sequence[Any], **_: Any) -> Any:
   # Not `moved` itself, which has no derivative: there are second ones.
-  return _followed(*primals), by_columns(_moved, tangents[0], primals[2])
+  change = tangents[0]
+  if not isinstance(change, ad.Zero):
+    change = by_columns(of_each_query(_moved), change, primals[2])
+  return _followed(*primals), [change]
+
+
+def _followed_batch(
+  args: Sequence[Array], axes: Sequence[int | None], **_: Any
+) -> tuple[Sequence[Array], Sequence[int]]:
+  of_x, of_moved, of_item = axes
+  if of_item is not None or of_x is None or of_moved is None:
+    return _followed(*whole_batch(args, axes)), [0]
+  # Lists that share their order are columns.
+  x, moved, item = args
+  x, moved = jnp.moveaxis(x, of_x, -1), jnp.moveaxis(moved, of_moved, -1)
+  return _followed(x, moved, item), [x.ndim - 1]
+
+
+_follower = operation("followed", _followed_batch, _followed_jvp)
 
 
 def _arranged(*arrays: Array) -> Sequence[Array]:

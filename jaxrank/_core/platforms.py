@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 import jax
 from jax import lax
 from jax.extend import core as jax_core
-from jax.interpreters import batching, mlir
+from jax.interpreters import ad, batching, mlir
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -144,27 +144,30 @@ def lower(primitive: Any, function: Callable[..., Any]) -> None:
   primitive.def_impl(evaluate)
 
 
-def operation(name: str, batch: _Batcher) -> Any:
+def operation(name: str, batch: _Batcher, jvp: Callable[..., Any] | None = None) -> Any:
   """A primitive of JAX that calls its parameter `function`, which returns a list of arrays.
 
-  The function, of `jax.jit`, is traced for one platform only, once if this is a CPU. It has no
-  derivative.
+  The function, of `jax.jit`, is traced for one platform only, once if this is a CPU. Its derivative
+  is that of the rule `jvp`. JAX forgets the rules of `jax.custom_jvp` in the second derivative of
+  the body of a loop, and keeps those of primitives.
   """
 
-  def call(*args: Any, function: Callable[..., Any]) -> Any:
+  def call(*args: Any, function: Callable[..., Any], **_: Any) -> Any:
     return function(*args)
 
-  def evaluate(*args: Any, function: Callable[..., Any]) -> Any:
+  def evaluate(*args: Any, function: Callable[..., Any], **_: Any) -> Any:
     with jax.disable_jit(False):
       return function(*args)
 
-  def types(*args: Any, function: Callable[..., Any]) -> Any:
+  def types(*args: Any, function: Callable[..., Any], **_: Any) -> Any:
     return traced("cpu", function, *args).out_avals
 
   primitive = jax_core.Primitive(name)
   primitive.multiple_results = True
   primitive.def_abstract_eval(types)
   batching.primitive_batchers[primitive] = batch
+  if jvp:
+    ad.primitive_jvps[primitive] = jvp
   lower(primitive, call)
   # The function is compiled once, unlike a call of the primitive.
   primitive.def_impl(evaluate)

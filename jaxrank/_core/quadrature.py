@@ -51,14 +51,13 @@ def transposable(ahead: Callable[..., Any], back: Callable[[Any], Any], *x: Any)
   return lax.custom_linear_solve(lambda y: y, (x, out), solve, solve_transposed)[1]
 
 
-@jax.custom_jvp
 def constant(x: Any) -> Any:
   """`x`, of which a derivative is refused rather than wrong."""
-  return x
+  leaves, tree = jax.tree.flatten(x)
+  return jax.tree.unflatten(tree, batched(lambda *leaves: leaves, _refused)(*leaves))
 
 
-@constant.defjvp
-def _constant_jvp(primals: Any, tangents: Any) -> Any:
+def _refused(*_: Array) -> Any:
   raise NotImplementedError(
     "jaxrank: third derivatives under Gumbel and Gaussian are not available, nor second ones of"
     " mean ranks, exposures and probabilities of ranks; take one derivative less, or rank with"
@@ -170,7 +169,11 @@ def _swept(
   part: _Part, integrand: Integrand, spacing: float, width: int, ends: _Ends, args: Any
 ) -> Any:
   """The sum of a part of an integrand over all nodes."""
-  return _sweep(Sweep(part, integrand, spacing, width), ends, args)
+
+  def again(start: Array, stop: Array, *args: Array) -> Any:
+    return _swept(part, integrand, spacing, width, (start, stop), args)
+
+  return _sweep(Sweep(part, integrand, spacing, width), ends, args, again)
 
 
 @functools.partial(_swept.defjvp, symbolic_zeros=True)
@@ -236,8 +239,10 @@ class Sweep(NamedTuple):
   width: int
 
 
-def _sweep(sweep: Sweep, ends: _Ends, args: Any) -> Any:
-  return batched(functools.partial(total_of_nodes, sweep=sweep))(*ends, *args)
+def _sweep(
+  sweep: Sweep, ends: _Ends, args: Any, differentiable: Callable[..., Any] | None = None
+) -> Any:
+  return batched(functools.partial(total_of_nodes, sweep=sweep), differentiable)(*ends, *args)
 
 
 @primitive

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import networks
-from jaxrank._core.batching import batched
+from jaxrank._core.batching import batched, of_each_query
 from jaxrank._core.platforms import enable_x64, primitive
 
 # The keys of masked items and of scores of -inf, which are not retrieved; the largest integer.
@@ -262,7 +262,9 @@ def slots_like(x: Array) -> Array:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def descending(x: Array, k: int) -> Array:
   """The `k` largest values of floats `[n]`, largest first."""
-  return batched(functools.partial(largest, k=k))(x)
+  return batched(
+    functools.partial(largest, k=k), of_each_query(functools.partial(descending, k=k))
+  )(x)
 
 
 @descending.defjvp
@@ -313,8 +315,8 @@ def _largest_by_levels(x: Array, *, k: int) -> Array:
   """Finds few distinct values, as of labels, one by one; sorts if there are more than `_LEVELS`."""
 
   def last(state: _Levels) -> tuple[Array, Array]:
-    level, found = state
-    count, value = lax.dynamic_index_in_dim(found, level, keepdims=False)
+    level, levels = state
+    count, value = lax.dynamic_index_in_dim(levels, level, keepdims=False)
     return count, value
 
   def unfinished(state: _Levels) -> Array:
@@ -322,11 +324,11 @@ def _largest_by_levels(x: Array, *, k: int) -> Array:
     return short
 
   def fill(state: _Levels) -> _Levels:
-    level, found = state
+    level, levels = state
     value = jnp.max(jnp.where(x >= last(state)[1], -jnp.inf, x), axis=-1, keepdims=True)
     count = jnp.sum((x >= value).astype(x.dtype), axis=-1, keepdims=True)
     row = jnp.stack([count, value])
-    return level + 1, lax.dynamic_update_index_in_dim(found, row, level + 1, axis=0)
+    return level + 1, lax.dynamic_update_index_in_dim(levels, row, level + 1, axis=0)
 
   nothing = jnp.zeros_like(x[..., :1])
   # No item is at least NaN, so that the first value is the largest. No slot is at infinity.

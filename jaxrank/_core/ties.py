@@ -26,7 +26,7 @@ from jax import Array, lax
 
 from jaxrank._base import Cutoff
 from jaxrank._core import sorting
-from jaxrank._core.batching import batched
+from jaxrank._core.batching import batched, of_each_query
 from jaxrank._core.platforms import enable_x64, primitive
 from jaxrank._core.sorting import take
 
@@ -167,7 +167,7 @@ def _mean_jvp(
   return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)
 
 
-@batched
+@functools.partial(batched, differentiable=lambda *args: of_each_query(mean)(*args))
 def _mean(w: Array, start: Array, end: Array) -> Array:
   return sums(w, start, end) / (end - start + 1).astype(w.dtype)
 

@@ -101,13 +101,13 @@ def unsampled_metric(
     at = int(ranks[~np.isfinite(values)][0])
     raise ValueError(f"{name}: metric must be finite, got {values[at - 1]} at rank {at}.")
   size = sampled + 1
-  products, share, target = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+  products, expected, target = np.zeros((size, size)), np.zeros(size), np.zeros(size)
   for start in range(0, items, _BLOCK):
     chance = _binomial(sampled, (ranks[start : start + _BLOCK] - 1) / max(items - 1, 1))
     products += chance.T @ chance
-    share += chance.sum(axis=0)
+    expected += chance.sum(axis=0)
     target += chance.T @ values[start : start + _BLOCK]
-  penalty = tradeoff * np.diag(share)
+  penalty = tradeoff * np.diag(expected)
   table: np.ndarray = np.linalg.lstsq((1 - tradeoff) * products + penalty, target)[0]
   return table
 

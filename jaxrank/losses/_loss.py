@@ -160,13 +160,13 @@ class _Chances(NamedTuple):
   Attributes:
     quarter: A quarter of the logits, `[n]`; finite, so that differences are.
     drop: A quarter of how far the logits are below the largest one, `[n]`, finite.
-    share: The probabilities times `total`, `[n]`.
-    total: The sum of the shares.
+    mass: The probabilities times `total`, `[n]`.
+    total: The sum of the masses.
   """
 
   quarter: Array
   drop: Array
-  share: Array
+  mass: Array
   total: Array
 
   @property
@@ -177,7 +177,7 @@ class _Chances(NamedTuple):
   @property
   def miss(self) -> Array:
     """`(1 - p) / 4`, `[n]`."""
-    return (self.total - self.share) / (4 * self.total)
+    return (self.total - self.mass) / (4 * self.total)
 
 
 def _chances(scores: Array, temperature: Array) -> _Chances:
@@ -186,10 +186,10 @@ def _chances(scores: Array, temperature: Array) -> _Chances:
   z = jnp.where(finite, jnp.where(finite, scores, 0) / temperature, scores)
   top = lax.stop_gradient(jnp.max(z))
   # The difference of two infinities would be NaN; that of two finite numbers has a derivative.
-  share = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - jnp.where(top == -jnp.inf, 0, top)))
-  total = jnp.sum(share)
+  mass = jnp.exp(jnp.where((z == top) & jnp.isinf(top), 0, z - jnp.where(top == -jnp.inf, 0, top)))
+  total = jnp.sum(mass)
   quarter = saturated(z) / 4
-  return _Chances(quarter, saturated(top) / 4 - quarter, share, total)
+  return _Chances(quarter, saturated(top) / 4 - quarter, mass, total)
 
 
 @jax.custom_jvp
@@ -239,18 +239,18 @@ def _cross_entropy_jvp(
   gain, label, missed, scores, temperature = primals
   d_gain, _, d_missed, d_scores, d_temperature = tangents
   chances = _chances(scores, temperature)
-  _, drop, share, total = chances
+  _, drop, mass, total = chances
   _, pull = sums = _sums(gain, label, missed, scores, chances)
   live = scores > -jnp.inf
   push = worth_of(gain, label, live)
   if missed.ndim:
-    push += missed * share / total
+    push += missed * mass / total
     pull = plain_sum(push)
   finite = jnp.isfinite(total + pull)
-  slope = jnp.where(finite, share * (pull / total) - push, 0)
+  slope = jnp.where(finite, mass * (pull / total) - push, 0)
   # The slopes add up to 0, so that the drops stand for the logits, and cancel less. That of an item
   # that has no slope is the largest float, and would overflow as the slope of the slope.
-  moves = finite & ((share > 0) | (push != 0))
+  moves = finite & ((mass > 0) | (push != 0))
   fall = jnp.sum(slope * jnp.where(moves, drop, 0))
   # 0 where the derivative, or what a loss divides it by, is too large for a float, as the gradient
   # of a loss that is.

@@ -108,8 +108,8 @@ def _kl(query: ExactQuery, *, temperature: ArrayLike) -> Array:
     jnp.where(query.retrieved, x.astype(query.dtype), -jnp.inf)
     for x in (query.scores, query.given_labels)
   )
-  share = _softmax(teacher, t)
-  entropy = functools.partial(cross_entropy, share, share, jnp.zeros((), query.dtype))
+  chance = _softmax(teacher, t)
+  entropy = functools.partial(cross_entropy, chance, chance, jnp.zeros((), query.dtype))
   of_student, of_teacher = (entropy(x, t)[0] for x in (student, teacher))
   return saturated(saturated((of_student - of_teacher) * t) * t)
 
@@ -118,9 +118,9 @@ def _softmax(x: Array, temperature: Array) -> Array:
   """The softmax of numbers, -inf for padding, whose derivatives by the temperature are finite."""
   below = saturated(x) - lax.stop_gradient(saturated(jnp.max(x)))
   near = (x > -jnp.inf) & (below > -_NOTHING * temperature)
-  share = jnp.exp(jnp.where(near, below, 0) / temperature)
-  # The divergence has slopes by the shares of 0 that are too large for a float: they end here.
-  return jnp.where(near, safe_divide(share, jnp.sum(jnp.where(near, share, 0))), 0)
+  mass = jnp.exp(jnp.where(near, below, 0) / temperature)
+  # The divergence has slopes by the chances of 0 that are too large for a float: they end here.
+  return jnp.where(near, safe_divide(mass, jnp.sum(jnp.where(near, mass, 0))), 0)
 
 
 def rank_mse(

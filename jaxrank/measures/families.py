@@ -160,11 +160,11 @@ def _lines(base: str, parameters: str) -> list[Line]:
     return [Line(base + end, base + end) for end in _ENDINGS[base]]
   found: dict[str, Line] = {}
   for text in parameters.split(","):
-    share = base in _SHARES
-    printed = f"{base}_{float(text):.2f}" if share else f"{base}_{int(float(text))}"
+    is_share = base in _SHARES
+    printed = f"{base}_{float(text):.2f}" if is_share else f"{base}_{int(float(text))}"
     if printed in found:
       raise ValueError(f"'{base}.{parameters}': {printed} comes twice; drop one.")
-    found[printed] = Line(printed, f"{base}_{text}" if share else printed)
+    found[printed] = Line(printed, f"{base}_{text}" if is_share else printed)
   return [*found.values()]
 
 

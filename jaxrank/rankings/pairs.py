@@ -44,8 +44,8 @@ def _compared(query: Ranked) -> Pairs:
   labels = counts(by_label, (score, label), (score, lower_label))
 
   def total(field: int) -> Array:
-    share = labels >> (bits * field) & ((1 << bits) - 1)
-    return jnp.sum(share.astype(query.dtype))
+    number = labels >> (bits * field) & ((1 << bits) - 1)
+    return jnp.sum(number.astype(query.dtype))
 
   return Pairs(
     concordant=total(0),

@@ -20,17 +20,17 @@ _DEPTH = 90.0
 @jax.jit
 def two_sided(t: Array, freedom: Array) -> Array:
   """The probability that a t statistic is at least `|t|` in absolute value."""
-  s, share = _deviations(freedom)
-  above = jnp.sum(share * _below(-jnp.abs(t)[..., None] * s), axis=-1)
+  s, weight = _deviations(freedom)
+  above = jnp.sum(weight * _below(-jnp.abs(t)[..., None] * s), axis=-1)
   return jnp.minimum(2 * above, 1)
 
 
 def power(shift: Array, level: Array, freedom: Array) -> Array:
   """The probability that a two-sided test at a level rejects, for a noncentral t statistic."""
-  s, share = _deviations(freedom)
+  s, weight = _deviations(freedom)
   needed = critical(level, freedom)[..., None] * s
   shift = shift[..., None]
-  return jnp.sum(share * (_below(shift - needed) + _below(-shift - needed)), axis=-1)
+  return jnp.sum(weight * (_below(shift - needed) + _below(-shift - needed)), axis=-1)
 
 
 def critical(level: Array, freedom: Array) -> Array:
@@ -77,8 +77,8 @@ def _deviations(freedom: Array) -> tuple[Array, Array]:
   low, high = -c - jnp.sqrt(c), 0.5 * jnp.log1p(2 * c + 2 * jnp.sqrt(c * c + c))
   nodes = jnp.linspace(0, 1, _NODES, dtype=freedom.dtype)
   u = low + (high - low) * nodes.reshape(*(1,) * (freedom.ndim - 1), -1)
-  share = jnp.exp(freedom * (u - 0.5 * jnp.expm1(2 * u)))
-  return jnp.exp(u), share / jnp.sum(share, axis=-1, keepdims=True)
+  weight = jnp.exp(freedom * (u - 0.5 * jnp.expm1(2 * u)))
+  return jnp.exp(u), weight / jnp.sum(weight, axis=-1, keepdims=True)
 
 
 def _below(z: Array) -> Array:

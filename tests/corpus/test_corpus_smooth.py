@@ -69,12 +69,11 @@ def compare(measures, kind, given, temperature, dtype=jnp.float32, exact=1e-5, c
 @pytest.mark.parametrize(
   ("kind", "measures"),
   [
-    (jr.Laplace, WHOLE),
-    (jr.Laplace, CUT),
-    (jr.Logistic, [*WHOLE[:2], *CUT[:2]]),
-    pytest.param(jr.Logistic, [*WHOLE[2:], *CUT[2:]], marks=pytest.mark.thorough),
+    # One for each question to a ranking, with a cut-off and without.
+    (jr.Laplace, ["nDCG", "AP", "RR", jr.Measure(jr.err, max_label=3), "AP@5", "RR@5", "Rprec"]),
+    *(pytest.param(x, y, marks=pytest.mark.thorough) for x in RANKINGS for y in (WHOLE, CUT)),
   ],
-  ids=["Laplace, whole", "Laplace, cut", "Logistic, some", "Logistic"],
+  ids=["some", *(f"{x.__name__}, {y}" for x in RANKINGS for y in ("whole", "cut"))],
 )
 def test_values_and_slopes_are_those_of_all_scores(kind, measures):
   """Of scores with ties, -inf, exclusions, repeats, and labels that are not positive."""

@@ -8,6 +8,8 @@ import pytest
 import jaxrank as jr
 from jaxrank._core import batching
 
+pytestmark = pytest.mark.any_platform
+
 
 @pytest.fixture
 def three_at_a_time():

@@ -3,12 +3,15 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.helpers import public_calls
 from tests.helpers.public_calls import CALLS, value_and_slope
 from tests.helpers.suites import quick
+
+pytestmark = pytest.mark.any_platform
 
 LISTS = public_calls.SCORES, public_calls.LABELS, public_calls.WHERE
 QUICK = ("sdcg@3", "alpha_dcg/perfect", "compatibility", "chance.variance")

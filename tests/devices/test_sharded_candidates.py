@@ -13,6 +13,8 @@ from jax.sharding import PartitionSpec as P
 import jaxrank as jr
 from tests.helpers import cases, two_processes
 
+pytestmark = pytest.mark.any_platform
+
 QUERIES, N, K = 96, 32, 6
 MEASURES = (
   "nDCG@5 ndcg_burges@6 nDCG(gains={1:3})@4 P@1 P@6 R@4 R(rel=2)@4 AP@6 AP(rel=2)@3 RR RR@2 "

@@ -21,6 +21,8 @@ from tests.helpers import cases, two_processes
 from tests.helpers.streams import GROUPS, close, draw
 from tests.helpers.suites import quick, thorough
 
+pytestmark = pytest.mark.any_platform
+
 BATCHES, QUERIES, N = 4, 8, 7
 DATA = {name: x[:BATCHES] for name, x in draw(1).items()}
 OWN = jr.Evaluator(two_processes.MEASURES, groups=GROUPS, empty="skip", reservoir=40)

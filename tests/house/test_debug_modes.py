@@ -9,11 +9,14 @@ import gc
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.experimental import checkify
 
 from tests.helpers import public_calls
 from tests.helpers.public_calls import CALLS, MANY, ON_THE_HOST, SPREAD, VARIANTS, value_and_slope
 from tests.helpers.suites import quick
+
+pytestmark = pytest.mark.any_platform
 
 # One of each kind.
 QUICK = ("ndcg", "alpha_dcg/perfect", "losses.softmax", "losses.lambda_rank", "exposure.expected")

@@ -11,6 +11,8 @@ from jaxrank._core.permutations import arranged
 from tests.helpers import cases, traits
 from tests.helpers.suites import thorough
 
+pytestmark = pytest.mark.any_platform
+
 ROWS = traits.rows()
 # The platforms with algorithms of their own; the default ones are those of a GPU.
 EVERY = ("cpu", "tpu", "gpu", "reference")

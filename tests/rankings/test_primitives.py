@@ -10,6 +10,8 @@ import pytest
 from jaxrank._core import decays, quadrature, ties
 from tests.helpers import primitives
 
+pytestmark = pytest.mark.any_platform
+
 TABLE = primitives.table()
 RNG = np.random.default_rng(0)
 

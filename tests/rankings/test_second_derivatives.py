@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import jaxrank as jr
 from tests.helpers.suites import quick, thorough
@@ -19,6 +20,13 @@ METRICS = {
   "average_precision": jr.average_precision,
   "err": functools.partial(jr.err, max_label=4),
   "rbp": jr.rbp,
+}
+OF_USERS = {
+  "alpha_dcg": jr.alpha_dcg,
+  "err_ia": functools.partial(jr.err_ia, max_label=2),
+  "nrbp": jr.nrbp,
+  "average_precision_ia": jr.average_precision_ia,
+  "subtopic_recall": functools.partial(jr.subtopic_recall, k=3),
 }
 RANKINGS = {kind.__name__: kind for kind in (jr.Laplace, jr.Logistic, jr.Gumbel, jr.Gaussian)}
 CASES = [
@@ -63,6 +71,50 @@ def test_hessians_are_differences_of_slopes(name, ranking):
   error[-1], error[:, -1] = 1e-3 * scale, 1e-3 * scale
   assert np.all(np.abs(single - expected) <= error)
   assert np.all(np.abs(single - single.T) <= error)
+
+
+def second(function, x):
+  """Forward over reverse, along a direction, of the sum of what a function of a batch returns."""
+  along = np.sin(1 + np.arange(x.size)).reshape(x.shape)
+  return jax.jit(lambda x: jax.jvp(jax.grad(lambda x: jnp.sum(function(x))), (x,), (along,))[1])(x)
+
+
+@pytest.mark.any_platform
+@quick(("name", "ranking"), CASES, [("ndcg", "Laplace"), ("ndcg", "Gumbel")])
+def test_second_derivatives_in_a_loop_are_those_of_a_batch(name, ranking):
+  """JAX forgets the rules of `jax.custom_jvp` in loops."""
+
+  def value(x):
+    return METRICS[name](x[:-1], LABELS, ranking=RANKINGS[ranking](x[-1]))
+
+  with jax.enable_x64(True):
+    x = np.append(SCORES, TEMPERATURE) + 0.1 * np.arange(2)[:, None]
+    found, expected = (second(f, x) for f in (lambda x: lax.map(value, x), jax.vmap(value)))
+    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.any_platform
+def test_what_a_loop_cannot_differentiate_twice_is_refused():
+  """Mean ranks under noise: a rule that was forgotten would give a wrong number."""
+  x = SCORES + 0.1 * np.arange(2)[:, None]
+  with pytest.raises(NotImplementedError, match="take one derivative less"):
+    second(lambda x: lax.map(lambda s: jr.soft.rank(s, ranking=jr.Gaussian(1.0))[0], x), x)
+
+
+@pytest.mark.any_platform
+@quick("name", OF_USERS, ["alpha_dcg"])
+@quick("ranking", ["Gumbel", "Gaussian"], ["Gumbel"])
+def test_second_derivatives_of_many_users(name, ranking):
+  """A TPU takes one user after the other, in a loop."""
+  labels = np.stack([LABELS > 0, LABELS > 1], axis=1).astype(np.float32)
+
+  def value(scores):
+    return OF_USERS[name](scores, labels, ranking=RANKINGS[ranking](1.0))
+
+  with jax.enable_x64(True):
+    expected = differences(jax.jit(jax.grad(value)), SCORES)
+    found = jax.jit(jax.jacfwd(jax.grad(value)))(SCORES)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
 @thorough

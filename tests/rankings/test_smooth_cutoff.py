@@ -173,6 +173,17 @@ def test_a_temperature_of_zero_gives_the_limit_with_no_slope(kind):
     assert by_t == 0
 
 
+@pytest.mark.parametrize(("kind", "density"), [(jr.Laplace, 0.5), (jr.Logistic, 0.25)])
+def test_items_on_the_threshold_have_the_slope_of_the_distribution(kind, density):
+  """The threshold of tied items is their score, where formulas for each of its sides meet."""
+  ranking = kind(0.5)
+  for n in (2, 4):
+    found = jax.jacobian(lambda s: jr.soft.top_k(s, s.size // 2, ranking=ranking))(jnp.ones(n))
+    np.testing.assert_allclose(found, density / 0.5 * (np.eye(n) - 1 / n), atol=1e-6)
+  middle = jax.jacobian(lambda s: jr.soft.quantile(s, 0.5, ranking=ranking))(jnp.ones(3))
+  np.testing.assert_allclose(middle, np.full(3, 1 / 3), atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_slopes_by_the_number_of_kept_items(kind):
   """At whole numbers too, where as many items as wanted are above the threshold."""
