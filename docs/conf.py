@@ -157,6 +157,8 @@ def finish_page(app, doctree):
       target = name[2] if name[1] or "." in name[2] else module + name[2]
       link = {"refdomain": "py", "reftype": "obj", "reftarget": f"jaxrank.{target}"}
       code.replace_self(addnodes.pending_xref(text, code.deepcopy(), **link, refexplicit=True))
+  if page == "metrics":
+    next(iter(doctree.findall(nodes.table)))["classes"].append("uses")
   if page == "mathematics":
     for block in list(doctree.findall(nodes.literal_block)):
       if block.get("language") == "text":

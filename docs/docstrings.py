@@ -22,7 +22,7 @@ _EXAMPLE = """With a mask, {words}:
 
 >>> scores = jnp.array([[3.0, 1.0, 2.0, 0.0], [0.1, 0.4, 0.3, 0.0]])
 >>> labels = jnp.array({labels})
->>> where = jnp.array([[1, 1, 1, 1], [1, 1, 1, 0]], bool)  # the second query has three items
+>>> where = jnp.array([[1, 1, 1, 1], [1, 1, 1, 0]], bool)  # False is padding
 >>> values = jr.{name}(scores, labels, where=where{arguments})
 >>> values.shape  # one value per query
 (2,)

@@ -151,7 +151,7 @@ def main() -> None:
   """Runs the chosen sections; the page is written only when all of them ran."""
   arguments = report.arguments(_COMMAND, __doc__, _SECTIONS, _PAGE)
   facts = report.machine()
-  parts = [_INTRODUCTION.format(command=_COMMAND, facts=facts)]
+  parts = [_INTRODUCTION.format(facts=facts)]
   for name in arguments.only or _SECTIONS:
     section = _SECTIONS[name]()
     parts.append(f"### {section.title}\n\n{section.notes}\n\n{report.table(section.rows)}\n")
@@ -163,12 +163,6 @@ def main() -> None:
 
 
 _INTRODUCTION = """## Measured
-
-One command writes this section, run from a clone with softjax installed:
-
-```sh
-{command}
-```
 
 {facts}
 

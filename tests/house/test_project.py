@@ -34,6 +34,19 @@ def test_addresses_of_the_project_are_those_of_its_metadata():
       assert address in (source, f"https://{owner}.github.io"), path
 
 
+def test_the_first_page_of_the_repository_is_short_and_lists_all_examples():
+  text = (ROOT / "README.md").read_text(encoding="utf-8")
+  assert text.count("\n") <= 120
+  examples = {path.name for path in (ROOT / "examples").glob("*.py")}
+  assert set(re.findall(r"\]\(examples/(\w+\.py)\)", text)) == examples
+  # What .ci/run takes by number: an example, quick tests, thorough tests, and the site.
+  blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+  ends = ["train_ranker.py", "loadgroup", "-m thorough", "docs/_build/html"]
+  assert [block.strip().endswith(end) for block, end in zip(blocks, ends, strict=True)] == [
+    True
+  ] * 4
+
+
 def test_the_citation_has_the_version():
   text = (GITHUB / "CITATION.cff").read_text(encoding="utf-8")
   assert f"\nversion: {jaxrank.__version__}\n" in text

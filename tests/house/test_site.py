@@ -125,6 +125,13 @@ def test_every_page_has_one_place_in_the_sidebar():
   assert sum(map(len, groups.values())) <= 15
 
 
+def test_the_first_page_leads_to_the_page_of_each_task():
+  """Evaluation, devices, ragged features, losses, sweeps, the shell, catalogues, own metrics."""
+  linked = set(re.findall(r"\]\(([\w/]+)\.md\)", (DOCS / "index.md").read_text(encoding="utf-8")))
+  pages = {"jitted_step", "scale", "features", "which", "sweeps", "trec", "command", "catalogues"}
+  assert linked >= pages | {"extending", "notebooks/quickstart", "troubleshooting", "interop"}
+
+
 @pytest.mark.parametrize("page", ["index", "interop"])
 def test_every_page_of_the_reference_is_in_a_table_of_contents(page):
   home = DOCS / "reference" / f"{page}.rst"
