@@ -47,7 +47,7 @@ def ranks(count: int, queries: int, alike: bool) -> tuple[float, float]:
     worst = jnp.sum(level[None] >= level[:, None], axis=1)
     holds = (found.lowest <= best[None]) & (found.highest >= worst[None])
     inside += int(jnp.sum(jnp.all(holds, axis=-1)))
-    width += float(jnp.mean(1.0 + found.highest - found.lowest)) / groups
+    width += float(np.mean(1 + np.asarray(found.highest - found.lowest))) / groups
   return inside / SIMULATIONS[alike], width
 
 
