@@ -149,6 +149,7 @@ def test_ends_of_confidence_and_of_values():
   np.testing.assert_array_equal(whole.high, 1)
   # Values are rounded.
   assert stats.confidence_sequence([1.0000002, 0.5]).high[0] == 1
+  assert stats.confidence_sequence(np.ones((0, 3))).low.shape == (0, 3)
   spoiled = stats.confidence_sequence([0.5, np.nan, 0.5])
   np.testing.assert_array_equal(np.isnan(spoiled.low), [False, True, True])
 
