@@ -257,6 +257,8 @@ def _tested(values: Array, base: int | None, test: str, correction: str, key: Ar
     corrections: dict[str, Callable[[Array], Array]]
     corrections = {"holm": holm, "bh": benjamini_hochberg, "none": jnp.asarray}
     p_values = corrections[correction](found.p_value)
-  same = np.eye(count, dtype=bool)
-  table = jnp.where(same, 1, jnp.full((*values.shape[:-1], count), jnp.nan, p_values.dtype))
+  untested = 1.0 if base is None else jnp.nan
+  table = jnp.full((*values.shape[:-1], count), untested, p_values.dtype)
+  diagonal = jnp.arange(count)
+  table = table.at[..., diagonal, diagonal].set(1)
   return table.at[..., first, second].set(p_values).at[..., second, first].set(p_values)

@@ -105,7 +105,8 @@ def _effect(x: Array, y: Array) -> Array:
 
 def _ratio(difference: Array, deviation: Array) -> Array:
   """`difference / deviation`, and 0 for `0 / 0`."""
-  return jnp.where((difference == 0) & (deviation == 0), 0, difference / deviation)
+  none = (difference == 0) & (deviation == 0)
+  return jnp.where(none, 0, difference / jnp.where(none, 1, deviation))
 
 
 def queries_needed(

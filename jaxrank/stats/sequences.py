@@ -98,7 +98,8 @@ def confidence_sequence(
     (x,) = batching.replicated(floating(checks.array("values", values)))
     _values.enough("values", x, 1)
     low, high = (jnp.asarray(end, x.dtype) for end in ends)
-    _check_within(jnp.min(x), jnp.max(x), low, high)
+    least, largest = jnp.min(x, initial=jnp.inf), jnp.max(x, initial=-jnp.inf)
+    _check_within(least, largest, low, high)
   return Bounds(*_after_each(x, low, high, 1 - jnp.asarray(confidence, x.dtype)))
 
 
@@ -156,7 +157,7 @@ def checked(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
 
 def _check_within(least: Array, largest: Array, low: Array, high: Array) -> None:
   """Raises `ValueError` if the smallest or the largest value is known to be out of bounds."""
-  if not all(_values.known(x) for x in (least, largest, low, high)):
+  if not all(_values.known(x) for x in (least, largest, low, high)) or not least.size:
     return
   for value, first, last in np.nditer([*map(np.asarray, (least, low, high))]):
     _refuse(value, first, last, value < first - _ROUNDING * (last - first))

@@ -47,7 +47,7 @@ def ranks(count: int, queries: int, alike: bool) -> tuple[float, float]:
     worst = jnp.sum(level[None] >= level[:, None], axis=1)
     holds = (found.lowest <= best[None]) & (found.highest >= worst[None])
     inside += int(jnp.sum(jnp.all(holds, axis=-1)))
-    width += float(jnp.mean(1.0 + found.highest - found.lowest)) / groups
+    width += float(np.mean(1 + np.asarray(found.highest - found.lowest))) / groups
   return inside / SIMULATIONS[alike], width
 
 
@@ -123,9 +123,10 @@ def main() -> None:
     f"included, and {memory:.1f} GB.\n\n{report.machine()}"
   )
   report.write("ranks", text, "comparison.md")
-  rows = [
-    [name, *(f"{x:.3f}" for x in looks(name)[:2]), f"{looks(name)[2]:.2f}"] for name in VALUES
-  ]
+  rows = []
+  for name in VALUES:
+    stops, fixed, width = looks(name)
+    rows.append([name, f"{stops:.3f}", f"{fixed:.3f}", f"{width:.2f}"])
   text = table(["values", "false stops", "of fixed intervals", "width over the fixed one"], rows)
   report.write("looks", text, "comparison.md")
   rows = [

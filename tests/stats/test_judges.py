@@ -7,6 +7,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from jaxrank import stats
+from tests.benchmarks import claims
 from tests.helpers.suites import thorough
 
 
@@ -124,3 +125,14 @@ def test_dtypes_and_transformations():
 def test_mistakes(message, shapes, options):
   with pytest.raises(ValueError, match=f"stats.prediction_powered: .*{message}"):
     stats.prediction_powered(*map(np.ones, shapes), **options)
+
+
+@thorough
+@pytest.mark.parametrize("bias", claims.BIASES)
+@pytest.mark.parametrize("correlation", claims.CORRELATIONS)
+def test_intervals_hold_whatever_the_judge(correlation, bias):
+  """In 1,000 simulations; the page has the same table."""
+  coverage, gain, least = claims.judges(correlation, bias)
+  assert coverage >= 0.94
+  assert least >= -0.05
+  assert gain >= (0.2 if correlation >= 0.7 else 0)

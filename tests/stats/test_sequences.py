@@ -10,6 +10,7 @@ import pytest
 import jaxrank as jr
 from jaxrank import stats
 from jaxrank.stats import sequences
+from tests.benchmarks import claims
 from tests.helpers.suites import quick, thorough
 
 
@@ -148,6 +149,7 @@ def test_ends_of_confidence_and_of_values():
   np.testing.assert_array_equal(whole.high, 1)
   # Values are rounded.
   assert stats.confidence_sequence([1.0000002, 0.5]).high[0] == 1
+  assert stats.confidence_sequence(np.ones((0, 3))).low.shape == (0, 3)
   spoiled = stats.confidence_sequence([0.5, np.nan, 0.5])
   np.testing.assert_array_equal(np.isnan(spoiled.low), [False, True, True])
 
@@ -225,3 +227,13 @@ DIFFERENCES = EVALUATOR.add(
 def test_mistakes(error, message, call):
   with pytest.raises(error, match=message):
     call()
+
+
+@thorough
+@pytest.mark.parametrize("name", claims.VALUES)
+def test_no_look_is_false_too_often(name):
+  """Of 5,000 looks in each of 2,000 runs; the page has the same table."""
+  stops, fixed, width = claims.looks(name)
+  assert stops <= 0.05
+  assert fixed > 0.4
+  assert width <= 2.5
