@@ -13,6 +13,8 @@ from tests.benchmarks.devices.counting import Cost
 from tests.helpers.suites import thorough
 from tests.house import test_docs
 
+pytestmark = pytest.mark.any_platform
+
 TABLE = programs.table()
 VALUES = [
   x

@@ -13,6 +13,8 @@ from jaxrank._core import platforms
 from tests.benchmarks.devices import counting, hlo, turns
 from tests.benchmarks.devices.counting import Cost
 
+pytestmark = pytest.mark.any_platform
+
 PARTS = textwrap.dedent("""
   HloModule small, is_scheduled=true
 
