@@ -536,6 +536,7 @@ def test_under_an_explicit_mesh(name):
     np.testing.assert_array_equal(slope, 0)
 
 
+@pytest.mark.any_platform
 @kinds
 def test_exports_for_every_platform(name):
   exported = jax.export.export(jax.jit(eager(name)), platforms=("cpu", "cuda", "tpu"))(*LISTS[:3])
@@ -834,6 +835,7 @@ def test_smooth_temperatures_and_cutoffs_sweep(name):
   same(swept, jnp.stack(static))
 
 
+@pytest.mark.any_platform
 @thorough
 @pytest.mark.parametrize("name", ["err"])
 def test_smooth_metrics_train_anywhere(name):
