@@ -46,7 +46,7 @@ _done = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def _programs_of_one_platform(request):
-  """Traces the algorithms of a CPU alone, which run here: all of them take half as long again.
+  """Traces the algorithms of a CPU alone, which run here: all of them take a sixth longer.
 
   Tests with the mark `any_platform`, and doctests, trace those of every platform, as users do.
   """
