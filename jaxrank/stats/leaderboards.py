@@ -79,8 +79,9 @@ def rank_intervals(
     tasks: `[queries]`, the task of each query, by numbers or names; None is one task.
 
   Returns:
-    The lowest and the highest rank of each system, the groups and the p-values. Under `jit`, data
-    that cannot be compared, as of one shared query, allow all ranks; outside they are an error.
+    The lowest and the highest rank of each system, the groups and the p-values. A system with an
+    infinite value differs from none. Under `jit`, data that cannot be compared, as of one shared
+    query, allow all ranks; outside they are an error.
 
   Raises:
     ValueError: if there are fewer than two systems or queries that they share, a task has a single
@@ -173,7 +174,8 @@ def _rank_intervals(
     mean, moved, pairs = arrays
     p_values = _p_values(moved, pairs)
     gap = mean[:, None] - mean[None]
-    differs = (p_values <= level) & (gap != 0)
+    # What cannot be compared has the p-value 1, and differs at no level.
+    differs = (p_values <= level) & (p_values < 1) & (gap != 0)
     above = jnp.sum(differs & (gap < 0), axis=1, dtype=jnp.int32)
     below = jnp.sum(differs & (gap > 0), axis=1, dtype=jnp.int32)
     return RankIntervals(1 + above, mean.size - below, _tiers(mean, differs), p_values)

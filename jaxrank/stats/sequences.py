@@ -76,8 +76,8 @@ def confidence_sequence(
     confidence: Probability that all intervals contain the mean, in [0, 1]; may be traced.
 
   Returns:
-    The ends of the intervals after each value, `[..., n]`, or for a state `[..., measures]`. Under
-    `jit` they are NaN where they are an error outside.
+    The ends of the intervals after each value, `[..., n]`, or for a state `[..., measures]`. From a
+    NaN among the values on they are NaN. Under `jit` they are NaN where they are an error outside.
 
   Raises:
     ValueError: if a value is not within the bounds, these are not finite numbers in ascending
@@ -98,8 +98,9 @@ def confidence_sequence(
     (x,) = batching.replicated(floating(checks.array("values", values)))
     _values.enough("values", x, 1)
     low, high = (jnp.asarray(end, x.dtype) for end in ends)
-    least, largest = jnp.min(x, initial=jnp.inf), jnp.max(x, initial=-jnp.inf)
-    _check_within(least, largest, low, high)
+    known = ~jnp.isnan(x)
+    least = jnp.min(x, initial=jnp.inf, where=known)
+    _check_within(least, jnp.max(x, initial=-jnp.inf, where=known), low, high)
   return Bounds(*_after_each(x, low, high, 1 - jnp.asarray(confidence, x.dtype)))
 
 
@@ -146,7 +147,7 @@ def checked(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
   low, high = bounds
   checks.number("bounds", low)
   checks.number("bounds", high)
-  known = not any(isinstance(x, Array) for x in bounds)
+  known = not any(isinstance(x, Array) and not _values.known(x) for x in bounds)
   if known and not (math.isfinite(low) and math.isfinite(high) and low < high):
     raise ValueError(
       f"bounds must be two finite numbers in ascending order, got {low} and {high}; pass the least "
@@ -166,8 +167,7 @@ def _check_within(least: Array, largest: Array, low: Array, high: Array) -> None
 
 
 def _refuse(value: Any, low: Any, high: Any, beyond: bool) -> None:
-  # A state without queries has no smallest value.
-  if beyond and np.isfinite(value):
+  if beyond:
     raise ValueError(
       f"values must be within the bounds, {low:g} and {high:g}, got {value:g}; pass the least and "
       "the largest value possible as bounds=, which is (-1, 1) for differences of values in [0, 1]."

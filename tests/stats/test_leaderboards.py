@@ -1,5 +1,6 @@
 """Ranks with their uncertainty against enumeration of all resamples, and their coverage."""
 
+import functools
 import itertools
 import time
 
@@ -203,6 +204,14 @@ def test_dtypes_and_transformations():
 def test_mistakes(message, values, options):
   with pytest.raises(ValueError, match=f"stats.rank_intervals: .*{message}"):
     stats.rank_intervals(values, key=KEY, **options)
+
+
+def test_what_cannot_be_compared_allows_all_ranks_at_any_confidence():
+  values = jnp.array([[1.0, jnp.nan, 2.0], [0.0, 1.0, jnp.nan]])
+  rank = jax.jit(functools.partial(stats.rank_intervals, key=KEY, resamples=20, confidence=0.0))
+  found = rank(values)
+  np.testing.assert_array_equal(found.lowest, 1)
+  np.testing.assert_array_equal(found.highest, 2)
 
 
 @pytest.mark.parametrize("tasks", [[0.5, 1, 1], [[0, 0, 0]], "abc", [None] * 3])

@@ -229,6 +229,18 @@ def test_mistakes(error, message, call):
     call()
 
 
+@pytest.mark.parametrize("values", [[0.5, np.inf], [np.nan, 5.0], [0.5, -np.inf]])
+def test_values_beyond_the_bounds_are_refused_beside_a_nan_and_if_infinite(values):
+  with pytest.raises(ValueError, match="values must be within the bounds, 0 and 1"):
+    stats.confidence_sequence(jnp.array(values))
+
+
+@pytest.mark.parametrize("bounds", [(-np.inf, np.inf), (0.0, np.nan), (0.5, 0.5), (1.0, 0.0)])
+def test_bounds_in_arrays_are_checked(bounds):
+  with pytest.raises(ValueError, match="bounds must be two finite numbers in ascending order"):
+    stats.confidence_sequence(jnp.full(3, 0.5), bounds=tuple(map(jnp.asarray, bounds)))
+
+
 @thorough
 @pytest.mark.parametrize("name", claims.VALUES)
 def test_no_look_is_false_too_often(name):
