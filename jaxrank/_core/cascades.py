@@ -175,7 +175,7 @@ def _met_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
   return jax.jvp(scanned, (worth, stop), tangents[:2])
 
 
-@functools.partial(batched, differentiable=lambda *args: of_each_query(met)(*args))
+@functools.partial(batched, differentiable=of_each_query(met))
 def _met(worth: Array, stop: Array, start: Array, end: Array) -> Array:
   longest = jnp.max(end - start + 1, initial=0)
 

@@ -174,6 +174,11 @@ def untraced(name: str, x: Any) -> None:
     raise TypeError(f"{name} must be known, got a traced array; call it outside of jit.")
 
 
+def is_known(x: Any) -> bool:
+  """Whether this process can read values: they are not traced, and no other process has a part."""
+  return not isinstance(x, jax.core.Tracer) and getattr(x, "is_fully_addressable", True)
+
+
 def _converted(name: str, x: Any) -> Array:
   check_container(name, x)
   try:

@@ -167,7 +167,7 @@ def _mean_jvp(
   return mean(*primals), sum_ / (end - start + 1).astype(w.dtype)
 
 
-@functools.partial(batched, differentiable=lambda *args: of_each_query(mean)(*args))
+@functools.partial(batched, differentiable=of_each_query(mean))
 def _mean(w: Array, start: Array, end: Array) -> Array:
   return sums(w, start, end) / (end - start + 1).astype(w.dtype)
 

@@ -53,8 +53,9 @@ def compare(results: Results, args: argparse.Namespace) -> Compared:
       "--compare needs two queries or more, because a test looks at how differences vary over "
       "queries; got one."
     )
+  signs = _signs(results, args.ranks)[:, None]
   board = stats.compare(
-    {run.name: run.values * _signs(results, args.ranks)[:, None] for run in runs},
+    {run.name: run.values * signs for run in runs},
     key=jax.random.key(args.seed),
     confidence=1 - args.level,
     test=args.test,

@@ -1,19 +1,16 @@
 """Means of the runs of the command by judgements of people, with the help of those of a model."""
 
 import argparse
-import io
 import json
-import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
 from rich.text import Text
 
 from jaxrank import stats
 from jaxrank.command.evaluating import Evaluated, Results
-from jaxrank.command.rendering import WIDTH, new_table
+from jaxrank.command.rendering import for_people, new_table
 
 
 class Powered(NamedTuple):
@@ -84,10 +81,8 @@ def judge(results: Results, args: argparse.Namespace) -> Powered:
 
 
 def _table(powered: Powered, args: argparse.Namespace) -> str:
-  text = io.StringIO()
-  console = Console(file=text, width=WIDTH, force_terminal=sys.stdout.isatty())
-  share = f"{100 * (1 - args.level):g}%"
-  columns = [x for name in powered.measures for x in (name, f"{share} interval", "Narrower")]
+  interval = f"{100 * (1 - args.level):g}% interval"
+  columns = [x for name in powered.measures for x in (name, interval, "Narrower")]
   table = new_table("Run", *columns)
   for i, name in enumerate(powered.names):
     cells = []
@@ -95,13 +90,11 @@ def _table(powered: Powered, args: argparse.Namespace) -> str:
       low, mean, high, _, gain = (x[i, j] for x in powered.found)
       cells += [f"{mean:z.4f}", f"{low:z.4f} to {high:z.4f}", f"{100 * gain:.0f}%"]
     table.add_row(Text(name), *map(Text, cells))
-  console.print(table)
-  console.print(
+  return for_people(
+    table,
     f"{powered.labelled[0]:,} queries of {powered.labelled[1]}, with the help of "
     f"{powered.others[0]:,} more of {powered.others[1]}; narrower than without.",
-    highlight=False,
   )
-  return "".join(f"{line.rstrip()}\n" for line in text.getvalue().strip("\n").split("\n"))
 
 
 def _tsv(powered: Powered, _: argparse.Namespace) -> str:

@@ -32,8 +32,9 @@ def draw(results: Results, compared: Compared | None, path: Path) -> None:
       axes.plot(intervals[i][:, j], [i, i], color=colour, linewidth=2, alpha=0.5)
       axes.plot(run.totals[j], i, "o", color=colour)
     axes.set_title(measure.name)
-  for j, axes in enumerate(panels[-1] if ranks is not None else ()):
-    for i, (lowest, highest, tier) in enumerate(ranks[j] if ranks is not None else ()):
+  # Without ranks there is one row of panels.
+  for axes, of_measure in zip(panels[1:].flat, () if ranks is None else ranks, strict=True):
+    for i, (lowest, highest, tier) in enumerate(of_measure):
       axes.plot([lowest, highest], [i, i], "o-", color=f"C{tier % 10}", linewidth=2)
     axes.set_title("Ranks")
     axes.set_xlim(0.5, len(runs) + 0.5)

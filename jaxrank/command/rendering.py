@@ -21,17 +21,14 @@ from jaxrank.metrics import query_count
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 # Wide enough that no table is cut; a terminal breaks the lines of a wider one.
-WIDTH = 10_000
+_WIDTH = 10_000
 
 Compare = Compared | None
 
 
 def _table(results: Results, compared: Compare, args: argparse.Namespace) -> str:
   """A table for people: runs side by side, the best of each measure in bold."""
-  text = io.StringIO()
-  console = Console(file=text, width=WIDTH, force_terminal=sys.stdout.isatty())
-  if args.per_query:
-    console.print(_of_queries(results))
+  parts: list[Table | str] = [_of_queries(results)] if args.per_query else []
   table = new_table("Run", *_columns(results, compared))
   for i, run in enumerate(results.runs):
     name = run.name if compared is None else f"{_sign(i, len(results.runs))} {run.name}"
@@ -39,21 +36,27 @@ def _table(results: Results, compared: Compare, args: argparse.Namespace) -> str
     for j in range(len(results.measures)):
       cells += [_cell(results, compared, i, j), *map(Text, _ranks(compared, i, j))]
     table.add_row(Text(name), *cells)
-  console.print(table)
+  parts.append(table)
   if compared is not None:
     sign = "letter" if len(results.runs) <= len(_LETTERS) else "number"
-    console.print(
+    parts.append(
       f"A {sign} says that the value is better than that of the run with this {sign}: "
-      f"{compared.test}, level {args.level:g}.",
-      highlight=False,
+      f"{compared.test}, level {args.level:g}."
     )
     if compared.ranks is not None:
-      console.print(
+      parts.append(
         "The ranks hold for all runs together, and no two runs of a tier differ: confidence "
-        f"{compared.confidence:g}.",
-        highlight=False,
+        f"{compared.confidence:g}."
       )
-  console.print(_caption(results), highlight=False)
+  return for_people(*parts, _caption(results))
+
+
+def for_people(*parts: Table | str) -> str:
+  """Tables and sentences one below the other, in colours if they go to a terminal."""
+  text = io.StringIO()
+  console = Console(file=text, width=_WIDTH, force_terminal=sys.stdout.isatty())
+  for part in parts:
+    console.print(part, highlight=False)
   return "".join(f"{line.rstrip()}\n" for line in text.getvalue().strip("\n").split("\n"))
 
 

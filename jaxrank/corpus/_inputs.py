@@ -74,9 +74,7 @@ def check_vectors(queries: Any, items: Any) -> None:
 
 def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: int) -> Array:
   """Ids as int32 with one row for each query; ids that are not traced must be valid, or -1."""
-  traced = isinstance(x, jax.core.Tracer)
-  # No process can read an array that is spread over several processes.
-  known = not traced and getattr(x, "is_fully_addressable", True)
+  known = checks.is_known(x)
   if hasattr(x, "tocsr"):
     raise TypeError(
       f"{name} must be ids of items [queries, ...], got a sparse {type(x).__name__}; pass the "
@@ -110,10 +108,7 @@ def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: in
 
 def check_apart(name: str, ids: Any, exclude: Any) -> None:
   """Raises `ValueError` for a query of which an id is also excluded, unless one is traced."""
-  if exclude is None or any(
-    isinstance(x, jax.core.Tracer) or not getattr(x, "is_fully_addressable", True)
-    for x in (ids, exclude)
-  ):
+  if exclude is None or not (checks.is_known(ids) and checks.is_known(exclude)):
     return
   listed, removed = (np.asarray(x, np.int64).reshape(len(ids), -1) for x in (ids, exclude))
   most = max(listed.max(initial=0), removed.max(initial=0)) + 1

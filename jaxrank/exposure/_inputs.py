@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -31,7 +30,7 @@ def check_ids(groups: Any, n_groups: Any, where: Any) -> None:
   if where is not None and where.dtype != jnp.bool_:
     # Refused where it is used.
     return
-  known = all(not isinstance(x, Array) or _is_known(x) for x in (given, where))
+  known = checks.is_known(given) and checks.is_known(where)
   if not known or jnp.issubdtype(given.dtype, jnp.floating):
     return
   ids, valid = np.asarray(given), np.asarray(True if where is None else where)
@@ -43,11 +42,6 @@ def check_ids(groups: Any, n_groups: Any, where: Any) -> None:
       f"groups must be ids from 0 to {count - 1}, one of {count} groups, got {wrong[0]}; "
       "`where` leaves items out."
     )
-
-
-def _is_known(x: Array) -> bool:
-  """Whether this process has the values of an array."""
-  return not isinstance(x, jax.core.Tracer) and x.is_fully_addressable
 
 
 def memberships(ranked: Ranked, groups: Array, n_groups: int) -> Array:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -38,8 +37,3 @@ def tolerance(*values: Array) -> Array:
   """By how much sums over queries that would be equal may differ by rounding, `[...]`."""
   size = sum(jnp.sum(jnp.abs(x), axis=-1) for x in values)
   return jnp.asarray(size) * (4 * jnp.finfo(values[0].dtype).eps)
-
-
-def known(x: Array) -> bool:
-  """Whether the values of an array can be read here: it is not traced, and all of it is here."""
-  return not isinstance(x, jax.core.Tracer) and x.is_fully_addressable

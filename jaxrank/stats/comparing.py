@@ -230,7 +230,7 @@ def _stacked(runs: Any) -> tuple[tuple[str, ...], Array]:
       )
   _values.enough("runs", arrays[first], 2)
   values = jnp.stack(_values.alike(*arrays.values()), axis=-2)
-  if _values.known(values):
+  if checks.is_known(values):
     lacking = np.isnan(np.asarray(values)).any(axis=tuple(range(values.ndim - 1)))
     if (~lacking).sum() < 2:
       raise ValueError(

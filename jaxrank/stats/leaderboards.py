@@ -148,7 +148,7 @@ def _check_sizes(names: np.ndarray, sizes: np.ndarray) -> None:
 
 def _check_shared(values: Array, names: np.ndarray, task: np.ndarray) -> bool:
   """Whether no system is known to lack a query; raises if too few queries are shared."""
-  if not _values.known(values):
+  if not checks.is_known(values):
     return False
   missing = np.isnan(np.asarray(values)).any(axis=-2).reshape(-1, task.size)
   for lacking in missing:

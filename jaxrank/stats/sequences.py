@@ -110,7 +110,7 @@ def of_state(state: Any, low: ArrayLike, high: ArrayLike, confidence: ArrayLike)
   dtype, shape = sums.mean.dtype, sums.mean.shape
   first, last = (jnp.broadcast_to(jnp.asarray(end, dtype), shape) for end in (low, high))
   _check_within(sums.least, sums.largest, first, last)
-  if _values.known(sums.weighted) and bool(jnp.any(sums.weighted)):
+  if checks.is_known(sums.weighted) and bool(jnp.any(sums.weighted)):
     raise ValueError(
       "the queries of the state have different weights, and an interval for all times is that of a "
       "plain mean; leave query_weights out, or look at the fixed interval once, at the end."
@@ -147,7 +147,7 @@ def checked(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
   low, high = bounds
   checks.number("bounds", low)
   checks.number("bounds", high)
-  known = not any(isinstance(x, Array) and not _values.known(x) for x in bounds)
+  known = all(map(checks.is_known, bounds))
   if known and not (math.isfinite(low) and math.isfinite(high) and low < high):
     raise ValueError(
       f"bounds must be two finite numbers in ascending order, got {low} and {high}; pass the least "
@@ -158,20 +158,18 @@ def checked(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
 
 def _check_within(least: Array, largest: Array, low: Array, high: Array) -> None:
   """Raises `ValueError` if the smallest or the largest value is known to be out of bounds."""
-  if not all(_values.known(x) for x in (least, largest, low, high)) or not least.size:
+  given = least, largest, low, high
+  if not all(map(checks.is_known, given)) or not least.size:
     return
-  for value, first, last in np.nditer([*map(np.asarray, (least, low, high))]):
-    _refuse(value, first, last, value < first - _ROUNDING * (last - first))
-  for value, first, last in np.nditer([*map(np.asarray, (largest, low, high))]):
-    _refuse(value, first, last, value > last + _ROUNDING * (last - first))
-
-
-def _refuse(value: Any, low: Any, high: Any, beyond: bool) -> None:
-  if beyond:
-    raise ValueError(
-      f"values must be within the bounds, {low:g} and {high:g}, got {value:g}; pass the least and "
-      "the largest value possible as bounds=, which is (-1, 1) for differences of values in [0, 1]."
-    )
+  for smallest, greatest, first, last in np.nditer([*map(np.asarray, given)]):
+    slack = _ROUNDING * (last - first)
+    if smallest < first - slack or greatest > last + slack:
+      wrong = smallest if smallest < first - slack else greatest
+      raise ValueError(
+        f"values must be within the bounds, {first:g} and {last:g}, got {wrong:g}; pass the least "
+        "and the largest value possible as bounds=, which is (-1, 1) for differences of values in "
+        "[0, 1]."
+      )
 
 
 def _of_state(state: Any) -> Sums:

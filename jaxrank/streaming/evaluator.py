@@ -375,11 +375,11 @@ class Evaluator:
       checks.true_or_false("anytime", anytime)
       if bounds is not None and not anytime:
         raise ValueError("bounds are those of an interval for all times; pass anytime=True too.")
-      own = self._summary(state)
+      found = self._summary(state)
       if anytime:
-        ends = summary.anytime_interval(self._measures, state, confidence, bounds)
+        ends = summary.anytime_interval(self._measures, state, found, confidence, bounds)
       else:
-        ends = summary.interval(self._measures, own, confidence)
+        ends = summary.interval(self._measures, found, confidence)
       low, high = (self._named(state, end) for end in ends)
     return {name: (low[name], high[name]) for name in low}
 

@@ -193,6 +193,7 @@ def interval(
 def anytime_interval(
   measures: tuple[Measure, ...],
   state: State,
+  found: Summary,
   confidence: float,
   bounds: tuple[float, float] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -209,7 +210,6 @@ def anytime_interval(
         f"values of {measure.name} have no bounds, which an interval for all times needs; pass "
         "bounds=(least, largest) if those of the queries have."
       )
-  found = summarize(state)
   ends = sequences.of_state(jax.tree.map(jnp.asarray, state), least, largest, confidence)
   first, second = (
     aggregates(measures, found, np.asarray(end, np.float64) - found.mean) for end in ends

@@ -6,7 +6,6 @@ thorough tests of `tests/stats` hold the same simulations to their targets.
 
 import resource
 import time
-from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +14,7 @@ from jax import Array
 from jax.scipy.stats import norm
 
 from jaxrank import stats
+from tests.house.metric_table import table
 
 from . import report
 
@@ -100,12 +100,6 @@ def speed() -> tuple[float, float]:
   jax.block_until_ready(stats.rank_intervals(values, key=jax.random.key(0)))
   seconds = time.perf_counter() - start
   return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-  """A table of Markdown."""
-  lines = [header, ["---"] * len(header), *rows]
-  return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def main() -> None:

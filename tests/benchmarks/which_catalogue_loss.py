@@ -22,6 +22,7 @@ import optax
 from jax import Array
 
 import jaxrank as jr
+from tests.house.metric_table import table
 
 from .report import machine, write
 
@@ -147,32 +148,29 @@ def tuned(way: Way, sets: list[Data], starts: list[Params]) -> Trained:
   return Trained(models, chosen, min(seconds))
 
 
-def row(title: str, values: np.ndarray, reference: np.ndarray, way: Trained | None) -> str:
+def row(title: str, values: np.ndarray, reference: np.ndarray, way: Trained | None) -> list[str]:
   apart = (values - reference).ravel()
   error = apart.std(ddof=1) / apart.size**0.5
-  settings = (
-    "" if way is None else ", ".join(f"{t:g} and {d:g}" for t, d in dict.fromkeys(way.chosen))
-  )
-  seconds = "" if way is None else f"{way.seconds:.1f} s"
-  cells = title, f"{values.mean():.4f}", f"{apart.mean():+.4f} ± {error:.4f}", settings, seconds
-  line = "| " + " | ".join(cells) + " |"
-  print(line, flush=True)
-  return line
+  cells = [title, f"{values.mean():.4f}", f"{apart.mean():+.4f} ± {error:.4f}", "", ""]
+  if way is not None:
+    chosen = dict.fromkeys(way.chosen)
+    cells[3:] = ", ".join(f"{t:g} and {d:g}" for t, d in chosen), f"{way.seconds:.1f} s"
+  print(*cells, sep=" | ", flush=True)
+  return cells
 
 
 def compare(items: int) -> str:
   """The table of a catalogue."""
   sets = [drawn(items, seed) for seed in range(SEEDS)]
   starts = [recommend.init(jax.random.key(seed), USERS, items) for seed in range(SEEDS)]
-  head = "trained on", "nDCG@10", "minus `sampled_softmax`", "temperature and decay", "training"
-  lines = [f"{items:,} items\n", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-  print("\n".join(lines), flush=True)
+  head = ["trained on", "nDCG@10", "minus `sampled_softmax`", "temperature and decay", "training"]
+  rows = []
 
   def test(models: list[Params]) -> np.ndarray:
     return np.stack([data.value(model, "test") for data, model in zip(sets, models, strict=True)])
 
   def add(title: str, way: Trained) -> Trained:
-    lines.append(row(title, test(way.models), reference, way))
+    rows.append(row(title, test(way.models), reference, way))
     return way
 
   batch = tuned(BATCH, sets, starts)
@@ -184,7 +182,7 @@ def compare(items: int) -> str:
     }
     for data in sets
   ]
-  lines.append(row("nothing: the most popular items", test(popular), reference, None))
+  rows.append(row("nothing: the most popular items", test(popular), reference, None))
   add("`losses.sampled_softmax`, 256 pairs", batch)
   add("`losses.sampled_softmax`, 32 pairs", tuned(SMALL, sets, starts))
   whole = add("`corpus.softmax`, 32 users", tuned(WHOLE, sets, starts))
@@ -195,7 +193,7 @@ def compare(items: int) -> str:
   add("smooth nDCG after `corpus.softmax` without weight decay", tuned(AFTER, sets, plain.models))
   add("smooth nDCG after `corpus.softmax`", tuned(AFTER, sets, whole.models))
   add("smooth nDCG after `sampled_softmax`", tuned(AFTER, sets, batch.models))
-  return "\n".join(lines)
+  return f"{items:,} items\n\n{table(head, rows)}"
 
 
 def main() -> None:
