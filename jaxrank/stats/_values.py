@@ -29,7 +29,8 @@ def enough(name: str, x: Array, least: int) -> None:
   """Raises `ValueError` unless an array has a last axis of `least` queries or more."""
   if x.ndim == 0 or x.shape[-1] < least:
     raise ValueError(
-      f"{name} must have shape [..., queries], with at least {least} queries, got {x.shape}."
+      f"{name} must have shape [..., queries], with at least {least} "
+      f"{'query' if least == 1 else 'queries'}, got {x.shape}."
     )
 
 

@@ -1,7 +1,7 @@
 """`compare`: what there is to say of several runs, in one table."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, get_args
 
 import jax
@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._base import pytree
-from jaxrank._core import checks
+from jaxrank._core import batching, checks
 from jaxrank._core.arithmetic import floating
 from jaxrank.stats import _student, _values
 from jaxrank.stats.corrections import benjamini_hochberg, holm
@@ -21,6 +21,9 @@ from jaxrank.stats.randomization import randomization_test, tukey_hsd
 
 Test = Literal["randomization", "t", "tukey"]
 Correction = Literal["holm", "bh", "none"]
+
+# The largest number of differences of pairs of runs in memory at a time.
+_HELD = 1 << 24
 
 _COLUMNS = (
   "mean", "low", "high", "difference", "difference_low", "difference_high", "p_value",
@@ -134,8 +137,9 @@ def compare(
   p-values are corrected for all runs that are compared with the baseline, or, without one, for all
   pairs. Ranks and groups are those of `rank_intervals`, for all runs together.
 
-  Only queries for which every run has a value count, where values are known; under `jit` a run that
-  lacks one has no p-value.
+  Only queries for which every run has a value count, where values are known, for each measure those
+  that have its values; under `jit` a run that lacks one has no p-value. The rows are in the order
+  of `runs`; JAX sorts the names of a dict that is an argument of a function under `jit`.
 
   >>> noise = 0.1 * jax.random.normal(jax.random.key(1), (3, 40))
   >>> runs = {"bm25": 0.5 + noise[0], "dense": 0.52 + noise[1], "fused": 0.7 + noise[2]}
@@ -150,7 +154,7 @@ def compare(
       better; NaN where a run lacks a query.
     key: PRNG key of the test and of the ranks.
     baseline: The run that the others are compared with; None compares all pairs, and shows the
-      differences to the first run.
+      differences to the first row.
     confidence: Probability that an interval contains what it is of, in [0, 1]; may be traced.
     test: "randomization", "t" or "tukey": `randomization_test`, `paired_t` or `tukey_hsd`.
     correction: "holm", "bh" or "none": `holm`, `benjamini_hochberg`, or no correction. The p-values
@@ -183,36 +187,65 @@ def compare(
     key = checks.prng_key(key)
     if resamples is not None:
       resamples = checks.count("resamples", resamples)
-  base = 0 if baseline is None else names.index(baseline)
-  p_values = _tested(values, None if baseline is None else base, test, correction, key)
-  difference = values - values[..., base : base + 1, :]
+  base = None if baseline is None else names.index(baseline)
   share = jnp.asarray(confidence, values.dtype)
-  mean, low, high = _student.interval(values, share)
-  gap, gap_low, gap_high = _student.interval(difference, share)
-  ranks = None
+
+  def columns(values: Array) -> tuple[Any, ...]:
+    return _columns(values, base, share, test, correction, key, resamples)
+
+  lacking = jnp.any(jnp.isnan(values), axis=-2)
+  if not checks.is_known(lacking) or not lacking.any():
+    return Leaderboard(names, names[base or 0], *columns(values))
+  rows = [columns(x[:, ~without]) for x, without in _measures(values, np.asarray(lacking))]
+  stacked = jax.tree.map(lambda *x: jnp.stack(x).reshape(*lacking.shape[:-1], *x[0].shape), *rows)
+  return Leaderboard(names, names[base or 0], *stacked)
+
+
+def _measures(values: Array, lacking: np.ndarray) -> Iterator[tuple[Array, np.ndarray]]:
+  """The values of runs by each measure, and the queries that a run lacks."""
+  for x, without in zip(
+    values.reshape(-1, *values.shape[-2:]), lacking.reshape(-1, lacking.shape[-1]), strict=True
+  ):
+    shared = int((~without).sum())
+    if shared < 2:
+      raise ValueError(
+        f"stats.compare: runs must have two queries or more for which every run has a value, got "
+        f"{shared}: leave out runs that lack many, or pass 0 where a query that a run lacks counts "
+        "as 0."
+      )
+    yield x, without
+
+
+def _columns(
+  values: Array,
+  base: int | None,
+  share: Array,
+  test: str,
+  correction: str,
+  key: Array,
+  resamples: int | None,
+) -> tuple[Array | None, ...]:
+  """The columns of a `Leaderboard`, in their order."""
+  p_values = _tested(values, base, test, correction, key)
+  first = base or 0
+  compared = jnp.broadcast_to(values[..., first : first + 1, :], values.shape)
+  ranks: tuple[Array | None, ...] = (None,) * 3
   if resamples is not None:
     other = jax.random.fold_in(key, 1)
-    ranks = rank_intervals(values, key=other, resamples=resamples, confidence=confidence)
-  return Leaderboard(
-    names,
-    names[base],
-    mean,
-    low,
-    high,
-    gap,
-    gap_low,
-    gap_high,
-    p_values[..., base, :],
-    effect_size(values, jnp.broadcast_to(values[..., base : base + 1, :], values.shape)),
-    None if ranks is None else ranks.lowest,
-    None if ranks is None else ranks.highest,
-    None if ranks is None else ranks.tiers,
+    found = rank_intervals(values, key=other, resamples=resamples, confidence=share)
+    ranks = found.lowest, found.highest, found.tiers
+  return (
+    *_student.interval(values, share),
+    *_student.interval(values - compared, share),
+    p_values[..., first, :],
+    effect_size(values, compared),
+    *ranks,
     p_values,
   )
 
 
 def _stacked(runs: Any) -> tuple[tuple[str, ...], Array]:
-  """The names of the runs, and their values `[..., runs, queries]`, of queries that all have."""
+  """The names of the runs, and their values `[..., runs, queries]`."""
   if not isinstance(runs, Mapping):
     raise TypeError(f"runs must be a dict of values by name, got {checks.told(runs)}.")
   if len(runs) < 2 or not all(isinstance(name, str) for name in runs):
@@ -229,17 +262,7 @@ def _stacked(runs: Any) -> tuple[tuple[str, ...], Array]:
         "as that."
       )
   _values.enough("runs", arrays[first], 2)
-  values = jnp.stack(_values.alike(*arrays.values()), axis=-2)
-  if checks.is_known(values):
-    lacking = np.isnan(np.asarray(values)).any(axis=tuple(range(values.ndim - 1)))
-    if (~lacking).sum() < 2:
-      raise ValueError(
-        f"runs must have two queries or more for which every run has a value, got "
-        f"{(~lacking).sum()}: leave out runs that lack many, or pass 0 where a query that a run "
-        "lacks counts as 0."
-      )
-    values = values[..., ~lacking] if lacking.any() else values
-  return tuple(runs), values
+  return tuple(runs), jnp.stack(_values.alike(*arrays.values()), axis=-2)
 
 
 def _tested(values: Array, base: int | None, test: str, correction: str, key: Array) -> Array:
@@ -252,11 +275,16 @@ def _tested(values: Array, base: int | None, test: str, correction: str, key: Ar
   if test == "tukey":
     p_values = tukey_hsd(values, key=key)[..., first, second]
   else:
-    x, y = values[..., first, :], values[..., second, :]
-    found = paired_t(x, y) if test == "t" else randomization_test(x, y, key=key)
+
+    def tested(first: Array, second: Array) -> Array:
+      x, y = values[..., first, :], values[..., second, :]
+      found = paired_t(x, y) if test == "t" else randomization_test(x, y, key=key)
+      return jnp.moveaxis(found.p_value, -1, 0)
+
+    in_blocks = batching.in_blocks(tested, max(1, _HELD // values[..., 0, :].size))
     corrections: dict[str, Callable[[Array], Array]]
     corrections = {"holm": holm, "bh": benjamini_hochberg, "none": jnp.asarray}
-    p_values = corrections[correction](found.p_value)
+    p_values = corrections[correction](jnp.moveaxis(in_blocks(first, second), 0, -1))
   untested = 1.0 if base is None else jnp.nan
   table = jnp.full((*values.shape[:-1], count), untested, p_values.dtype)
   diagonal = jnp.arange(count)

@@ -47,7 +47,7 @@ def prediction_powered(
   that of a t distribution with `n - 2` degrees of freedom and the variance
   `w^2 var(u) / N + var(y - w p) / n`, where the latter has the divisor `n - 2` because the weight
   is estimated too. If the interval of Student's t for the labelled queries alone is not wider, that
-  is the result, and the weight is 0.
+  is the result, and the weight is 0; below a confidence of 0.5 the intervals of 0.5 decide.
 
   For the difference of two systems, pass the differences of their values in all three arguments.
 
@@ -113,13 +113,22 @@ def _powered(y: Array, p: Array, u: Array, confidence: Array) -> tuple[Array, ..
 
   rest = jnp.var(y - weight[..., None] * p, axis=-1, ddof=min(2, n - 1))
   variance = jnp.square(weight) * jnp.var(u, axis=-1, ddof=1) / others + rest / n
-  alone = _student.margin(jnp.var(y, axis=-1, ddof=1) / n, n - 1, confidence)
-  margin = _student.margin(variance, n - 2, confidence) if n > 2 else jnp.inf * jnp.ones_like(alone)
+
+  def margins(confidence: Array) -> tuple[Array, Array]:
+    alone = _student.margin(jnp.var(y, axis=-1, ddof=1) / n, n - 1, confidence)
+    if n <= 2:
+      return alone, jnp.full_like(alone, jnp.inf)
+    return alone, _student.margin(variance, n - 2, confidence)
+
+  # An interval that is narrower at a confidence of 0.5 is so at all lower ones, because a t
+  # distribution of fewer degrees of freedom has heavier tails. At 0 neither has a width.
+  alone, margin = margins(jnp.maximum(confidence, 0.5))
   helps = ~(margin >= alone)
+  alone, margin = margins(confidence)
   weight = jnp.where(helps, weight, 0)
   margin = jnp.where(helps, margin, alone)
   mean = mean + weight * (jnp.mean(u, axis=-1) - model[..., 0])
-  gain = jnp.where(helps, 1 - safe_divide(margin, alone), 0)
+  gain = jnp.where(helps & (alone > 0), 1 - safe_divide(margin, alone), 0)
   # Without the model's judgements there is no result, also if they would not help.
   mean = mean + 0 * (jnp.sum(p, axis=-1) + jnp.sum(u, axis=-1))
   return mean - margin, mean, mean + margin, weight, gain

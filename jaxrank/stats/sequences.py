@@ -183,12 +183,12 @@ def _of_state(state: Any) -> Sums:
     weight, square, mean = total[..., 0, :], jnp.sum(square, -2), middle[..., 0, :]
     least, largest = jnp.min(least, -2), jnp.max(largest, -2)
   # Of equal weights, the sum of squares is the square of their sum over their number.
-  count = jnp.round(safe_divide(jnp.square(weight), square))
+  count = safe_divide(jnp.square(weight), square)
   counted = jnp.sum(state.count, -2, dtype=jnp.uint32) if state.groups is not None else state.count
   counted = counted.astype(weight.dtype)
-  weighted = jnp.abs(count - counted) > 1e-4 * counted
+  weighted = jnp.abs(count - counted) > 1e-6 * counted
   variance = safe_divide(spread, weight)
-  return Sums(count, mean, jnp.maximum(variance, 0), least, largest, weighted)
+  return Sums(jnp.round(count), mean, jnp.maximum(variance, 0), least, largest, weighted)
 
 
 @jax.jit

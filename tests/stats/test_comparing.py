@@ -7,6 +7,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from jaxrank import stats
+from jaxrank.stats import comparing
 from tests.helpers.suites import thorough
 
 KEY = jax.random.key(0)
@@ -105,6 +106,31 @@ def test_queries_that_a_run_lacks_do_not_count():
   found, expected = (stats.compare(x, **options).columns() for x in (lacking, whole))
   for name in found:
     np.testing.assert_array_equal(found[name], expected[name])
+
+
+@pytest.mark.parametrize("baseline", [None, "fused"])
+def test_each_measure_has_its_own_queries(baseline):
+  values = np.stack([np.stack([x, x**2, 1 - x]) for x in runs().values()])
+  values[1, 0, 3] = values[2, 2, :5] = np.nan
+  stacked = dict(zip(runs(), values, strict=True))
+  options = dict(key=KEY, baseline=baseline, test="t", resamples=200)
+  found = stats.compare(stacked, **options)
+  assert found.mean.shape == found.tier.shape == (3, 4)
+  for i in range(3):
+    one = stats.compare({name: x[i] for name, x in stacked.items()}, **options)
+    jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x: x[i], found), one)  # noqa: B023
+  values[0, 1, 1:] = np.nan
+  with pytest.raises(
+    ValueError, match="two queries or more for which every run has a value, got 1"
+  ):
+    stats.compare(stacked, **options)
+
+
+def test_many_pairs_in_blocks(monkeypatch):
+  options = dict(key=KEY, test="t", resamples=None)
+  expected = stats.compare(runs(), **options)
+  monkeypatch.setattr(comparing, "_HELD", 80)
+  jax.tree.map(np.testing.assert_array_equal, stats.compare(runs(), **options), expected)
 
 
 @thorough

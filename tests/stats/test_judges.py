@@ -87,6 +87,8 @@ def test_ends_of_confidence_and_unknown_values():
   y, p, u = judged(0.9, 0)
   low, mean, high, *_ = stats.prediction_powered(y, p, u, confidence=0.0)
   np.testing.assert_allclose([low, high], mean, atol=1e-6)
+  for confidence in (0.01, 0.5, 0.95):
+    np.testing.assert_array_equal(stats.prediction_powered(y, p, u, confidence=confidence)[1], mean)
   whole = stats.prediction_powered(y, p, u, confidence=1.0)
   assert (whole.low, whole.high) == (-np.inf, np.inf)
   for i in range(3):

@@ -127,6 +127,9 @@ def test_sums_and_equal_weights():
   state = added(slice(None), query_weights=jnp.full(300, 0.3))
   expected = stats.confidence_sequence(VALUES)
   np.testing.assert_allclose(stats.confidence_sequence(state).low, expected.low[:, -1], atol=1e-5)
+  nearly = added(slice(None), query_weights=jnp.linspace(0.99, 1, 300))
+  with pytest.raises(ValueError, match="have different weights"):
+    stats.confidence_sequence(nearly)
   weighted = added(slice(None), query_weights=jnp.linspace(0.5, 1, 300))
   assert np.isnan(jax.jit(stats.confidence_sequence)(weighted).low).all()
   for call in (
@@ -216,7 +219,7 @@ DIFFERENCES = EVALUATOR.add(
     ),
     (TypeError, "bounds must be the least", lambda: stats.confidence_sequence([0.5], bounds=1)),
     (TypeError, "anytime must be True or False", lambda: EVALUATOR.interval(STATE, anytime=1)),
-    (ValueError, "with at least 1 queries", lambda: stats.confidence_sequence([])),
+    (ValueError, "with at least 1 query,", lambda: stats.confidence_sequence([])),
     (
       ValueError,
       r"confidence must be in \[0, 1\]",
