@@ -11,6 +11,7 @@ extra `examples`, which has LightGBM.
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -155,6 +156,7 @@ def compare(data: Data, trees: int, seed: int) -> dict[str, Result]:
   curves = {name: np.zeros((len(MEASURES), trees)) for name in OBJECTIVES}
   seconds, first = dict.fromkeys(OBJECTIVES, 0.0), dict.fromkeys(OBJECTIVES, 0.0)
   evaluation = metrics(MEASURES)
+  print("each loss compiles in its first tree, some seconds in the first fold", file=sys.stderr)
   for i in tqdm(range(FOLDS), desc="folds"):
     train = data.part(fold != i).dataset(free_raw_data=False).construct()
     test = data.part(fold == i).dataset(reference=train)

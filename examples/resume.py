@@ -131,6 +131,7 @@ def main() -> None:
   means, errors = EVALUATOR.compute(run.evaluated), EVALUATOR.standard_error(run.evaluated)
   numbers = ", ".join(f"{name} {means[name]:.8f} ± {errors[name]:.8f}" for name in means)
   total = sum(float(jnp.abs(x).sum()) for x in jax.tree.leaves(run.model))
+  print("A run that was stopped and resumed ends with the same digits as one that was not:")
   print(f"{args.steps} steps: {numbers}, sum of weights {total:.8f}")
 
 
