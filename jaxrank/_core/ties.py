@@ -224,8 +224,8 @@ def _sums_at_starts(w: Array, start: Array, end: Array) -> Array:
     return take(jnp.zeros_like(w).at[start].add(w, mode="promise_in_bounds"), start)
 
   with enable_x64():
-    found: Array = jnp.vectorize(total, signature="(n),(n)->(n)")(w.astype(jnp.float64), start)
-    return found.astype(w.dtype)
+    totals: Array = jnp.vectorize(total, signature="(n),(n)->(n)")(w.astype(jnp.float64), start)
+    return totals.astype(w.dtype)
 
 
 # A step of `_doubled`, from sums of so many items to sums of twice as many.
