@@ -347,11 +347,11 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
     """`sum_i w_i discount(r_i)` over the kept items; of others, for a constant discount only."""
     if discount is not discounts.constant:
       return super().expect(self._listed(w), discount, k=k, among=among)
-    found = super().expect(self._without_others(w), discount, k=k, among=among)
+    listed = super().expect(self._without_others(w), discount, k=k, among=among)
     kept = jnp.sum(self._weight(~self.unlisted) * self.kept(k, among))
     every = self.count(self.retrieved)
     every = every if self._keeps_all(k) else jnp.clip(self.cutoff(k), 0, every)
-    return found + jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0)) * (every - kept)
+    return listed + jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0)) * (every - kept)
 
   def precision(
     self,
