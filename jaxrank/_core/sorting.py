@@ -23,7 +23,7 @@ from jaxrank._core.platforms import enable_x64, primitive
 # The keys of masked items and of scores of -inf, which are not retrieved; the largest integer.
 MASKED = np.int32(np.iinfo(np.int32).min)
 LOST = MASKED - np.float32(-np.inf).view(np.int32)
-MOST = np.int32(np.iinfo(np.int32).max)
+LARGEST = np.int32(np.iinfo(np.int32).max)
 
 # Batches of fewer items take programs on CPU that compile in half the time: others would save no
 # more than some 0.02 ms.

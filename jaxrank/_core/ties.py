@@ -111,11 +111,11 @@ def _at_end_by_scan(x: Array, runs: Runs) -> Array:
 
 
 def _first_of(tied: Array, x: Array) -> Array:
-  return lax.cummax(jnp.where(tied, -sorting.MOST, x), axis=tied.ndim - 1)
+  return lax.cummax(jnp.where(tied, -sorting.LARGEST, x), axis=tied.ndim - 1)
 
 
 def _last_of(tied: Array, x: Array) -> Array:
-  return lax.cummin(jnp.where(below(tied), sorting.MOST, x), axis=tied.ndim - 1, reverse=True)
+  return lax.cummin(jnp.where(below(tied), sorting.LARGEST, x), axis=tied.ndim - 1, reverse=True)
 
 
 class Counts(NamedTuple):
