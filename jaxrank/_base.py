@@ -107,12 +107,12 @@ def vector(name: str, values: ArrayLike, meaning: str) -> Array:
   try:
     if host and np.asarray(values).dtype.kind in "cmMSU":
       raise TypeError
-    found = jnp.asarray(np.asarray(values, np.float64) if host else values)
+    numbers = jnp.asarray(np.asarray(values, np.float64) if host else values)
   except (TypeError, ValueError, RuntimeError):
     raise TypeError(f"{name} must be numbers, {meaning}, got {told(values)}.") from None
-  if found.ndim != 1 or found.size == 0:
-    raise ValueError(f"{name} must be a vector, {meaning}, got {found.shape}.")
-  return found
+  if numbers.ndim != 1 or numbers.size == 0:
+    raise ValueError(f"{name} must be a vector, {meaning}, got {numbers.shape}.")
+  return numbers
 
 
 def number(name: str, x: ArrayLike) -> ArrayLike:
@@ -124,8 +124,8 @@ def number(name: str, x: ArrayLike) -> ArrayLike:
 
 def looked_up(table: Array, index: Array) -> Array:
   """`table[index]`, laid out over devices as the indices are."""
-  found: Array = table.at[index].get(out_sharding=jax.typeof(index).sharding)
-  return found
+  entries: Array = table.at[index].get(out_sharding=jax.typeof(index).sharding)
+  return entries
 
 
 def told(x: Any) -> str:

@@ -97,8 +97,8 @@ def aggregate(
   as `how`, or use `jaxrank.Evaluator`, which follows the description of each measure.
 
   >>> values = jnp.array([1.0, 0.5, 0.0])
-  >>> found = jnp.array([True, True, False])
-  >>> print(f"{aggregate(values):.2f} {aggregate(values, where=found):.2f}")
+  >>> judged = jnp.array([True, True, False])
+  >>> print(f"{aggregate(values):.2f} {aggregate(values, where=judged):.2f}")
   0.50 0.75
 
   Args:
@@ -188,9 +188,9 @@ def _min(values: Array, kept: Array) -> Array:
 
 
 def _max(values: Array, kept: Array) -> Array:
-  found = jnp.where(jnp.any(kept), jnp.max(values, where=kept, initial=-jnp.inf), 0)
+  largest = jnp.where(jnp.any(kept), jnp.max(values, where=kept, initial=-jnp.inf), 0)
   # The maximum of XLA for a CPU loses a NaN from 4,096 numbers on (jaxlib 0.10.2).
-  return jnp.where(jnp.any(kept & jnp.isnan(values)), jnp.nan, found)
+  return jnp.where(jnp.any(kept & jnp.isnan(values)), jnp.nan, largest)
 
 
 _WEIGHTED = {"mean": _mean, "sum": _sum, "exp_mean": _exp_mean}

@@ -213,8 +213,8 @@ def _residual(x: Array, y: Array, dtype: jnp.dtype, p: Array) -> Array:
   common = overlap[-1]
   # Past it, either list may show the unseen items of the other, until the lists agree.
   far = jnp.arange(1, 2 * n + 1, dtype=dtype)
-  most = jnp.minimum(far, common + 2 * far - shorter - longer)
-  outside = jnp.where(far > longer, (most - common) / far, 0)
+  largest = jnp.minimum(far, common + 2 * far - shorter - longer)
+  outside = jnp.where(far > longer, (largest - common) / far, 0)
   near = jnp.sum(p ** (d - 1) * inside) + jnp.sum(p ** (far - 1) * outside)
   # At depths from 2 n on they agree: the sum of (1 - p) p^(d - 1) (1 - common / d).
   beyond = (1 - p) * (-jnp.log1p(-p) - jnp.sum(p**far / far))

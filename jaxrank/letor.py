@@ -175,8 +175,8 @@ def _float32(name: str, values: list[float]) -> bytes:
   try:
     return struct.pack(f"={len(values)}f", *values)
   except OverflowError:
-    most = float(np.finfo(np.float32).max)
-    wrong = next(x for x in values if most < abs(x) < math.inf)
+    largest = float(np.finfo(np.float32).max)
+    wrong = next(x for x in values if largest < abs(x) < math.inf)
     raise ValueError(f"{name} must fit 32 bits, got {wrong:g}; scale them") from None
 
 

@@ -183,8 +183,8 @@ def rank_probabilities(
     checks.positive_number("temperature", temperature)
     given = checks.array("scores", scores).shape
     depth = given[-1] if k is None and given else checks.count("k", k)
-    found = _apply(_RANKS, scores, where, Gumbel(temperature), {"k": depth})
-  return found[..., : given[-1], :]
+    probabilities = _apply(_RANKS, scores, where, Gumbel(temperature), {"k": depth})
+  return probabilities[..., : given[-1], :]
 
 
 def _sample(query: ExactQuery, *, samples: int, k: int, temperature: Array) -> Array:
@@ -301,6 +301,6 @@ def _apply(
 ) -> Array:
   labels = checks.no_labels(scores)
   call = Call(about, parameters, depth, poisons=poisons)
-  (found,) = apply_calls([call], scores, labels, where, ranking)
-  value: Array = found.value
+  (evaluated,) = apply_calls([call], scores, labels, where, ranking)
+  value: Array = evaluated.value
   return value

@@ -115,12 +115,12 @@ def _sums(pair: _Pair, upper: Items, lower: Items, constants: Items) -> list[Arr
 def _at_once(pair: _Pair, items: tuple[Array, ...], constants: tuple[Array, ...]) -> Any:
   """Computes the pairs anew for each sum: XLA would store what several have in common."""
   one = tuple(x[0] for x in items)
-  like, found = jax.eval_shape(pair, one, one, *constants), []
+  like, sums = jax.eval_shape(pair, one, one, *constants), []
   for index in range(len(jax.tree.leaves(like))):
     part = _sums(pair, items, items, constants)[index]
     part, items = lax.optimization_barrier((part, items))
-    found.append(part)
-  return jax.tree.unflatten(jax.tree.structure(like), found)
+    sums.append(part)
+  return jax.tree.unflatten(jax.tree.structure(like), sums)
 
 
 def _at_once_jvp(pair: _Pair, primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -153,9 +153,9 @@ def _at_once_jvp(pair: _Pair, primals: Any, tangents: Any) -> tuple[Any, Any]:
   for index, total_ in enumerate(totals):
     change = jnp.zeros_like(total_)
     for role in (as_upper, as_lower):
-      found = jax.grad(functools.partial(role, index, others))([both[i] for i in places])
-      found, others = lax.optimization_barrier((found, others))
-      for i, slope in zip(places, found, strict=True):
+      slopes = jax.grad(functools.partial(role, index, others))([both[i] for i in places])
+      slopes, others = lax.optimization_barrier((slopes, others))
+      for i, slope in zip(places, slopes, strict=True):
         change += jnp.sum(slope * moves[i])
     changes.append(change)
   tree = jax.tree.structure(value)

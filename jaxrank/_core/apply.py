@@ -88,8 +88,8 @@ def apply(
   about = description.of_kernel(kernel)
   with checks.named(about.name):
     call = Call(about, about.checked(parameters))
-    (found,) = apply_calls([call], scores, labels, where, ranking)
-  value: _Value = found.value
+    (evaluated,) = apply_calls([call], scores, labels, where, ranking)
+  value: _Value = evaluated.value
   return value
 
 
@@ -139,8 +139,8 @@ def apply_calls(
   program = _Program(known, parameters, with_found, items_per_block, poisons)
   given = None if unmasked else where
   answer = _passing(program) if _is_passing(program) else functools.partial(_answer, program)
-  found: list[Evaluated] = answer(arrays, extras, ranking, scores, labels, given)
-  return found
+  evaluated: list[Evaluated] = answer(arrays, extras, ranking, scores, labels, given)
+  return evaluated
 
 
 def check_ranking(ranking: Any) -> None:

@@ -56,15 +56,15 @@ def batched(function: _Function, differentiable: Callable[..., Any] | None = Non
 
   def leaves(*args: Array) -> list[Array]:
     nonlocal tree
-    found, tree = jax.tree.flatten(function(*args))
-    return found
+    values, tree = jax.tree.flatten(function(*args))
+    return values
 
   traced = jax.jit(leaves, inline=True)
 
   @functools.wraps(function)
   def call(*args: Array) -> Any:
-    found = _batched.bind(*args, function=traced, differentiable=differentiable)
-    return jax.tree.unflatten(tree, found)
+    values = _batched.bind(*args, function=traced, differentiable=differentiable)
+    return jax.tree.unflatten(tree, values)
 
   return cast(_Function, call)
 
@@ -84,8 +84,8 @@ def _batch(
   whole = whole_batch(args, axes)
   size = whole[0].shape[0]
   # A function need not know how to divide by a batch of no queries.
-  found = _batched.bind(*never_empty(0, whole), **static)
-  return (found if size else [x[:0] for x in found]), [0] * len(found)
+  values = _batched.bind(*never_empty(0, whole), **static)
+  return (values if size else [x[:0] for x in values]), [0] * len(values)
 
 
 def _jvp(

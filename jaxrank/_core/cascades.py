@@ -76,8 +76,8 @@ def perfect(
   The list may be shorter than `k`. Weights should be 0 for subtopics that no item covers.
   """
   going = 1 - jnp.asarray(stop).astype(ranked.dtype)
-  found = over_ranks(ranked, lambda rank: going ** (rank - 1) * discount(rank), k)
-  return found * jnp.sum(subtopic_weights)
+  value = over_ranks(ranked, lambda rank: going ** (rank - 1) * discount(rank), k)
+  return value * jnp.sum(subtopic_weights)
 
 
 def over_ranks(ranked: Ranked, value: Callable[[Array], Array], k: Cutoff) -> Array:
@@ -232,8 +232,8 @@ def first(ahead: Array, t: Array, m: Array, *, value: Callable[[Array], Array], 
   place = jnp.arange(n, dtype=t.dtype)
   worth = value(1 + ahead + place)
   missed = _missed(place, t, m, worth.dtype)
-  found = above(jnp.cumprod(missed), 1) * (1 - missed) * worth
-  return jnp.sum(jnp.where(place < t, found, 0))
+  terms = above(jnp.cumprod(missed), 1) * (1 - missed) * worth
+  return jnp.sum(jnp.where(place < t, terms, 0))
 
 
 @first.on("cpu", gain="reciprocal rank [1000, 1000]: 3.6")

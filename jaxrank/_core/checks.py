@@ -347,8 +347,8 @@ def prng_key(key: Any) -> Array:
     raise TypeError(
       f"key must be one PRNG key such as jax.random.key(0), got {told(key)}; use vmap for several."
     )
-  found: Array = key
-  return found
+  checked: Array = key
+  return checked
 
 
 def keys(key: Any) -> None:

@@ -44,8 +44,8 @@ def _in_words(threshold: Array, x: Array) -> _Counts:
     total = _added(word, x)
     return total & ((1 << _BITS) - 1), total >> _BITS
 
-  found: _Counts = _in_pieces(sums, x, _ADDED * _width(x.shape[1]))
-  return found
+  counts: _Counts = _in_pieces(sums, x, _ADDED * _width(x.shape[1]))
+  return counts
 
 
 def _added(term: Callable[[Array], Array], x: Array) -> Array:

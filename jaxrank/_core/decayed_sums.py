@@ -218,8 +218,8 @@ def _in_cache(sums: Callable[..., Array], place: Place, temperature: Array, w: A
   def block(w: Array, temperature: Array, *place: Array) -> Array:
     return jnp.swapaxes(sums(place, temperature, jnp.swapaxes(w, 0, 1)), 0, 1)
 
-  found: Array = in_blocks(block, rows)(jnp.swapaxes(w, 0, 1), temperature, *place)
-  return jnp.swapaxes(found, 0, 1)
+  swapped: Array = in_blocks(block, rows)(jnp.swapaxes(w, 0, 1), temperature, *place)
+  return jnp.swapaxes(swapped, 0, 1)
 
 
 _primitive = jax_core.Primitive("decayed_sums")

@@ -141,8 +141,8 @@ def by_doubling(
       while reach < w.shape[-1] - 1:
         sums += moved(sums, sign * reach)
         reach *= 2
-      found = sums[None] if first else weights * sums[None]
-      total = jnp.sum(found, axis=1) + (0 if total is None else total)
+      terms = sums[None] if first else weights * sums[None]
+      total = jnp.sum(terms, axis=1) + (0 if total is None else total)
   if total is None:
     return jnp.zeros((coefficients.shape[0], *w.shape[1:]), w.dtype)
   # Otherwise XLA repeats the last steps in each program that uses the sums, and keeps their inputs.
@@ -235,8 +235,8 @@ class _Side:
       return w, jnp.sum(jnp.tensordot(weights, w, 1) if self._first else w[0], axis=0)
 
     weights = jnp.asarray(self._c.T, w.dtype)
-    found: Array = lax.scan(moment, w, weights, unroll=self.powers <= 2)[1]
-    return found[..., :: self._by]
+    moments: Array = lax.scan(moment, w, weights, unroll=self.powers <= 2)[1]
+    return moments[..., :: self._by]
 
   def beyond(self, sums: Array) -> Array:
     """The sums for each item, from the recurrence over the moments, `[outputs, ..., blocks]`."""

@@ -142,8 +142,8 @@ def lone_return(text: bytes, *, quoted: bool = False) -> int | None:
 
   A CR between quotes is part of a column if columns may be quoted.
   """
-  for found in _LONE.finditer(text):
-    at = found.start()
+  for match in _LONE.finditer(text):
+    at = match.start()
     if not quoted or text.count(b'"', text.rfind(b"\n", 0, at) + 1, at) % 2 == 0:
       return at
   return None

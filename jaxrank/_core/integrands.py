@@ -29,8 +29,8 @@ def _given(whole: Integrand, stops: bool, marked: bool) -> Integrand:
     """The function without marks, and with them."""
     stop, *rest = args if stops else (jnp.zeros_like(z), *args)
     if not marked:
-      found = function(u, z, c, stop, *rest)
-      return found, found
+      without = function(u, z, c, stop, *rest)
+      return without, without
     *rest, mark = rest
     without, more = jax.jvp(lambda stop: function(u, z, c, stop, *rest), (stop,), (-mark,))
     return without, jax.tree.map(jnp.add, without, more)
@@ -323,17 +323,17 @@ def reduced_products(noise: Noise, stops: bool, marked: bool) -> Integrand:
 
   def chances(u: Array, z: Array, *args: Array) -> tuple[Array, ...]:
     among = args[2 + stops : len(args) - marked]
-    found = probabilities(noise, distances(u, z), *among)
-    return tuple(jnp.swapaxes(x, -1, -2) for x in found)
+    chance = probabilities(noise, distances(u, z), *among)
+    return tuple(jnp.swapaxes(x, -1, -2) for x in chance)
 
-  def prepared(found: tuple[Array, ...], c: Array, *args: Array) -> tuple[_Factors, Array]:
+  def prepared(chance: tuple[Array, ...], c: Array, *args: Array) -> tuple[_Factors, Array]:
     """What the factors are made of, and the weights of the terms."""
     w, lost = args[stops : 2 + stops]
 
     def by_item(x: Array) -> Array:
       return x[..., None, None, :].astype(lost.dtype)
 
-    above, below, density = found
+    above, below, density = chance
     by_node = above, below, c[..., None, :] * density
     above, below, hit = (x[..., None, :].astype(lost.dtype) for x in by_node)
     stop = by_item(args[0]) if stops else None
@@ -345,8 +345,8 @@ def reduced_products(noise: Noise, stops: bool, marked: bool) -> Integrand:
     return jnp.sum(jnp.real(w[..., None, :] * _sums(given, marked).total[..., 0]), axis=(-2, -1))
 
   def gradient(u: Array, z: Array, c: Array, *args: Array) -> tuple[Array, ...]:
-    found, back = jax.vjp(lambda z: chances(u, z, *args), z)
-    given, w = prepared(found, c, *args)
+    chance, back = jax.vjp(lambda z: chances(u, z, *args), z)
+    given, w = prepared(chance, c, *args)
     sums = _sums(given, marked)
     weight = w[..., None, :, None]
 
@@ -372,7 +372,7 @@ def reduced_products(noise: Noise, stops: bool, marked: bool) -> Integrand:
     by_stop = (jnp.sum(jnp.real(after(by_lost)[3]), axis=(-3, -2)),) if stops else ()
     (by_z,) = back((by_above, jnp.zeros_like(by_above), c[..., None, :] * by_hit))
     by_w = jnp.sum(sums.total[..., 0], axis=-2)
-    by_c = jnp.sum(by_hit * found[2], axis=-2)
+    by_c = jnp.sum(by_hit * chance[2], axis=-2)
     by_mark = (jnp.sum(jnp.real(after(by_lost)[4]), axis=(-3, -2)),) if marked else ()
     among = map(jnp.zeros_like, args[2 + stops : len(args) - marked])
     return by_z, by_c, *by_stop, by_w, by_lost, *among, *by_mark
@@ -426,9 +426,9 @@ def reduced_counts(noise: Noise, stops: bool, marked: bool) -> Integrand:
     def block(
       total: tuple[Array, ...], terms: tuple[Array, Array]
     ) -> tuple[tuple[Array, ...], Array]:
-      found = products.slopes(u, z, c, *stop, *terms, *rest)
-      slopes = (*found[:first], *found[len(found) - marked :])
-      return tuple(map(jnp.add, total, slopes)), found[first]
+      by_argument = products.slopes(u, z, c, *stop, *terms, *rest)
+      slopes = (*by_argument[:first], *by_argument[len(by_argument) - marked :])
+      return tuple(map(jnp.add, total, slopes)), by_argument[first]
 
     w, back, lost = jax.vjp(lambda d: on_circle(d, z.shape[-1]), d, has_aux=True)
     nothing = tuple(map(jnp.zeros_like, (z, c, *stop, *mark)))

@@ -70,8 +70,8 @@ def _from_table(
   table = ties.discount_words(reference, n)
   upper, lower = jnp.asarray(table.upper), jnp.asarray(table.lower)
   ends = (upper[start], lower[start]), (upper[end], lower[end])
-  found = ties.mean_of_words(table, ends) * (end - start).astype(dtype)
-  return jnp.where(end > start, found, 0)
+  total = ties.mean_of_words(table, ends) * (end - start).astype(dtype)
+  return jnp.where(end > start, total, 0)
 
 
 def _in_steps(

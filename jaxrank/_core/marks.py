@@ -20,8 +20,8 @@ def marked(column: Array, like: Array) -> Array:
   width = like.shape[1]
   column = jnp.where((column >= 0) & (column < width), column, width)
   nothing = jnp.zeros_like(like, bool)
-  found: Array = jax.vmap(lambda x, at: x.at[at].set(True, mode="drop"))(nothing, column)
-  return found
+  listed: Array = jax.vmap(lambda x, at: x.at[at].set(True, mode="drop"))(nothing, column)
+  return listed
 
 
 @marked.on(

@@ -54,8 +54,8 @@ def _arranged(x: Array, rows: Array | np.ndarray) -> Array:
   """
   rows = lax.optimization_barrier(rows)
   moved = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
-  found: Array = lax.optimization_barrier(moved)
-  return found
+  arranged: Array = lax.optimization_barrier(moved)
+  return arranged
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -72,8 +72,8 @@ def _pass(x: Array, bits: int) -> Array:
   stacked = lax.concatenate([lax.expand_dims(part, (1,)) for part in parts], 1)
   # Without a barrier, the next pass is compiled for the shape before it is flattened, another for
   # each number of bits.
-  found: Array = lax.optimization_barrier(lax.reshape(stacked, x.shape))
-  return found
+  flat: Array = lax.optimization_barrier(lax.reshape(stacked, x.shape))
+  return flat
 
 
 def _compared(x: Array) -> list[Array]:
@@ -91,7 +91,7 @@ def _reduced(parts: list[Array]) -> list[Array]:
   ends, extremes = jnp.iinfo(parts[0].dtype), [lax.min, lax.max] * len(parts)
   first = [np.array(end, parts[0].dtype) for end in (ends.max, ends.min)] * len(parts)
 
-  def both(found: Sequence[Array], given: Sequence[Array]) -> list[Array]:
-    return [extreme(*pair) for extreme, *pair in zip(extremes, found, given, strict=True)]
+  def both(so_far: Sequence[Array], given: Sequence[Array]) -> list[Array]:
+    return [extreme(*pair) for extreme, *pair in zip(extremes, so_far, given, strict=True)]
 
   return list(lax.reduce([part for part in parts for _ in (0, 1)], first, both, (0,)))

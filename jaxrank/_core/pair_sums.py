@@ -169,9 +169,9 @@ def log_sums(z: Array) -> LogSums:
   several times as many operations.
   """
   # The maxima cancel, and have no derivative.
-  most = lax.stop_gradient(lax.cummax(z, axis=0, reverse=True))
-  w = jnp.exp(z - most)
+  largest = lax.stop_gradient(lax.cummax(z, axis=0, reverse=True))
+  w = jnp.exp(z - largest)
   # Quarters are exact, and keep the maxima below half of the largest float.
-  quarter = jnp.full_like(most, 0.25, shape=())
-  behind = decayed_sums(_BEHIND, (quarter * most,), quarter, w[None], Schedule(1))[0]
-  return LogSums(most, jnp.log(w + behind))
+  quarter = jnp.full_like(largest, 0.25, shape=())
+  behind = decayed_sums(_BEHIND, (quarter * largest,), quarter, w[None], Schedule(1))[0]
+  return LogSums(largest, jnp.log(w + behind))

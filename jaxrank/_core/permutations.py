@@ -95,8 +95,8 @@ def _arranged_batch(
   key, scores, labels = args
   labels = jnp.moveaxis(labels, axis, -1)
   columns = labels.reshape(*key.shape, math.prod(labels.shape[key.ndim :]))
-  *found, columns = _arranged(key, scores, columns)
-  return [*found, columns.reshape(labels.shape)], [None, None, None, labels.ndim - 1]
+  *shared, columns = _arranged(key, scores, columns)
+  return [*shared, columns.reshape(labels.shape)], [None, None, None, labels.ndim - 1]
 
 
 _operation = operation("arranged", _arranged_batch)

@@ -83,8 +83,8 @@ class Primitive(Generic[_P, _R]):
     if _chosen.value is not None or len({*chosen}) == 1:
       return ways.get(_chosen.value or _OTHERS, self.reference)(*args, **static)
     cpu, tpu, others = (functools.partial(way, **static) for way in chosen)
-    found: _R = lax.platform_dependent(*args, cpu=cpu, tpu=tpu, default=others)
-    return found
+    answer: _R = lax.platform_dependent(*args, cpu=cpu, tpu=tpu, default=others)
+    return answer
 
 
 # All primitives, by module and name.

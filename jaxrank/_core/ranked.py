@@ -51,10 +51,10 @@ def memoised(
     if asked in self.memory:
       known: _Answer = self.memory[asked][0]
       return known
-    found = method(self, *args, **named)
+    answer = method(self, *args, **named)
     if current_trace() in self.traces:
-      self.memory[asked] = found, given
-    return found
+      self.memory[asked] = answer, given
+    return answer
 
   return once
 
@@ -336,8 +336,8 @@ class Ranked(abc.ABC):
       `[s]`.
     """
     one = remembering(self)(functools.partial(question, **parameters))
-    found: Array = batching.of_each_column(*users, function=one)
-    return found
+    answers: Array = batching.of_each_column(*users, function=one)
+    return answers
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """The answer to `cascade` for one user; `stop` and `worth` are `[n]`."""

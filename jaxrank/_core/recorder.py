@@ -193,8 +193,8 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
 
   def value(answers: list[Array]) -> tuple[Array, Any]:
     recorder = Recorder.of(ranked, answers)
-    found = kernel(recorder)
-    return found, [_traced_arguments(question) for question in recorder.questions]
+    scalar = kernel(recorder)
+    return scalar, [_traced_arguments(question) for question in recorder.questions]
 
   gradient = jax.grad(value, has_aux=True)
   if not zeros:
@@ -205,11 +205,11 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
   forward, used_forward = partial_eval.dce_jaxpr(forward, [True])
   if any(used) or _is_flat_in(forward, [True] * sum(used_forward)):
     return None
-  found, _ = gradient(zeros)
+  by_answer, _ = gradient(zeros)
   # The questions that were recorded before hold tracers of other programs: the kernel runs again.
   asked = Recorder.of(ranked, zeros)
   kernel(asked)
-  return [Slope(*pair) for pair in zip(asked.questions, found, strict=True)]
+  return [Slope(*pair) for pair in zip(asked.questions, by_answer, strict=True)]
 
 
 def _is_flat_in(program: Any, chosen: list[bool]) -> bool:

@@ -23,7 +23,7 @@ from jaxrank._core.platforms import enable_x64, primitive
 # The keys of masked items and of scores of -inf, which are not retrieved; the largest integer.
 MASKED = np.int32(np.iinfo(np.int32).min)
 LOST = MASKED - np.float32(-np.inf).view(np.int32)
-MOST = np.int32(np.iinfo(np.int32).max)
+LARGEST = np.int32(np.iinfo(np.int32).max)
 
 # Batches of fewer items take programs on CPU that compile in half the time: others would save no
 # more than some 0.02 ms.
@@ -162,8 +162,8 @@ def top_over(axis: str | tuple[str, ...], values: Array, k: int) -> Callable[[Ar
 
   def pick(x: Array) -> Array:
     rows = mine.reshape(-1, *(1,) * (x.ndim - 1))
-    found = jnp.where(rows, x[here], jnp.zeros_like(x, shape=()))
-    everywhere: Array = lax.psum(found, axis).astype(x.dtype)
+    picked = jnp.where(rows, x[here], jnp.zeros_like(x, shape=()))
+    everywhere: Array = lax.psum(picked, axis).astype(x.dtype)
     return everywhere
 
   return pick
@@ -350,8 +350,8 @@ def _largest_by_levels(x: Array, *, k: int) -> Array:
     return out
 
   by_sort = _largest_by_keys if x.dtype.itemsize <= 4 else largest.reference
-  found: Array = lax.cond(jnp.min(last(state)[0]) < k, lambda: by_sort(x, k=k), placed)
-  return found
+  chosen: Array = lax.cond(jnp.min(last(state)[0]) < k, lambda: by_sort(x, k=k), placed)
+  return chosen
 
 
 def scatter(x: Array, permutation: Array) -> Array:
@@ -379,8 +379,8 @@ def discordant(rank: Array) -> Array:
   bits = _bits(rank)
   with enable_x64():
     count = jnp.sum(jnp.zeros_like(rank).astype(jnp.int64))
-  found: tuple[Array, Array] = lax.fori_loop(0, bits, level, (rank, count))
-  return found[1]
+  counted: tuple[Array, Array] = lax.fori_loop(0, bits, level, (rank, count))
+  return counted[1]
 
 
 def greater_before(rank: Array) -> Array:

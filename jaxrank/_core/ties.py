@@ -111,11 +111,11 @@ def _at_end_by_scan(x: Array, runs: Runs) -> Array:
 
 
 def _first_of(tied: Array, x: Array) -> Array:
-  return lax.cummax(jnp.where(tied, -sorting.MOST, x), axis=tied.ndim - 1)
+  return lax.cummax(jnp.where(tied, -sorting.LARGEST, x), axis=tied.ndim - 1)
 
 
 def _last_of(tied: Array, x: Array) -> Array:
-  return lax.cummin(jnp.where(below(tied), sorting.MOST, x), axis=tied.ndim - 1, reverse=True)
+  return lax.cummin(jnp.where(below(tied), sorting.LARGEST, x), axis=tied.ndim - 1, reverse=True)
 
 
 class Counts(NamedTuple):
@@ -224,8 +224,8 @@ def _sums_at_starts(w: Array, start: Array, end: Array) -> Array:
     return take(jnp.zeros_like(w).at[start].add(w, mode="promise_in_bounds"), start)
 
   with enable_x64():
-    found: Array = jnp.vectorize(total, signature="(n),(n)->(n)")(w.astype(jnp.float64), start)
-    return found.astype(w.dtype)
+    totals: Array = jnp.vectorize(total, signature="(n),(n)->(n)")(w.astype(jnp.float64), start)
+    return totals.astype(w.dtype)
 
 
 # A step of `_doubled`, from sums of so many items to sums of twice as many.

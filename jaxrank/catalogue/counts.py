@@ -162,7 +162,7 @@ class Catalogue:
     counts = np.sort(np.asarray(state.count, np.float64))
     share = counts / max(counts.sum(), 1)
     rank = np.arange(1, self.items + 1)
-    found = {
+    values = {
       "coverage": np.mean(counts > 0),
       "gini": np.sum((2 * rank - self.items - 1) * share) / self.items,
       "entropy": -np.sum(share * np.log(np.where(share > 0, share, 1))),
@@ -171,10 +171,10 @@ class Catalogue:
       counts = np.asarray(state.count, np.float64)
       popularity = np.asarray(self.popularity, np.float64)
       # An item that is never recommended does not matter, nor does a NaN as its popularity.
-      found["mean_popularity"] = np.sum(counts * np.where(counts > 0, popularity, 0)) / max(
+      values["mean_popularity"] = np.sum(counts * np.where(counts > 0, popularity, 0)) / max(
         counts.sum(), 1
       )
-    return {name: float(value) + 0.0 for name, value in found.items()}
+    return {name: float(value) + 0.0 for name, value in values.items()}
 
   def _check_own(self, state: CatalogueState) -> None:
     if not isinstance(state, CatalogueState) or jnp.shape(state.count) != (self.items,):

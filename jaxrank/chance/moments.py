@@ -242,10 +242,10 @@ def sampled(
 
   >>> import jax
   >>> import jaxrank as jr
-  >>> found = sampled(jr.spearman, jnp.arange(11), key=jax.random.key(0))
-  >>> print(abs(found.expected) < 2 * found.expected_margin)
+  >>> moments = sampled(jr.spearman, jnp.arange(11), key=jax.random.key(0))
+  >>> print(abs(moments.expected) < 2 * moments.expected_margin)
   True
-  >>> print(abs(found.variance - 1 / 10) < 2 * found.variance_margin)
+  >>> print(abs(moments.variance - 1 / 10) < 2 * moments.variance_margin)
   True
 
   See `jaxrank.chance` for the arguments and the errors that its functions share.

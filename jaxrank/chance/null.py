@@ -59,8 +59,8 @@ class Statistic(NamedTuple):
   def values(self, scores: Any, labels: Any, where: Any, ranking: Ranking = Exact()) -> list[Array]:
     """The values `[...]` of each measure."""
     with checks.named(self.function):
-      found = evaluate_calls(self.measures, scores, labels, where, ranking)
-    return [x.value for x in found]
+      evaluated = evaluate_calls(self.measures, scores, labels, where, ranking)
+    return [x.value for x in evaluated]
 
   def named(self, values: Iterable[Any]) -> Any:
     """A dict of values by name, or the value of a single metric or measure."""
@@ -135,8 +135,8 @@ def _closed_form(measure: Measure, null: Null, count: int) -> tuple[Array, ...]:
   about, parameters, *_ = measure.call()
   of_moments = description.with_kernel(about, _Moments(about, count))
   call = Call(of_moments, parameters, None)
-  (found,) = apply_calls([call], null.scores, null.labels, null.where, Shuffled())
-  moments: tuple[Array, ...] = found.value
+  (evaluated,) = apply_calls([call], null.scores, null.labels, null.where, Shuffled())
+  moments: tuple[Array, ...] = evaluated.value
   return moments
 
 

@@ -168,8 +168,8 @@ def evaluate(args: argparse.Namespace) -> Results:
       for judgements in qrels
     ]
   # Those of the model have all queries, and the others need not be told.
-  for found in evaluated[-1]:
-    _tell(found.name, found.evaluation, args.queries)
+  for run in evaluated[-1]:
+    _tell(run.name, run.evaluation, args.queries)
   judged = Judged(qrels[1].name, evaluated[1]) if args.judge else None
   return Results(qrels[0].name, measures, with_tag, relstring, evaluated[0], judged)
 
@@ -184,7 +184,7 @@ def _of_run(
   args: argparse.Namespace,
 ) -> Evaluated:
   """The values of a run by some judgements."""
-  found = trec.evaluate(
+  evaluation = trec.evaluate(
     measures,
     qrels,
     run,
@@ -195,13 +195,13 @@ def _of_run(
     depth=args.depth,
     progress=_advance(progress, progress.add_task(name, total=None)),
   )
-  values = np.array([found.values[measure.name] for measure in measures])
-  values = values.reshape(len(measures), len(found.queries))
-  means = found.mean()
+  values = np.array([evaluation.values[measure.name] for measure in measures])
+  values = values.reshape(len(measures), len(evaluation.queries))
+  means = evaluation.mean()
   totals = np.array([means[measure.name] for measure in measures])
-  missing = frozenset(found.only_in_qrels).intersection(found.queries)
+  missing = frozenset(evaluation.only_in_qrels).intersection(evaluation.queries)
   texts = () if length is None else _relstrings(qrels, run, length, args)
-  return Evaluated(name, run.name, found.queries, missing, texts, values, totals, found)
+  return Evaluated(name, run.name, evaluation.queries, missing, texts, values, totals, evaluation)
 
 
 def _relstrings(
@@ -265,20 +265,20 @@ def _measures(
   """The measures, and the lines of trec_eval that are texts: whether the tag, and `relstring`."""
   words = [x for name in names for x in split(name)]
   if args.form != "trec":
-    found = [x for name in trec_families(words or DEFAULTS.split()) for x in _read(name)]
-    return tuple(dict.fromkeys(_changed(measure, args) for measure in found)), False, None
+    read = [x for name in trec_families(words or DEFAULTS.split()) for x in _read(name)]
+    return tuple(dict.fromkeys(_changed(measure, args) for measure in read)), False, None
   lines = trec_lines(words or ["official"], args.dialect)
-  found, relstring = [], None
+  read, relstring = [], None
   for line in lines:
     if line.text == "relstring":
       length = int(line.name.partition(".")[2] or 10)
-      relstring = Relstring(line.printed, length, len(found))
+      relstring = Relstring(line.printed, length, len(read))
     elif line.text is None:
       for x in _read(line.name, args.dialect):
         # The name that is printed; a line that is printed as it was written may have several.
         name = line.printed if line.printed != line.name else x.name
-        found.append(Measure(x.metric, name=name, **x.parameters))
-  measures = tuple(_changed(measure, args) for measure in found)
+        read.append(Measure(x.metric, name=name, **x.parameters))
+  measures = tuple(_changed(measure, args) for measure in read)
   return measures, lines[0].text == "runid", relstring
 
 
@@ -334,11 +334,11 @@ def _advance(progress: Progress, task: TaskID) -> Callable[[int, int], None]:
   return lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _tell(name: str, found: trec.Evaluation, queries: str) -> None:
+def _tell(name: str, evaluation: trec.Evaluation, queries: str) -> None:
   """Says on standard error which queries were left out, or count as 0."""
   for missing, ours, other, counts in (
-    (found.only_in_qrels, "qrels", "run", queries == "judged"),
-    (found.only_in_run, "run", "qrels", False),
+    (evaluation.only_in_qrels, "qrels", "run", queries == "judged"),
+    (evaluation.only_in_run, "run", "qrels", False),
   ):
     if missing:
       one = len(missing) == 1

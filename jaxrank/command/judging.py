@@ -19,14 +19,14 @@ class Powered(NamedTuple):
   Attributes:
     names: The names of the runs, and of the differences.
     measures: The names of the measures.
-    found: Intervals `[rows, measures]`.
+    intervals: Intervals `[rows, measures]`.
     labelled: The number of queries with judgements of people, and the name of these.
     others: The number of queries with judgements of the model alone, and the name of these.
   """
 
   names: tuple[str, ...]
   measures: tuple[str, ...]
-  found: stats.Powered
+  intervals: stats.Powered
   labelled: tuple[int, str]
   others: tuple[int, str]
 
@@ -66,7 +66,7 @@ def judge(results: Results, args: argparse.Namespace) -> Powered:
     return np.concatenate([values, values[1:] - values[:1]])
 
   model = differences(judged.runs)
-  found = stats.prediction_powered(
+  intervals = stats.prediction_powered(
     differences(results.runs), model[..., same], model[..., others], confidence=1 - args.level
   )
   first, *rest = (run.name for run in results.runs)
@@ -74,7 +74,7 @@ def judge(results: Results, args: argparse.Namespace) -> Powered:
   return Powered(
     names,
     tuple(measure.name for measure in results.measures),
-    found,
+    intervals,
     (len(same), results.qrels),
     (len(others), judged.qrels),
   )
@@ -87,7 +87,7 @@ def _table(powered: Powered, args: argparse.Namespace) -> str:
   for i, name in enumerate(powered.names):
     cells = []
     for j in range(len(powered.measures)):
-      low, mean, high, _, gain = (x[i, j] for x in powered.found)
+      low, mean, high, _, gain = (x[i, j] for x in powered.intervals)
       cells += [f"{mean:z.4f}", f"{low:z.4f} to {high:z.4f}", f"{100 * gain:.0f}%"]
     table.add_row(Text(name), *map(Text, cells))
   return for_people(
@@ -101,7 +101,7 @@ def _tsv(powered: Powered, _: argparse.Namespace) -> str:
   lines = ["run\tmeasure\tmean\tlow\thigh\tweight\tgain"]
   for i, name in enumerate(powered.names):
     for j, measure in enumerate(powered.measures):
-      low, mean, high, weight, gain = (float(x[i, j]) for x in powered.found)
+      low, mean, high, weight, gain = (float(x[i, j]) for x in powered.intervals)
       numbers = (f"{x:.6g}" for x in (mean, low, high, weight, gain))
       lines.append("\t".join([name, measure, *numbers]))
   return "\n".join(lines) + "\n"
@@ -111,19 +111,19 @@ def _json(powered: Powered, args: argparse.Namespace) -> str:
   fields = stats.Powered._fields
   rows = {
     name: {
-      measure: {field: float(x[i, j]) for field, x in zip(fields, powered.found, strict=True)}
+      measure: {field: float(x[i, j]) for field, x in zip(fields, powered.intervals, strict=True)}
       for j, measure in enumerate(powered.measures)
     }
     for i, name in enumerate(powered.names)
   }
-  found = {
+  report = {
     "qrels": powered.labelled[1],
     "judge": powered.others[1],
     "queries": {"labelled": powered.labelled[0], "others": powered.others[0]},
     "confidence": 1 - args.level,
     "runs": rows,
   }
-  return json.dumps(found, indent=2) + "\n"
+  return json.dumps(report, indent=2) + "\n"
 
 
 FORMS: dict[str, Callable[[Powered, argparse.Namespace], str]] = {

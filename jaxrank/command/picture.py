@@ -54,7 +54,7 @@ def _intervals(measures: tuple[Measure, ...], values: np.ndarray) -> np.ndarray:
   count = values.shape[1]
   values = values.astype(np.float64)
   variance = np.var(values, axis=1, ddof=1) if count > 1 else np.zeros(len(values))
-  found = summary.Summary(
+  summarised = summary.Summary(
     np.full(len(values), count), values.mean(axis=1), variance, np.sqrt(variance / count)
   )
-  return np.stack(summary.interval(measures, found, 0.95))
+  return np.stack(summary.interval(measures, summarised, 0.95))

@@ -85,9 +85,9 @@ def new_table(*columns: str) -> Table:
 def _of_queries(results: Results) -> Table:
   table = new_table("Query", "Run", *(measure.name for measure in results.measures))
   table.columns[1].justify = "left"
-  found = [dict(zip(run.queries, run.values.T, strict=True)) for run in results.runs]
+  by_query = [dict(zip(run.queries, run.values.T, strict=True)) for run in results.runs]
   for query in dict.fromkeys(query for run in results.runs for query in run.queries):
-    for run, values in zip(results.runs, found, strict=True):
+    for run, values in zip(results.runs, by_query, strict=True):
       if query in values:
         cells = map(_number, results.measures, values[query])
         table.add_row(Text(query), Text(run.name), *cells)
@@ -191,29 +191,29 @@ def _json(results: Results, compared: Compare, args: argparse.Namespace) -> str:
   def by_name(values: np.ndarray) -> dict[str, float]:
     return dict(zip(names, map(float, values), strict=True))
 
-  found: dict[str, object] = {
+  report: dict[str, object] = {
     "qrels": results.qrels,
     "queries": {run.name: len(run.queries) for run in results.runs},
     "runs": {run.name: by_name(run.totals) for run in results.runs},
   }
   if args.per_query:
-    found["per_query"] = {
+    report["per_query"] = {
       run.name: {query: by_name(values) for query, values in _rows(run, True)[:-1]}
       for run in results.runs
     }
   if compared is not None:
-    found["test"], found["level"] = compared.test, args.level
-    found["comparisons"] = [*_pairs(results, compared)]
+    report["test"], report["level"] = compared.test, args.level
+    report["comparisons"] = [*_pairs(results, compared)]
     if compared.ranks is not None:
       kinds = ("lowest", "highest", "tier")
-      found["ranks"] = {
+      report["ranks"] = {
         run.name: {
           name: dict(zip(kinds, map(int, compared.ranks[j, i]), strict=True))
           for j, name in enumerate(names)
         }
         for i, run in enumerate(results.runs)
       }
-  return json.dumps(found, indent=2) + "\n"
+  return json.dumps(report, indent=2) + "\n"
 
 
 def _latex(results: Results, compared: Compare, args: argparse.Namespace) -> str:

@@ -81,29 +81,29 @@ def as_ids(name: str, x: ArrayLike, queries: int, items: int | None, *, ndim: in
       "columns of its entries row by row, padded with -1."
     )
   try:
-    found: Any = checks.on_host(name, x) if known else x
+    ids: Any = checks.on_host(name, x) if known else x
   except ValueError:
     raise ValueError(f"{name} must have rows of one length; pad them with -1.") from None
-  if known and not found.size:
-    found = found.astype(np.int32)
-  if not jnp.issubdtype(found.dtype, jnp.integer):
-    mask = found.dtype == jnp.bool_ and queries == (found.shape or (0,))[0] and found.ndim == 2
+  if known and not ids.size:
+    ids = ids.astype(np.int32)
+  if not jnp.issubdtype(ids.dtype, jnp.integer):
+    mask = ids.dtype == jnp.bool_ and queries == (ids.shape or (0,))[0] and ids.ndim == 2
     write = "; of a mask [queries, items] pass the ids where it is True, padded with -1" * mask
-    raise TypeError(f"{name} must be integer ids of items, got {found.dtype}{write}.")
-  if found.ndim != ndim or found.shape[0] != queries:
+    raise TypeError(f"{name} must be integer ids of items, got {ids.dtype}{write}.")
+  if ids.ndim != ndim or ids.shape[0] != queries:
     expected = ", ".join([str(queries), name[0]][:ndim])
     raise ValueError(
-      f"{name} must have one row for each query, shape [{expected}], got {list(found.shape)}."
+      f"{name} must have one row for each query, shape [{expected}], got {list(ids.shape)}."
     )
   if known and items is not None:
-    wrong = np.argwhere((found < NONE) | (found >= items))
+    wrong = np.argwhere((ids < NONE) | (ids >= items))
     if len(wrong):
       at = tuple(wrong[0].tolist())
       raise ValueError(
-        f"{name} must be ids from 0 to {items - 1}, or -1 for none, got {found[at]} for query "
+        f"{name} must be ids from 0 to {items - 1}, or -1 for none, got {ids[at]} for query "
         f"{at[0]}."
       )
-  return x.astype(jnp.int32) if isinstance(x, Array) else jnp.asarray(found.astype(np.int32))
+  return x.astype(jnp.int32) if isinstance(x, Array) else jnp.asarray(ids.astype(np.int32))
 
 
 def check_apart(name: str, ids: Any, exclude: Any) -> None:
@@ -111,8 +111,8 @@ def check_apart(name: str, ids: Any, exclude: Any) -> None:
   if exclude is None or not (checks.is_known(ids) and checks.is_known(exclude)):
     return
   listed, removed = (np.asarray(x, np.int64).reshape(len(ids), -1) for x in (ids, exclude))
-  most = max(listed.max(initial=0), removed.max(initial=0)) + 1
-  query = np.arange(len(listed))[:, None] * most
+  stride = max(listed.max(initial=0), removed.max(initial=0)) + 1
+  query = np.arange(len(listed))[:, None] * stride
   both = (listed != NONE) & np.isin(query + listed, (query + removed)[removed != NONE])
   if both.any():
     at = tuple(np.argwhere(both)[0])
@@ -123,10 +123,10 @@ def check_apart(name: str, ids: Any, exclude: Any) -> None:
     )
 
 
-def are_wrong(listed: Array, removed: Array, most: int) -> Array:
+def are_wrong(listed: Array, removed: Array, items: int) -> Array:
   """Whether listed ids `[..., p]` are no items, or among the removed ones `[..., e]`."""
   out = jnp.any(listed[..., :, None] == removed[..., None, :], axis=-1)
-  return (listed != NONE) & ((listed < 0) | (listed >= most) | out)
+  return (listed != NONE) & ((listed < 0) | (listed >= items) | out)
 
 
 def come_from_host(progress: Progress | None, *inputs: Any) -> bool:

@@ -157,8 +157,8 @@ def _summed(
     def add(state: Any, chunk: Chunk) -> Any:
       return jax.tree.map(jnp.add, state, added(shared, None, chunk))
 
-    found = each_chunk(add, start(shared[1]))
-    return found if axis is None else lax.psum(found, axis)
+    totals = each_chunk(add, start(shared[1]))
+    return totals if axis is None else lax.psum(totals, axis)
 
   return total
 

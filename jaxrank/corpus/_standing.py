@@ -24,7 +24,7 @@ _ROWS = 256
 
 # Scores `[q, p]`, and how many candidates are above each and -inf, and reach them, `[q, p + 1]`;
 # and whether a candidate has a NaN score, `[q]`.
-Found = tuple[Array, Array, Array, Array]
+Counted = tuple[Array, Array, Array, Array]
 _Counts = tuple[Array, Array]
 
 
@@ -44,7 +44,7 @@ class Standing(NamedTuple):
   reaching: Array
 
 
-def on_device(inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, chunk: int) -> Found:
+def on_device(inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, chunk: int) -> Counted:
   """The scores of listed items, `[q, p]`, and how many candidates are above and reach them."""
   removed = _inputs.without_repeats(_sweep.local(inputs.removed, items, axis))
   listed = _sweep.local(listed, items, axis)
@@ -56,25 +56,25 @@ def on_device(inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, chun
     own = jax.tree.map(lambda x: x.reshape(*listed.shape, *x.shape[1:]), flat)
     block = Inputs(queries, removed, inputs.similarity, own, known)
     start = _start(block)
-    counted: Standing = _sweep.on_device(_count, block, start, items, chunk, first=-1, least=width)
-    return counted
+    tally: Standing = _sweep.on_device(_count, block, start, items, chunk, first=-1, least=width)
+    return tally
 
   blocks = batching.in_blocks(rows, _rows(chunk, width))
-  found: Found = _finished(blocks(inputs.queries, removed, listed), removed, size(items), axis)
-  return found
+  counted: Counted = _finished(blocks(inputs.queries, removed, listed), removed, size(items), axis)
+  return counted
 
 
 def from_host(
   inputs: Inputs, items: Any, listed: Array, chunk: int, progress: Progress | None
-) -> Found:
+) -> Counted:
   """The same for items that are sent from the host chunk by chunk."""
   at = np.maximum(np.asarray(listed), 0)
   own = jax.tree.map(lambda x: jnp.asarray(x[at]), items)
   inputs = inputs._replace(removed=_inputs.without_repeats(inputs.removed), target_items=own)
   start, width = _start(inputs), listed.shape[1]
   tally = _sweep.from_host(_count, inputs, start, items, chunk, progress, first=-1, least=width)
-  found: Found = _finished(tally, inputs.removed, size(items), None)
-  return found
+  counted: Counted = _finished(tally, inputs.removed, size(items), None)
+  return counted
 
 
 def _rows(chunk: int, listed: int) -> int:
@@ -159,12 +159,12 @@ def _numbers(x: Array, here: Array, known: Array) -> _Counts:
     number = here + 0 * (x[:, 0] > 0).astype(jnp.int32)
     return number, number
 
-  found: _Counts = lax.cond(known, all_here, counted)
-  return found
+  counts: _Counts = lax.cond(known, all_here, counted)
+  return counts
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
-def _finished(tally: Standing, removed: Array, items: int, axis: _sweep.Axis) -> Found:
+def _finished(tally: Standing, removed: Array, items: int, axis: _sweep.Axis) -> Counted:
   """The scores, and the counts of all devices without the items that are no candidates."""
   threshold = _thresholds(tally.score)
   dropped = counts_above.reference(threshold, tally.dropped)

@@ -194,8 +194,8 @@ def _number(x: Array) -> Array:
 
 def _listed(items: Any, listed: Array, axis: Axis) -> Any:
   """The items at local ids, `[q, p, ...]`, on all devices."""
-  found = _sweep.gather(items, listed.reshape(-1), axis)
-  return jax.tree.map(lambda x: x.reshape(*listed.shape, *x.shape[1:]), found)
+  flat = _sweep.gather(items, listed.reshape(-1), axis)
+  return jax.tree.map(lambda x: x.reshape(*listed.shape, *x.shape[1:]), flat)
 
 
 def _is_float(x: Any) -> bool:

@@ -205,11 +205,11 @@ def gather(items: Any, ids: Array, axis: Axis) -> Any:
   """The items at local ids, from the device that holds them to all devices."""
 
   def rows(x: Array) -> Array:
-    found = jnp.take(x, jnp.maximum(ids, 0), axis=0, mode="clip")
+    taken = jnp.take(x, jnp.maximum(ids, 0), axis=0, mode="clip")
     if axis is None:
-      return found
+      return taken
     held = jnp.expand_dims(ids >= 0, tuple(range(1, x.ndim)))
-    everywhere: Array = lax.psum(jnp.where(held, found, jnp.zeros_like(found)), axis)
+    everywhere: Array = lax.psum(jnp.where(held, taken, jnp.zeros_like(taken)), axis)
     return everywhere
 
   return jax.tree.map(rows, items)

@@ -106,8 +106,8 @@ def evaluate(
   """
   with checks.named("corpus.evaluate"):
     smooth = _smooth_or_none(ranking)
-    found = read_measures(measures)
-    calls = [_checked(measure) for measure in found]
+    parsed = read_measures(measures)
+    calls = [_checked(measure) for measure in parsed]
     inputs, items, known = search.prepare(queries, items, exclude, similarity, axis_name)
     given = positives
     positives = _inputs.as_ids("positives", given, len(inputs.removed), known, ndim=2)
@@ -115,7 +115,7 @@ def evaluate(
     given_labels, labels = labels, _as_labels(labels, positives)
     if given_labels is not None:
       some = positives if isinstance(given, Array) else np.asarray(given) >= 0
-      scales.check_arrays(found, given_labels, some)
+      scales.check_arrays(parsed, given_labels, some)
     chunk = checks.count("chunk", chunk)
     if axis_name is not None:
       checks.same_on_devices("positives and labels", (positives, labels), axis_name)
@@ -125,7 +125,7 @@ def evaluate(
       )
     on_host = smooth is None and _inputs.come_from_host(progress, items, inputs, positives)
     if not calls or not len(inputs.removed):
-      return {measure.name: jnp.zeros(len(inputs.removed)) for measure in found}
+      return {measure.name: jnp.zeros(len(inputs.removed)) for measure in parsed}
     arrays, static = batching.split([dict(call.parameters) for call in calls])
     program = _Program(tuple(call.description for call in calls), static)
     listed, labels = without_repeats(positives, labels)
@@ -138,9 +138,9 @@ def evaluate(
       values = _evaluate(program, arrays, inputs, items, listed, labels, chunk, axis_name)
     else:
       counted = _standing.from_host(inputs, items, listed, chunk, progress)
-      most = _inputs.size(items)
-      values = _values(program, arrays, most, inputs.removed, listed, labels, counted)
-  return {measure.name: value for measure, value in zip(found, values, strict=True)}
+      size = _inputs.size(items)
+      values = _values(program, arrays, size, inputs.removed, listed, labels, counted)
+  return {measure.name: value for measure, value in zip(parsed, values, strict=True)}
 
 
 def _smooth_or_none(ranking: Ranking) -> Laplace | Logistic | None:
@@ -199,8 +199,8 @@ def without_repeats(positives: Array, labels: Array) -> tuple[Array, Array]:
     positives, labels = (
       jnp.pad(x, ((0, 0), (0, 1)), constant_values=NONE) for x in (positives, labels)
     )
-  found: tuple[Array, Array] = batching.over_queries(unique, 1)(positives, labels)
-  return found
+  kept: tuple[Array, Array] = batching.over_queries(unique, 1)(positives, labels)
+  return kept
 
 
 @functools.partial(jax.jit, static_argnums=(0, 6, 7))
@@ -218,9 +218,9 @@ def _evaluate(
     inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, labels: Array
   ) -> list[Array]:
     counted = _standing.on_device(inputs, items, axis, listed, chunk)
-    most = _sweep.size_of_all(items, axis)
-    found: list[Array] = _values(program, arrays, most, inputs.removed, listed, labels, counted)
-    return found
+    size = _sweep.size_of_all(items, axis)
+    values: list[Array] = _values(program, arrays, size, inputs.removed, listed, labels, counted)
+    return values
 
   return _sweep.over_devices(evaluated, inputs, items, axis_name, listed, labels)
 
@@ -229,23 +229,25 @@ def _evaluate(
 def _values(
   program: _Program,
   arrays: list[Any],
-  most: int,
+  size: int,
   removed: Array,
   listed: Array,
   labels: Array,
-  counted: _standing.Found,
+  counted: _standing.Counted,
 ) -> list[Array]:
   """The values of all calls, each `[q]`."""
   parameters: Sequence[dict[str, Any]] = batching.joined(arrays, program.parameters)
 
-  def query(removed: Array, listed: Array, labels: Array, counted: _standing.Found) -> list[Array]:
+  def query(
+    removed: Array, listed: Array, labels: Array, counted: _standing.Counted
+  ) -> list[Array]:
     score, above, reaching, has_nan = counted
     some = listed != NONE
-    wrong = _wrong(removed, listed, labels, score, most)
+    wrong = _wrong(removed, listed, labels, score, size)
     standing = Standing(above[:-1], reaching[:-1], above[-1], reaching[-1])
     score = jnp.where(some & ~wrong, score, 0)
     labels = jnp.where(some, labels, jnp.zeros_like(labels))
-    ranked = CountedQuery(standing, most, score, labels, some, None)
+    ranked = CountedQuery(standing, size, score, labels, some, None)
     return _of_kernels(program, parameters, ranked, has_nan | jnp.any(wrong))
 
   values: list[Array] = batching.over_queries(query, 1)(removed, listed, labels, counted)
@@ -256,10 +258,10 @@ def _isnan(x: Array) -> Array:
   return jnp.isnan(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.zeros_like(x, bool)
 
 
-def _wrong(removed: Array, listed: Array, labels: Array, score: Array, most: int) -> Array:
+def _wrong(removed: Array, listed: Array, labels: Array, score: Array, size: int) -> Array:
   """Whether each listed id makes the values of its query NaN, `[p]`."""
   unknown = (listed != NONE) & (jnp.isnan(score) | _isnan(labels))
-  return unknown | _inputs.are_wrong(listed, removed, most)
+  return unknown | _inputs.are_wrong(listed, removed, size)
 
 
 def _of_kernels(
@@ -292,22 +294,22 @@ def _evaluate_smoothly(
   def of_devices(
     inputs: Inputs, items: Any, axis: _sweep.Axis, listed: Array, labels: Array, of_each: Array
   ) -> list[Array]:
-    most = _sweep.size_of_all(items, axis)
-    smooth = _Smooth(program, kind, most)
+    size = _sweep.size_of_all(items, axis)
+    smooth = _Smooth(program, kind, size)
     cutoffs, numbers = smooth.asked(arrays, listed, labels)
     removed = inputs.removed
     dtype = dtype_of(inputs.similarity, inputs.queries, items)
     asking = _smooth.Asking(inputs.queries, inputs.similarity, of_each.astype(dtype))
     numbers = tuple(k.astype(dtype) for k in numbers)
     out = _inputs.without_repeats(jnp.concatenate([removed, listed], axis=1))
-    others = most - jnp.sum((out >= 0) & (out < most), axis=1)
+    others = size - jnp.sum((out >= 0) & (out < size), axis=1)
     rest = arrays, removed, listed, labels, others
     params = _smooth.Params(asking, listed != NONE, numbers, rest)
     stages = _smooth.program(
       _DISTRIBUTIONS[kind], len(numbers), None in cutoffs, functools.partial(smooth.values, cutoffs)
     )
-    found: list[Array] = _streamed.run(stages, params, items, listed, out, chunk, axis)
-    return found
+    by_call: list[Array] = _streamed.run(stages, params, items, listed, out, chunk, axis)
+    return by_call
 
   values: list[Array] = _sweep.over_devices(
     of_devices, inputs, items, axis_name, listed, labels, of_each
@@ -324,7 +326,7 @@ class _Smooth(NamedTuple):
 
   program: _Program
   kind: type[SmoothRanking]
-  most: int
+  size: int
 
   def asked(
     self, arrays: list[Any], listed: Array, labels: Array
@@ -339,7 +341,7 @@ class _Smooth(NamedTuple):
     def query(listed: Array, labels: Array) -> list[Array]:
       at_cutoff = _Cutoffs(lambda i: (jnp.zeros(listed.shape), jnp.ones(listed.shape)))
       score = jnp.zeros(listed.shape)
-      rest = jnp.ones(2) * self.most
+      rest = jnp.ones(2) * self.size
       self._values(parameters, at_cutoff, rest, jnp.ones(()), listed, labels, score, False)
       cutoffs[:] = at_cutoff.known.values()
       return [jnp.asarray(k).astype(score.dtype) for k in cutoffs if k is not None]
@@ -363,7 +365,7 @@ class _Smooth(NamedTuple):
       known: _smooth.Known,
       others: Array,
     ) -> list[Array]:
-      wrong = _wrong(removed, listed, labels, known.score, self.most)
+      wrong = _wrong(removed, listed, labels, known.score, self.size)
       retrieved = known.retrieved
       has_nan = jnp.isnan(retrieved) | jnp.any(wrong)
       rest = jnp.stack([retrieved, others.astype(retrieved.dtype) - retrieved])
@@ -371,10 +373,10 @@ class _Smooth(NamedTuple):
       at_cutoff = _Cutoffs(lambda i: known.at[places[i]])
       return self._values(parameters, at_cutoff, rest, temperature, listed, labels, score, has_nan)
 
-    found: list[Array] = batching.over_queries(query, 1)(
+    values: list[Array] = batching.over_queries(query, 1)(
       removed, listed, labels, params.asking.temperature, known, others
     )
-    return found
+    return values
 
   def _values(
     self,
@@ -390,7 +392,7 @@ class _Smooth(NamedTuple):
     some = listed != NONE
     labels = jnp.where(some, labels, jnp.zeros_like(labels))
     query = _QUERIES[self.kind]
-    ranked = query(at_cutoff, rest, self.most, temperature, score, labels, some)
+    ranked = query(at_cutoff, rest, self.size, temperature, score, labels, some)
     return _of_kernels(self.program, parameters, ranked, jnp.asarray(unknown))
 
 

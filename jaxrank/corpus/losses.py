@@ -88,8 +88,8 @@ def softmax(
     if not q:
       return jnp.zeros(0)
     items = jax.tree.map(jnp.asarray, items), log_q
-    found: Array = _softmax(inputs, items, positives, weights, temperature, chunk, axis_name)
-  return found
+    loss: Array = _softmax(inputs, items, positives, weights, temperature, chunk, axis_name)
+  return loss
 
 
 def _numbers(name: str, x: ArrayLike | None, shape: tuple[int, ...], like: str) -> Array:
@@ -126,13 +126,13 @@ def _softmax(
     some = listed != NONE
     worth = jnp.where(out, jnp.nan, jnp.where(some, weights, 0))
     params = (inputs.queries, inputs.similarity, of_each.astype(dtype)), some, worth
-    found: Array = _streamed.run(_PROGRAM, params, items, listed, inputs.removed, chunk, axis)
-    return found
+    loss: Array = _streamed.run(_PROGRAM, params, items, listed, inputs.removed, chunk, axis)
+    return loss
 
-  found: Array = _sweep.over_devices(
+  losses: Array = _sweep.over_devices(
     of_devices, inputs, items, axis_name, positives, weights, of_each
   )
-  return found
+  return losses
 
 
 def _logits(scores: Array, log_q: Array | None, temperature: Array) -> Array:
@@ -167,8 +167,8 @@ def _log_sum(shared: Any, each_chunk: EachChunk, axis: _sweep.Axis) -> _LogSum:
   like = shared[2]
   top, total = each_chunk(add, (jnp.full_like(like, -jnp.inf), jnp.zeros_like(like)))
   if axis is not None:
-    most = lax.pmax(top, axis)
-    total, top = lax.psum(total * relative(top, most), axis), most
+    largest = lax.pmax(top, axis)
+    total, top = lax.psum(total * relative(top, largest), axis), largest
   some = total != 0
   return jnp.where(some, top, 0), jnp.log(jnp.where(some, total, 1))
 

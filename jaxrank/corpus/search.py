@@ -150,11 +150,11 @@ def top_items(
     k, chunk = checks.count("k", k), checks.count("chunk", chunk)
     on_host = _inputs.come_from_host(progress, items, inputs)
     if not on_host:
-      found: tuple[Array, Array] = _top(inputs, items, k, chunk, axis_name)
+      top: tuple[Array, Array] = _top(inputs, items, k, chunk, axis_name)
     else:
       best = _none_yet(inputs, items, k)
-      found = _sweep.from_host(_keep, inputs, best, items, chunk, progress).told()
-  return found
+      top = _sweep.from_host(_keep, inputs, best, items, chunk, progress).told()
+  return top
 
 
 def prepare(
@@ -310,10 +310,10 @@ def _keep(inputs: Inputs, best: Best, part: Any, place: Place) -> Best:
     block = jnp.where(place.candidates(block, removed), block, -jnp.inf)
     has_nan = best.has_nan | jnp.any(block != block, axis=1)
     block = jnp.where(block == block, block, -jnp.inf)
-    found = sorting.top(block, k=min(best.ids.shape[1], chunk))
-    value = sorting.take(block, found)
-    found = jnp.where(value > -jnp.inf, place.start + found, NONE)
-    pairs = zip(best[:2], (value, found), strict=True)
+    at = sorting.top(block, k=min(best.ids.shape[1], chunk))
+    value = sorting.take(block, at)
+    item = jnp.where(value > -jnp.inf, place.start + at, NONE)
+    pairs = zip(best[:2], (value, item), strict=True)
     values, ids = (jnp.concatenate(x, axis=1) for x in pairs)
     return _best(Best(values, ids, has_nan), best.ids.shape[1])
 

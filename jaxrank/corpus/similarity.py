@@ -72,12 +72,12 @@ _NAMED = {"dot": Partial(_dot), "cosine": Partial(_cosine), "l2": Partial(_l2)}
 
 def scores(similarity: Partial, queries: Any, items: Any) -> Array:
   """Scores `[q, c]`, with checks of the shape and the dtype that a user's function returns."""
-  found = similarity(queries, items)
+  values = similarity(queries, items)
   expected = tuple(jax.tree.leaves(x)[0].shape[0] for x in (queries, items))
-  if getattr(found, "shape", None) != expected:
-    got = getattr(found, "shape", type(found).__name__)
+  if getattr(values, "shape", None) != expected:
+    got = getattr(values, "shape", type(values).__name__)
     raise ValueError(f"similarity must return scores [queries, items] = {expected}, got {got}.")
-  return arithmetic.floating(checks.array("similarity", found))
+  return arithmetic.floating(checks.array("similarity", values))
 
 
 def dtype_of(similarity: Partial, queries: Any, items: Any) -> Any:
@@ -91,8 +91,8 @@ def scores_of_own(similarity: Partial, queries: Any, items: Any) -> Array:
   def of_query(query: Any, items: Any) -> Array:
     return scores(similarity, jax.tree.map(lambda x: x[None], query), items)[0]
 
-  found: Array = jax.vmap(of_query)(queries, items)
-  return found
+  own: Array = jax.vmap(of_query)(queries, items)
+  return own
 
 
 def bounded(similarity: Partial, queries: Any, items: Any) -> Array:

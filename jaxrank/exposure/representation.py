@@ -69,10 +69,10 @@ def _awrf(
       f"target must have a share for each of {n_groups} groups, [..., {n_groups}], got "
       f"{target.shape[0]}."
     )
-  found = group_exposures(ranked, groups, n_groups, discount, k)
+  exposures = group_exposures(ranked, groups, n_groups, discount, k)
   goal = target.astype(ranked.dtype)
-  far = distance(*(safe_divide(x, jnp.sum(x)) for x in (found, goal)))
-  return jnp.where(jnp.sum(found) == 0, 0, 1 - far)
+  far = distance(*(safe_divide(x, jnp.sum(x)) for x in (exposures, goal)))
+  return jnp.where(jnp.sum(exposures) == 0, 0, 1 - far)
 
 
 @describe(

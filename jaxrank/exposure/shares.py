@@ -48,7 +48,7 @@ def expected(
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
   labels = no_labels("expected", scores)
-  found = apply(
+  exposure = apply(
     _expected,
     scores,
     labels,
@@ -57,7 +57,7 @@ def expected(
     k=k,
     discount=discount,
   )
-  return as_empty_as(labels, found)
+  return as_empty_as(labels, exposure)
 
 
 def _by_group(
@@ -145,5 +145,5 @@ def target(
     labels = floating(checks.array("labels", labels))
     where = checks.mask(where, labels)
     grades = gains.linear(jnp.where(where, labels, 0))
-  found = apply(_target, grades, grades, where=where, ranking=Exact(), k=k, discount=discount)
-  return as_empty_as(grades, found)
+  exposure = apply(_target, grades, grades, where=where, ranking=Exact(), k=k, discount=discount)
+  return as_empty_as(grades, exposure)

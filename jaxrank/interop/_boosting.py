@@ -218,11 +218,11 @@ class Objective:
     started = [self._derivatives(_cells(scores, b), b.labels, b.where) for b in buckets]
     factor = np.float32(rows.labels.size / np.count_nonzero(rows.sizes))
     scale = factor if row_weights is None else factor * row_weights
-    found = np.empty((2, rows.labels.size), np.float32)
+    derivatives = np.empty((2, rows.labels.size), np.float32)
     for bucket, pair in zip(buckets, started, strict=True):
-      for values, x in zip(found, pair, strict=True):
+      for values, x in zip(derivatives, pair, strict=True):
         values[bucket.rows] = np.asarray(x).reshape(-1)[bucket.cells]
-    slope, bent = found
+    slope, bent = derivatives
     if new:
       rows.warn_of_silence(slope)
     rows.check("gradient", slope, np.isfinite(slope), ": the loss is not finite there")

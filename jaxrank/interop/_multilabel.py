@@ -18,12 +18,12 @@ class _Sorted(NamedTuple):
   Attributes:
     has: Whether the item has the class.
     rank: The number of classes with the same score or a higher one.
-    found: The number of these classes that the item has.
+    hits: The number of these classes that the item has.
   """
 
   has: np.ndarray
   rank: np.ndarray
-  found: np.ndarray
+  hits: np.ndarray
 
 
 def scoring_map(labels: Any, scores: Any) -> float:
@@ -32,8 +32,8 @@ def scoring_map(labels: Any, scores: Any) -> float:
   >>> print(f"{scoring_map([[1, 0, 1]], [[0.9, 0.8, 0.7]]):.5f}")
   0.83333
   """
-  has, rank, found = _sorted(labels, scores)
-  total = np.sum(has * found / rank, axis=1)
+  has, rank, hits = _sorted(labels, scores)
+  total = np.sum(has * hits / rank, axis=1)
   return float(np.mean(np.where(_trivial(has), 1.0, total / np.maximum(has.sum(axis=1), 1))))
 
 
@@ -64,10 +64,10 @@ def scoring_neg_ranking_loss(labels: Any, scores: Any) -> float:
   >>> print(f"{scoring_neg_ranking_loss([[1, 0, 0]], [[0.8, 0.9, 0.7]]):.5f}")
   -0.50000
   """
-  has, rank, found = _sorted(labels, scores)
+  has, rank, hits = _sorted(labels, scores)
   count = has.sum(axis=1)
   pairs = np.maximum(count * (has.shape[1] - count), 1)
-  loss = np.where(_trivial(has), 0.0, np.sum(has * (rank - found), axis=1) / pairs)
+  loss = np.where(_trivial(has), 0.0, np.sum(has * (rank - hits), axis=1) / pairs)
   return 0.0 - float(np.mean(loss))
 
 

@@ -48,8 +48,8 @@ class Ranking(metrics.Metric):
     ...   ranking: Ranking.of("nDCG@2 RR")
     ...   loss: metrics.Average.from_output("loss")
     >>> arrays = {"scores": jnp.array([[1.0, 2.0]]), "labels": jnp.array([[1, 0]])}
-    >>> found = Metrics.single_from_model_output(**arrays, loss=jnp.ones(1))
-    >>> print({name: f"{value:.4f}" for name, value in found.compute()["ranking"].items()})
+    >>> collection = Metrics.single_from_model_output(**arrays, loss=jnp.ones(1))
+    >>> print({name: f"{value:.4f}" for name, value in collection.compute()["ranking"].items()})
     {'nDCG@2': '0.6309', 'RR': '0.5000'}
 
     Args:

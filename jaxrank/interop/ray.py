@@ -144,8 +144,8 @@ class PerQuery:
       _arrow_lists.check_labels(self._measures, lists, table)
       values = np.zeros((len(self._measures), table.num_rows), np.float32)
       for piece in _arrow_lists.pieces(lists, self._buckets):
-        found = compiled(self._measures)(piece.scores, piece.labels, piece.where)
-        values[:, piece.rows] = np.stack(jax.device_get(found))[:, : piece.rows.size]
+        of_piece = compiled(self._measures)(piece.scores, piece.labels, piece.where)
+        values[:, piece.rows] = np.stack(jax.device_get(of_piece))[:, : piece.rows.size]
     for measure, column in zip(self._measures, values, strict=True):
       table = table.append_column(measure.name, pa.array(column))
     return table

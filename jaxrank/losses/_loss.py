@@ -73,8 +73,8 @@ def apply_loss(
     depth = None if ties else 0
     blocks = in_blocks or ties is not None
     call = Call(about, about.checked(parameters), depth, blocks, poisons)
-    (found,) = apply_calls([call], *lists, ranking)
-  value: Array = found.value
+    (evaluated,) = apply_calls([call], *lists, ranking)
+  value: Array = evaluated.value
   return value
 
 
@@ -85,8 +85,8 @@ def one_minus(
   about = _named(metric, loss)
   with checks.named(loss):
     call = Call(about, about.checked(parameters))
-    (found,) = apply_calls([call], *lists, ranking)
-  value: Array = 1 - found.value
+    (evaluated,) = apply_calls([call], *lists, ranking)
+  value: Array = 1 - evaluated.value
   return value
 
 

@@ -110,9 +110,9 @@ def _lambda_rank(
     about, given, *_ = measure.call()
     swapped = with_kernel(about, _LambdaRank(about, rows_of(lists[0]), term))
     call = Call(swapped, {**given, "temperature": temperature}, None)
-    (found,) = apply_calls([call], *lists, Exact("pessimistic"))
+    (evaluated,) = apply_calls([call], *lists, Exact("pessimistic"))
     scales.check_arrays([measure], *lists[1:])
-  value: Array = found.value
+  value: Array = evaluated.value
   return value
 
 

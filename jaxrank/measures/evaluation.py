@@ -53,9 +53,9 @@ def evaluate(
     TypeError: if an item of `measures` is no measure, or a dtype cannot be ranked.
   """
   with checks.named("evaluate"):
-    found = read_measures(measures)
-    values = evaluate_calls(found, scores, labels, where, ranking)
-  return {measure.name: x.value for measure, x in zip(found, values, strict=True)}
+    parsed = read_measures(measures)
+    values = evaluate_calls(parsed, scores, labels, where, ranking)
+  return {measure.name: x.value for measure, x in zip(parsed, values, strict=True)}
 
 
 @functools.lru_cache(maxsize=64)
@@ -84,6 +84,6 @@ def evaluate_calls(
   if not measures:
     return []
   calls = [measure.call() for measure in measures]
-  found = apply_calls(calls, scores, labels, where, ranking, with_found=with_found)
+  evaluated = apply_calls(calls, scores, labels, where, ranking, with_found=with_found)
   scales.check_arrays(measures, labels, where)
-  return found
+  return evaluated

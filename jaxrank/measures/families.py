@@ -127,7 +127,7 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
   """
   known = _nicknames(dialect)
   marked: dict[str, str] = {}
-  found: list[Line] = []
+  lines: list[Line] = []
   for name in names:
     base, point, parameters = name.partition(".")
     if dialect == "trec_eval" and re.sub("_[0-9]+$", "", base) in _NEW:
@@ -146,9 +146,9 @@ def trec_lines(names: Iterable[str], dialect: Version = "trec_eval") -> tuple[Li
           raise ValueError(f"'{base}.{earlier}' and {name!r}: {base} is printed once; {both}.")
         marked[member] = parameters or earlier
     else:
-      found.append(Line(name, name))
-  found += [line for base, parameters in marked.items() for line in _lines(base, parameters)]
-  return tuple(sorted(dict.fromkeys(found), key=lambda line: _place(line.printed)))
+      lines.append(Line(name, name))
+  lines += [line for base, parameters in marked.items() for line in _lines(base, parameters)]
+  return tuple(sorted(dict.fromkeys(lines), key=lambda line: _place(line.printed)))
 
 
 def _lines(base: str, parameters: str) -> list[Line]:
@@ -158,14 +158,14 @@ def _lines(base: str, parameters: str) -> list[Line]:
     return [Line(f"{base}_{kept}", f"{base}.{kept}") if kept else Line(base, base)]
   if not parameters:
     return [Line(base + end, base + end) for end in _ENDINGS[base]]
-  found: dict[str, Line] = {}
+  lines: dict[str, Line] = {}
   for text in parameters.split(","):
     is_share = base in _SHARES
     printed = f"{base}_{float(text):.2f}" if is_share else f"{base}_{int(float(text))}"
-    if printed in found:
+    if printed in lines:
       raise ValueError(f"'{base}.{parameters}': {printed} comes twice; drop one.")
-    found[printed] = Line(printed, f"{base}_{text}" if is_share else printed)
-  return [*found.values()]
+    lines[printed] = Line(printed, f"{base}_{text}" if is_share else printed)
+  return [*lines.values()]
 
 
 def _check_parameters(base: str, parameters: str) -> None:

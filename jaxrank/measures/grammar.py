@@ -99,20 +99,20 @@ def read_measures(measures: Measures, dialect: Dialect | None = None) -> tuple[M
   """`parse` for other functions, which put their own names in front of messages."""
   if dialect is not None:
     checks.choice("dialect", dialect, _DIALECTS)
-  found: dict[Measure, None] = {}
+  distinct: dict[Measure, None] = {}
   for item in as_measures(measures):
     if isinstance(item, Measure):
-      found[item] = None
+      distinct[item] = None
     else:
-      found |= dict.fromkeys(_read(name, dialect) for name in _split(item, dialect))
+      distinct |= dict.fromkeys(_read(name, dialect) for name in _split(item, dialect))
   names: dict[str, Measure] = {}
-  for measure in found:
+  for measure in distinct:
     if names.setdefault(measure.name, measure) != measure:
       raise ValueError(
         f"two measures have the name {measure.name!r}: {_unnamed(names[measure.name])} and "
         f"{_unnamed(measure)}; give one another name, jaxrank.Measure(..., name=...)."
       )
-  return tuple(found)
+  return tuple(distinct)
 
 
 def one_measure(measure: Any, parameters: Mapping[str, Any]) -> Measure:
@@ -137,10 +137,10 @@ def one_measure(measure: Any, parameters: Mapping[str, Any]) -> Measure:
       f"{', '.join(parameters)}: parameters go with a metric such as jaxrank.ndcg; those of a "
       "measure or a name are part of it, as in nDCG@10."
     )
-  found = read_measures(measure)
-  if len(found) != 1:
-    raise ValueError(f"expected one measure, got {' '.join(map(str, found))}.")
-  return found[0]
+  parsed = read_measures(measure)
+  if len(parsed) != 1:
+    raise ValueError(f"expected one measure, got {' '.join(map(str, parsed))}.")
+  return parsed[0]
 
 
 def _unnamed(measure: Measure) -> str:
@@ -216,20 +216,20 @@ def _read(name: str, dialect: Dialect | None) -> Measure:
     if dialect or best.entry.name.dialect != "recommenders":
       return _measure(name, best)
   folded = [list(_matches(name, dialects, fold=True)) for dialects in groups]
-  found = next(filter(None, folded), [])
+  matches = next(filter(None, folded), [])
   if not dialect:
     # But for its case `accuracy@1`, which is a hit rate there, is a name of ir_measures.
-    found += _matches(name, ("recommenders",), fold=True)
-  if not found:
+    matches += _matches(name, ("recommenders",), fold=True)
+  if not matches:
     advice = f"{_suggestion(name)} {_EXAMPLES}"
     raise AdvisedError(f"{name!r} is no name of a measure:", advice, "name")
   measures: dict[Any, _Match] = {}
-  for match in found:
+  for match in matches:
     measures.setdefault(_meaning(name, match), match)
   if len(measures) > 1:
     spellings = " or ".join(map(_spelling, measures.values()))
     raise ValueError(f"{name!r} may be {spellings}, which differ: mind upper and lower case.")
-  return _measure(name, found[0])
+  return _measure(name, matches[0])
 
 
 def _misfit(match: _Match) -> tuple[bool, bool]:

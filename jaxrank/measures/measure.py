@@ -85,14 +85,14 @@ class Measure:
   @property
   def description(self) -> Description:
     """The description of the metric."""
-    found = description.of_metric(self.metric)
-    if found is None:
+    about = description.of_metric(self.metric)
+    if about is None:
       named = isinstance(self.metric, str | Measure)
       raise TypeError(
         f"a measure is made of {_METRIC}; got {checks.told(self.metric)}."
         + " What takes measures takes names as they are." * named
       )
-    return found
+    return about
 
   def call(self) -> Call:
     """The kernel with all parameters, after their checks."""
@@ -108,9 +108,9 @@ class Measure:
   ) -> Array:
     """The values `[...]` of the measure; see `jaxrank.metrics` for the arguments."""
     with checks.named(self.name):
-      (found,) = apply_calls([self._call], scores, labels, where, ranking)
+      (evaluated,) = apply_calls([self._call], scores, labels, where, ranking)
       scales.check_arrays([self], labels, where)
-    value: Array = found.value
+    value: Array = evaluated.value
     return value
 
   def __str__(self) -> str:

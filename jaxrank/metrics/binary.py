@@ -286,14 +286,14 @@ def rbp(
 def _bpref(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
   b = ranked.relevant(rel)
   others = ranked.judged & ~b
-  found = ranked.count(b)
-  limit = jnp.maximum(jnp.minimum(found, ranked.count(others)), 1)
+  relevant = ranked.count(b)
+  limit = jnp.maximum(jnp.minimum(relevant, ranked.count(others)), 1)
 
   def credit(rank: Array) -> Array:
     # A difference of whole numbers, which rounding never makes negative.
-    return (limit - jnp.minimum(rank - 1, found)) / limit
+    return (limit - jnp.minimum(rank - 1, relevant)) / limit
 
-  return safe_divide(ranked.expect(b, credit, among=others), found)
+  return safe_divide(ranked.expect(b, credit, among=others), relevant)
 
 
 @describe(

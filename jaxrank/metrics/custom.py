@@ -72,8 +72,8 @@ class Metric:
     given = self.description.completed(parameters)
     with checks.named(self.description.name):
       call = Call(self.description, self.description.checked(given))
-      (found,) = apply_calls([call], scores, labels, where, ranking)
-    value: Array = found.value
+      (evaluated,) = apply_calls([call], scores, labels, where, ranking)
+    value: Array = evaluated.value
     return value
 
   def __repr__(self) -> str:

@@ -210,8 +210,8 @@ def _nrbp(
   if subtopic_weights is None:
     subtopic_weights = even(ranked, ranked.relevant(rel))
   cascades = _novelty(ranked, rel, alpha, subtopic_weights)
-  found = expected(ranked, cascades, discounts.geometric(beta), k)
-  return (1 - (1 - alpha) * beta) * found
+  value = expected(ranked, cascades, discounts.geometric(beta), k)
+  return (1 - (1 - alpha) * beta) * value
 
 
 @describe(

@@ -28,10 +28,10 @@ def _ranks(ranked: Ranked) -> Array:
 
 def _normalized_gain(ranked: Ranked, *, gain: Gain) -> Array:
   best = ranked.best(gain)
-  found = ranked.cumulative(ranked.gain(gain))
+  cumulative = ranked.cumulative(ranked.gain(gain))
   # Ranks past the last ideal gain cost 1 each, as in trec_eval.
-  behind = jnp.cumsum(jnp.where(best > 0, best, 1)) - found
-  value = jnp.sum(added(found) / jnp.log2(2 + jnp.maximum(behind, 0)))
+  behind = jnp.cumsum(jnp.where(best > 0, best, 1)) - cumulative
+  value = jnp.sum(added(cumulative) / jnp.log2(2 + jnp.maximum(behind, 0)))
   return safe_divide(value, jnp.sum(best))
 
 
@@ -108,9 +108,9 @@ def binary_normalized_gain(
 def _ndcg_curve(ranked: Ranked, gain: Gain, discount: Discount) -> tuple[Array, Array]:
   """NDCG at each rank, `[n]`, and the ideal gains."""
   gain = ranked.relative_gain(gain)
-  best, found = ranked.best(gain), added(ranked.cumulative(ranked.gain(gain)))
+  best, gained = ranked.best(gain), added(ranked.cumulative(ranked.gain(gain)))
   shares = discount(_ranks(ranked))
-  return safe_divide(jnp.cumsum(found * shares), jnp.cumsum(best * shares)), best
+  return safe_divide(jnp.cumsum(gained * shares), jnp.cumsum(best * shares)), best
 
 
 def _ndcg_at_relevant(ranked: Ranked, *, gain: Gain, discount: Discount) -> Array:

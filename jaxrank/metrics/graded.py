@@ -250,8 +250,8 @@ def _gap(ranked: Ranked, *, k: Cutoff, max_label: int, chances: Array | None) ->
     )
   chances = chances.astype(ranked.dtype)
   b = jnp.stack([ranked.relevant(grade) for grade in range(1, max_label + 1)], axis=-1)
-  found = ranked.each_user(ranked.precision, b, k=k)
-  return safe_divide(jnp.sum(chances * found), jnp.sum(chances * ranked.count(b)))
+  precisions = ranked.each_user(ranked.precision, b, k=k)
+  return safe_divide(jnp.sum(chances * precisions), jnp.sum(chances * ranked.count(b)))
 
 
 @describe(_gap, max_label=GRADE_COUNT, chances=CHANCES)

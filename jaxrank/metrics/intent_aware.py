@@ -227,9 +227,9 @@ def _average_precision_ia(
   ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, subtopic_weights: Array | None
 ) -> Array:
   b = ranked.relevant(rel)
-  found = ranked.each_user(ranked.precision, b, k=k)
+  precisions = ranked.each_user(ranked.precision, b, k=k)
   weights = _weights(ranked, subtopic_weights, rel)
-  return jnp.sum(weights * safe_divide(found, ranked.count(b)))
+  return jnp.sum(weights * safe_divide(precisions, ranked.count(b)))
 
 
 @describe(

@@ -40,7 +40,7 @@ def _overlap(ranked: Ranked, weight: Array) -> Array:
   start, end = (sorting.scatter(x, item) for x in (start, end))
   wanted = ranked.relevant()
   level, item = sorting.order(sorting.keys(ranked.labels, wanted), ahead)
-  start, end, found = (take(x, item) for x in (start, end, wanted & ranked.retrieved))
+  start, end, hits = (take(x, item) for x in (start, end, wanted & ranked.retrieved))
   # Runs of one label and one tie, which are next to each other in the ideal order.
   new = (level != ties.above(level)) | (start != ties.above(start))
   first, last = ties.layout(-jnp.cumsum(new, dtype=jnp.int32))
@@ -59,7 +59,7 @@ def _overlap(ranked: Ranked, weight: Array) -> Array:
   flat += after * take(left, jnp.maximum(meet, turn))
   tied = (steep + h / t * flat) / h
   alone = take(left, jnp.maximum(first, start))
-  return jnp.sum(jnp.where(found, jnp.where(start < end, tied, alone), 0))
+  return jnp.sum(jnp.where(hits, jnp.where(start < end, tied, alone), 0))
 
 
 def _compatibility(
@@ -70,8 +70,8 @@ def _compatibility(
   depth = jnp.maximum(ranked.count(ranked.retrieved), count)
   d = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
   weight = jnp.where(d <= depth, discounts.geometric(persistence)(d), 0)
-  most = weight if normalizer == "weights" else weight * jnp.minimum(d, count) / d
-  return safe_divide(_overlap(ranked, weight / d), jnp.sum(most))
+  largest = weight if normalizer == "weights" else weight * jnp.minimum(d, count) / d
+  return safe_divide(_overlap(ranked, weight / d), jnp.sum(largest))
 
 
 def _from_each_rank(x: Array) -> Array:

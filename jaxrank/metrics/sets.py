@@ -70,9 +70,9 @@ def _utility(
   hit, other, miss, rest, collection = (
     jnp.asarray(x).astype(ranked.dtype) for x in (hit, other, miss, rest, collection)
   )
-  found = ranked.expect(jnp.where(b, hit - miss, other - rest), discounts.constant, k=k)
+  gained = ranked.expect(jnp.where(b, hit - miss, other - rest), discounts.constant, k=k)
   left_out = jnp.where(ranked.count(ranked.where) > 0, rest * (collection - ranked.count(b)), 0)
-  return found + miss * ranked.count(b) + left_out
+  return gained + miss * ranked.count(b) + left_out
 
 
 @describe(

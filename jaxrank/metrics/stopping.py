@@ -39,21 +39,21 @@ _TARGET = {"T": Argument("discount", Kind(POSITIVE.meaning, _of_target)), **_GRA
 
 def _past_the_end(ranked: Ranked, discount: Discount, k: Cutoff) -> Array:
   """The sum of a discount over the ranks to `k` that no retrieved item has."""
-  found = ranked.count(ranked.retrieved)
-  return over_ranks(ranked, lambda rank: jnp.where(rank > found, discount(rank), 0), k)
+  count = ranked.count(ranked.retrieved)
+  return over_ranks(ranked, lambda rank: jnp.where(rank > count, discount(rank), 0), k)
 
 
 def _nearly_err(
   ranked: Ranked, *, k: Cutoff, max_label: ArrayLike, min_label: ArrayLike, discount: Discount
 ) -> Array:
   gains = scaled_gains(ranked, max_label, min_label)
-  found = ranked.cascade(gains, discount, k=k)
+  value = ranked.cascade(gains, discount, k=k)
   seen = ranked.cascade(gains, discount, k=k, worth=ranked.retrieved)
   unmet = jnp.prod(jnp.where(ranked.retrieved, 1 - gains, 1))
   whole = seen + unmet * _past_the_end(ranked, discount, k)
   # Both may be so small that the derivative of the quotient would divide by a square that is 0.
   scale = lax.stop_gradient(whole)
-  return safe_divide(safe_divide(found, scale), safe_divide(whole, scale))
+  return safe_divide(safe_divide(value, scale), safe_divide(whole, scale))
 
 
 @describe(

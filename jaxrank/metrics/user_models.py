@@ -133,10 +133,10 @@ def _insq(
 ) -> Array:
   start = 2 * jnp.asarray(target).astype(ranked.dtype)
   last = None if patience is None else jnp.asarray(patience).astype(ranked.dtype) + start - 1
-  found = ranked.expect(
+  gained = ranked.expect(
     scaled_gains(ranked, max_label, min_label), discounts.inverse_square(target), k=patience
   )
-  return found / _tail(start, last, start)
+  return gained / _tail(start, last, start)
 
 
 @describe(
@@ -205,8 +205,8 @@ def _bpm(
   enough = total + _SLACK >= jnp.asarray(target).astype(ranked.dtype)
   last = ranked.cutoff(k)
   stop = jnp.minimum(last, jnp.min(jnp.where(enough, rank, jnp.inf)))
-  found = jnp.sum(jnp.where(rank <= stop, added(total), 0))
-  return safe_divide(found, stop)
+  gained = jnp.sum(jnp.where(rank <= stop, added(total), 0))
+  return safe_divide(gained, stop)
 
 
 @describe(

@@ -46,7 +46,7 @@ class Listed(Ranked):
   other items is refused, or sets `unknown`, if that depends on values.
 
   Attributes:
-    most: The number of items of the corpus.
+    items: The number of items of the corpus.
     unknown: Conditions under which answers since the last `forget` are not known.
     number: `[p + 2]`, of how many items each is one.
     unlisted: `[p + 2]`, whether an item stands for others.
@@ -54,7 +54,7 @@ class Listed(Ranked):
   """
 
   name = "jaxrank.corpus.evaluate"
-  most: int
+  items: int
   number: Array
   unlisted: Array
   others: Array
@@ -85,7 +85,7 @@ class Listed(Ranked):
   @property
   def longest(self) -> int:
     """The number of items of the corpus."""
-    return self.most
+    return self.items
 
   def forget(self) -> Array:
     """Whether an answer since the last call is not known; then forgets the conditions."""
@@ -144,9 +144,9 @@ class CountedQuery(Listed, ExactQuery):
   """A query given by the standing of its listed items, with ties averaged."""
 
   def __init__(
-    self, standing: Standing, most: int, scores: Array, labels: Array, where: Array, depth: Any
+    self, standing: Standing, items: int, scores: Array, labels: Array, where: Array, depth: Any
   ):
-    self.most = most
+    self.items = items
     self.unknown = []
     listed = where & (scores > -jnp.inf)
     lost = jnp.sum(where & ~listed, dtype=jnp.int32)
@@ -170,7 +170,7 @@ class CountedQuery(Listed, ExactQuery):
     other = jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0))
     # The other items have the ranks that the listed ones leave.
     ranks = jnp.where(other != 0, self._retrieved(), 0)
-    every = long_ties.mean(discount, 0 * ranks, ranks, k, self.most, self.dtype)
+    every = long_ties.mean(discount, 0 * ranks, ranks, k, self.items, self.dtype)
     left = every * ranks.astype(self.dtype) - jnp.sum(jnp.where(self.slots.live, here, 0))
     return listed + jnp.where(other != 0, other * left, 0)
 
@@ -180,7 +180,7 @@ class CountedQuery(Listed, ExactQuery):
   @memoised
   def _discounts(self, discount: Discount, k: Cutoff) -> Array:
     """The mean discount over the tie of each listed item, `[p + 2]`."""
-    return long_ties.mean(discount, self.above, self.size, k, self.most, self.dtype)
+    return long_ties.mean(discount, self.above, self.size, k, self.items, self.dtype)
 
   def _expect_among(self, w: Array, discount: Discount, k: Cutoff, among: Array) -> Array:
     """`expect` with ranks among the items of a mask."""
@@ -192,7 +192,7 @@ class CountedQuery(Listed, ExactQuery):
     members = chosen.through - chosen.above + counted * tied
     size = members + (~among).astype(jnp.int32)
     size = jnp.where(self.slots.live, size, 0)
-    here = long_ties.mean(discount, ahead, size, k, self.most, self.dtype)
+    here = long_ties.mean(discount, ahead, size, k, self.items, self.dtype)
     return jnp.sum(jnp.where(self.slots.live, w.astype(self.dtype) * here, 0))
 
   @property
@@ -232,7 +232,7 @@ class CountedQuery(Listed, ExactQuery):
     above, size = self.above[at], self.size[at]
     chosen = self.counts(b)
     relevant = (chosen.through - chosen.above)[at]
-    value = long_ties.first(discount, above, size, relevant, k, self.most, self.n, self.dtype)
+    value = long_ties.first(discount, above, size, relevant, k, self.items, self.n, self.dtype)
     return jnp.where(jnp.any(b), value, 0)
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
@@ -279,7 +279,7 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
   Args:
     at_cutoff: What is known of the listed items at a cut-off, None for the whole list.
     rest: How many other items are retrieved and not retrieved, `[2]`.
-    most: The number of items of the corpus.
+    items: The number of items of the corpus.
     temperature: That of the ranking.
     scores: `[p]`, of the listed items.
     labels: `[p]`.
@@ -290,19 +290,19 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
     self,
     at_cutoff: Callable[[Cutoff], AtCutoff],
     rest: Array,
-    most: int,
+    items: int,
     temperature: ArrayLike,
     scores: Array,
     labels: Array,
     where: Array,
   ):
-    self.most, self.unknown = most, []
+    self.items, self.unknown = items, []
     super().__init__(temperature, *with_others(scores, labels, where, rest), None)
     self._count_others(rest)
     self.at_cutoff = at_cutoff
 
   def _keeps_all(self, k: Cutoff) -> bool:
-    return k is None or (isinstance(k, int) and k >= self.most)
+    return k is None or (isinstance(k, int) and k >= self.items)
 
   @memoised
   def _at(self, k: Cutoff) -> AtCutoff:
@@ -347,11 +347,11 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
     """`sum_i w_i discount(r_i)` over the kept items; of others, for a constant discount only."""
     if discount is not discounts.constant:
       return super().expect(self._listed(w), discount, k=k, among=among)
-    found = super().expect(self._without_others(w), discount, k=k, among=among)
+    listed = super().expect(self._without_others(w), discount, k=k, among=among)
     kept = jnp.sum(self._weight(~self.unlisted) * self.kept(k, among))
     every = self.count(self.retrieved)
     every = every if self._keeps_all(k) else jnp.clip(self.cutoff(k), 0, every)
-    return found + jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0)) * (every - kept)
+    return listed + jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0)) * (every - kept)
 
   def precision(
     self,

@@ -61,8 +61,8 @@ class SmoothQuery(Ranked):
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, because each takes the memory of its sums or nodes."""
     question = functools.partial(question, **parameters)
-    found: Array = batching.columns_in_turn(*users, function=question)
-    return found
+    answers: Array = batching.columns_in_turn(*users, function=question)
+    return answers
 
   def before(self, w: Array) -> Array:
     """The expected weight ahead of each item, `[n]`."""

@@ -27,7 +27,7 @@ def _compared(query: Ranked) -> Pairs:
   checks.not_split(query.scores)
   score, label = query.keys, sorting.keys(query.given_labels, query.where)
   # Nothing is higher than padding, nor padding higher than an item.
-  lower_score, lower_label = (jnp.where(query.where, x, sorting.MOST) for x in (score, label))
+  lower_score, lower_label = (jnp.where(query.where, x, sorting.LARGEST) for x in (score, label))
   # Three counts share an int32: those of all pairs, or those of each item.
   few = query.n <= ADDED_AT_ONCE
   bits = (query.n * (query.n - 1) // 2 if few else query.n - 1).bit_length()

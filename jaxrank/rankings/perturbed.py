@@ -152,8 +152,8 @@ class NoiseQuery(SmoothQuery):
       return self._weight(self._affine(discount, None))
     integrand, width, given, depth = self._discounted(discount, k)
     each = integrands.of_each_item(integrand)
-    found = self._integral(each, width, *given, depth=depth)
-    return self._weight(found)
+    exposure = self._integral(each, width, *given, depth=depth)
+    return self._weight(exposure)
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""

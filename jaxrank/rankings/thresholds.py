@@ -86,8 +86,8 @@ def for_each_rank(query: "ExpectedRankQuery") -> Thresholds:
     def of_power(power: Array) -> Array:
       return 1 + polynomial_sums(query.score, query.temperature / power, weight, pair)
 
-    found: Array = jax.vmap(of_power)(_powers(query))
-    return found
+    sums: Array = jax.vmap(of_power)(_powers(query))
+    return sums
 
   near = jnp.maximum(above - 1, 0), jnp.minimum(above, query.n - 1)
   sides = [take(moments(side), x[None]) for side, x in zip(np.eye(2)[..., None], near, strict=True)]

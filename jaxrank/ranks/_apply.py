@@ -47,10 +47,10 @@ def as_floats(*arrays: Array) -> list[Array]:
   if shape[-1] == 0:
     # A list without tasks becomes a list of one task of weight 0.
     return [jnp.zeros((*shape[:-1], 1), dtype) for _ in floats]
-  found = [jnp.broadcast_to(x.astype(dtype), shape) for x in floats]
+  alike = [jnp.broadcast_to(x.astype(dtype), shape) for x in floats]
   # Zeros that are laid out over devices as any of the arrays is, so that all are.
-  nothing = functools.reduce(operator.add, map(jnp.zeros_like, found))
-  return [x + nothing for x in found]
+  nothing = functools.reduce(operator.add, map(jnp.zeros_like, alike))
+  return [x + nothing for x in alike]
 
 
 def draw(key: Array, candidates: Array) -> Array:

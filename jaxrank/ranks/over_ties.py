@@ -61,7 +61,7 @@ def _middle(tasks: Tasks, below: Callable[[Array], Array]) -> Array:
   """The median of a multiple of 1/2 by its distribution function, to the right of 0."""
   # Sums of weights are rounded, so that a sum that is close to 0.5 counts as half.
   slack = 8 * jnp.finfo(tasks.best.dtype).eps
-  most = jnp.max(tasks.worst).astype(jnp.int32)
+  largest = jnp.max(tasks.worst).astype(jnp.int32)
 
   def least(enough: Callable[[Array], Array]) -> Array:
     def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -70,7 +70,7 @@ def _middle(tasks: Tasks, below: Callable[[Array], Array]) -> Array:
       reached = enough(below(0.5 * mid.astype(tasks.best.dtype)))
       return jnp.where(reached, low, mid + 1), jnp.where(reached, mid, high)
 
-    start = jnp.zeros_like(most), 2 * most
+    start = jnp.zeros_like(largest), 2 * largest
     twice: Array = lax.fori_loop(0, 32, halve, start)[1]
     return 0.5 * twice.astype(tasks.best.dtype)
 

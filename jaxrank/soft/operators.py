@@ -184,8 +184,8 @@ def _quantile(ranked: Ranked, *, q: Array) -> Array:
   else:
     # A target between two whole numbers is the upper one's item; a whole one is between two items.
     both = jnp.stack([jnp.ceil(target) - 1, jnp.floor(target)]).astype(jnp.int32)
-    found = sorting.take(_exact(ranked).scores, jnp.clip(both, 0, ranked.n - 1))
-    value = jnp.sum(found.astype(ranked.dtype) / 2)
+    neighbours = sorting.take(_exact(ranked).scores, jnp.clip(both, 0, ranked.n - 1))
+    value = jnp.sum(neighbours.astype(ranked.dtype) / 2)
   return jnp.where(count > 0, value, 0)
 
 
@@ -208,10 +208,10 @@ def _scalar(name: str, x: Any) -> Any:
 
 def _whole(k: Any) -> int | Array:
   """A cut-off for rankings under noise."""
-  found = checks.cutoff(k)
-  if found is None:
+  cutoff = checks.cutoff(k)
+  if cutoff is None:
     raise TypeError("k must be a positive integer, got None.")
-  return found
+  return cutoff
 
 
 _ANY = Kind("a real scalar", lambda name, value: value)
@@ -235,6 +235,6 @@ def _apply(
 ) -> Array:
   with checks.named(about.name):
     labels = checks.no_labels(scores)
-    (found,) = apply_calls([Call(about, parameters, None)], scores, labels, where, ranking)
-  value: Array = found.value
+    (evaluated,) = apply_calls([Call(about, parameters, None)], scores, labels, where, ranking)
+  value: Array = evaluated.value
   return value

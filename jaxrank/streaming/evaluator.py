@@ -304,8 +304,8 @@ class Evaluator:
       TypeError: if it is called inside `jit`.
     """
     with checks.named("Evaluator.compute"):
-      found = self._summary(state)
-      values = self._named(state, summary.aggregates(self._measures, found))
+      summarised = self._summary(state)
+      values = self._named(state, summary.aggregates(self._measures, summarised))
     if self.invalid == "warn":
       summary.warn_of_invalid(state)
     return values
@@ -375,11 +375,11 @@ class Evaluator:
       checks.true_or_false("anytime", anytime)
       if bounds is not None and not anytime:
         raise ValueError("bounds are those of an interval for all times; pass anytime=True too.")
-      found = self._summary(state)
+      summarised = self._summary(state)
       if anytime:
-        ends = summary.anytime_interval(self._measures, state, found, confidence, bounds)
+        ends = summary.anytime_interval(self._measures, state, summarised, confidence, bounds)
       else:
-        ends = summary.interval(self._measures, found, confidence)
+        ends = summary.interval(self._measures, summarised, confidence)
       low, high = (self._named(state, end) for end in ends)
     return {name: (low[name], high[name]) for name in low}
 

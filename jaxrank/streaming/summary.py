@@ -157,24 +157,24 @@ def summarize(state: State) -> Summary:
 
 
 def aggregates(
-  measures: tuple[Measure, ...], found: Summary, deviation: np.ndarray | float = 0.0
+  measures: tuple[Measure, ...], summary: Summary, deviation: np.ndarray | float = 0.0
 ) -> np.ndarray:
   """The aggregate of each measure if its mean were larger by `deviation`; 0 without queries."""
   how = _aggregations(measures)
-  mean = found.mean + deviation
+  mean = summary.mean + deviation
   power = np.exp(mean, where=how == "exp_mean", out=np.ones_like(mean))
-  exponential = np.where(found.weight > 0, power, 0)
+  exponential = np.where(summary.weight > 0, power, 0)
   chosen = [how == "sum", how == "exp_mean"]
-  values: np.ndarray = np.select(chosen, [found.weight * mean, exponential], mean)
+  values: np.ndarray = np.select(chosen, [summary.weight * mean, exponential], mean)
   return values
 
 
-def errors(measures: tuple[Measure, ...], found: Summary) -> np.ndarray:
+def errors(measures: tuple[Measure, ...], summary: Summary) -> np.ndarray:
   """The standard error of the aggregate of each measure; that of "exp_mean" is of first order."""
   how = _aggregations(measures)
-  slope = np.exp(found.mean, where=how == "exp_mean", out=np.ones_like(found.mean))
-  scale: np.ndarray = np.where(how == "sum", found.weight, slope)
-  return np.asarray(scale * found.error)
+  slope = np.exp(summary.mean, where=how == "exp_mean", out=np.ones_like(summary.mean))
+  scale: np.ndarray = np.where(how == "sum", summary.weight, slope)
+  return np.asarray(scale * summary.error)
 
 
 def _aggregations(measures: tuple[Measure, ...]) -> np.ndarray:
@@ -182,18 +182,18 @@ def _aggregations(measures: tuple[Measure, ...]) -> np.ndarray:
 
 
 def interval(
-  measures: tuple[Measure, ...], found: Summary, confidence: float
+  measures: tuple[Measure, ...], summary: Summary, confidence: float
 ) -> tuple[np.ndarray, np.ndarray]:
   """The ends of a confidence interval of the aggregate of each measure."""
   _check_confidence(confidence)
-  margin = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * found.error
-  return aggregates(measures, found, -margin), aggregates(measures, found, margin)
+  margin = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * summary.error
+  return aggregates(measures, summary, -margin), aggregates(measures, summary, margin)
 
 
 def anytime_interval(
   measures: tuple[Measure, ...],
   state: State,
-  found: Summary,
+  summary: Summary,
   confidence: float,
   bounds: tuple[float, float] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +212,7 @@ def anytime_interval(
       )
   ends = sequences.of_state(jax.tree.map(jnp.asarray, state), least, largest, confidence)
   first, second = (
-    aggregates(measures, found, np.asarray(end, np.float64) - found.mean) for end in ends
+    aggregates(measures, summary, np.asarray(end, np.float64) - summary.mean) for end in ends
   )
   return first, second
 
@@ -230,10 +230,10 @@ def quantiles(state: State, q: float) -> np.ndarray:
   if state.reservoir is None:
     raise ValueError("quantiles need a sample of the queries; pass reservoir=1024 to Evaluator.")
   values, weight = host(state.reservoir.values), host(state.reservoir.weight)
-  found = np.empty((*leading(state), len(state.names)))
-  for i in np.ndindex(found.shape):
-    found[i] = reservoir.quantile(values[*i[:-1], :, i[-1]], weight[i[:-1]], q)
-  return found
+  quantile = np.empty((*leading(state), len(state.names)))
+  for i in np.ndindex(quantile.shape):
+    quantile[i] = reservoir.quantile(values[*i[:-1], :, i[-1]], weight[i[:-1]], q)
+  return quantile
 
 
 def has_invalid(state: State) -> np.ndarray:

@@ -70,11 +70,11 @@ class Programs:
 
     def slopes(*case: Any) -> Any:
       def total(scores: Any, labels: Any) -> Any:
-        found = value(scores, labels, *case[2:])
-        return jnp.sum(found), found
+        values = value(scores, labels, *case[2:])
+        return jnp.sum(values), values
 
-      (_, found), slopes = jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(*case[:2])
-      return found, *slopes
+      (_, values), slopes = jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(*case[:2])
+      return values, *slopes
 
     over = (None, None, None, 0, None)
     self.run: dict[How, Callable[..., Any]] = {
@@ -203,16 +203,16 @@ class Law:
     """The values `[...]`, and the gradients in scores and labels, `[..., n]`."""
     k = None if case.k is None else np.int32(case.k)
     run = self.programs.run["slopes"]
-    found = run(case.scores, case.labels, case.valid, k, case.ranking)
-    return [np.asarray(x) for x in found]
+    arrays = run(case.scores, case.labels, case.valid, k, case.ranking)
+    return [np.asarray(x) for x in arrays]
 
   def fail(self, what: str) -> NoReturn:
     """Raises an error that says what is wrong."""
     raise AssertionError(f"{self._heading()}\n{what}")
 
-  def equal(self, found: Answer, expected: Answer, among: Any = True) -> None:
+  def equal(self, answer: Answer, expected: Answer, among: Any = True) -> None:
     """Raises an error for the first of some queries whose values differ."""
-    values, others = np.broadcast_arrays(found.values, expected.values)
+    values, others = np.broadcast_arrays(answer.values, expected.values)
     among = np.broadcast_to(among, values.shape)
     x, y = values.astype(np.float64), others.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -224,7 +224,7 @@ class Law:
       query = tuple(map(int, wrong[0]))
       many = "" if len(wrong) == 1 else f"\n({len(wrong)} of {among.sum()} values)"
       self.fail(
-        f"{found.text(query)}\nis {values[query]}, but\n"
+        f"{answer.text(query)}\nis {values[query]}, but\n"
         f"{expected.text(query)}\nis {others[query]}.{many}"
       )
 

@@ -63,7 +63,7 @@ class Programs:
 
     def value(scores: Any, labels: Any, where: Any, given: Any) -> Any:
       try:
-        found = loss(scores, labels, **({"where": where} if self.takes else {}), **given)
+        values = loss(scores, labels, **({"where": where} if self.takes else {}), **given)
       except Exception as error:
         if not given or _is_reverse_only(error):
           raise
@@ -73,27 +73,27 @@ class Programs:
           "have derivatives, perhaps none: parameters=(). With traced numbers, the loss raised "
           f"{type(error).__name__}: {error}"
         ) from error
-      if not isinstance(found, jax.Array):
+      if not isinstance(values, jax.Array):
         raise AssertionError(
           f"check_loss: {self.name} must return one array, with one value per query, got a "
-          f"{type(found).__name__}. If it returns more than that, give check_loss a function that "
+          f"{type(values).__name__}. If it returns more than that, give check_loss a function that "
           "returns the value alone."
         )
-      if not jnp.issubdtype(found.dtype, jnp.floating):
+      if not jnp.issubdtype(values.dtype, jnp.floating):
         raise AssertionError(
-          f"check_loss: {self.name} must return floats, got {found.dtype}, which has no gradient. "
+          f"check_loss: {self.name} must return floats, got {values.dtype}, which has no gradient. "
           "For counts of comparisons take a smooth function, such as jax.nn.sigmoid of differences "
           "of scores."
         )
-      return found
+      return values
 
     def both(function: Callable[..., Any], scores: Any, labels: Any, where: Any) -> Any:
-      found, pull = jax.vjp(lambda s: function(s, labels, where, {}), scores)
-      return found, *pull(jnp.ones_like(found))
+      values, pull = jax.vjp(lambda s: function(s, labels, where, {}), scores)
+      return values, *pull(jnp.ones_like(values))
 
     def backward(scores: Any, labels: Any, where: Any, given: Any) -> Any:
-      found, pull = jax.vjp(lambda s, given: value(s, labels, where, given), scores, given)
-      return found, pull(jnp.ones_like(found))
+      values, pull = jax.vjp(lambda s, given: value(s, labels, where, given), scores, given)
+      return values, pull(jnp.ones_like(values))
 
     def probe(scores: Any, labels: Any, where: Any, given: Any, moves: Any) -> Any:
       def at(scores: Any, given: Any) -> Any:
@@ -140,13 +140,13 @@ def numbers_of(loss: Metric) -> dict[str, Any]:
 
   `weights` whose default is None is there too, with the value None.
   """
-  found = {}
+  numbers = {}
   for name, parameter in inspect.signature(loss).parameters.items():
     leaves = jax.tree.leaves(parameter.default)
     weights = name == "weights" and parameter.default is None
     if weights or (leaves and all(map(_is_number, leaves))):
-      found[name] = parameter.default
-  return found
+      numbers[name] = parameter.default
+  return numbers
 
 
 def counts_of(loss: Metric) -> set[str]:
@@ -154,13 +154,13 @@ def counts_of(loss: Metric) -> set[str]:
 
   An int without an annotation is real: `scale=1` is more often a factor than a count.
   """
-  found = set()
+  counts = set()
   for name, parameter in inspect.signature(loss).parameters.items():
     annotated = parameter.annotation is not parameter.empty
     real = not annotated or _REAL.search(inspect.formatannotation(parameter.annotation))
     if (name == "k" or not real) and _is_whole(parameter.default):
-      found.add(name)
-  return found
+      counts.add(name)
+  return counts
 
 
 def _is_whole(x: Any) -> bool:
@@ -212,8 +212,8 @@ class LossLaw(Law):
   def both(self, case: Case, how: str = "jitted", prefix: str = "") -> Both:
     """The values and the gradients of a case."""
     self.asked = case
-    found = self.programs.run[how](*map(jnp.asarray, (case.scores, case.labels, case.valid)))
-    values, slopes = map(np.asarray, found)
+    arrays = self.programs.run[how](*map(jnp.asarray, (case.scores, case.labels, case.valid)))
+    values, slopes = map(np.asarray, arrays)
     if values.shape != case.scores.shape[:-1]:
       self.fail(
         f"The values must have shape {case.scores.shape[:-1]}, one per query, for scores of shape "
@@ -242,14 +242,14 @@ class LossLaw(Law):
     """Raises an error that says what is wrong and what to do."""
     super().fail(f"{what}\n{_ADVICE[self.name]}")
 
-  def same(self, found: Both, expected: Both, among: Any = True) -> None:
+  def same(self, both: Both, expected: Both, among: Any = True) -> None:
     """Raises an error for the first of some queries whose values or gradients differ."""
-    self.equal(found.answer, expected.answer, among)
-    self.parallel(found, expected, self.tolerance, among)
+    self.equal(both.answer, expected.answer, among)
+    self.parallel(both, expected, self.tolerance, among)
 
-  def parallel(self, found: Both, expected: Both, tolerance: float, among: Any = True) -> None:
+  def parallel(self, both: Both, expected: Both, tolerance: float, among: Any = True) -> None:
     """Raises an error for the first query whose gradients differ, by a share of the largest."""
-    x, y = (slopes.astype(np.float64) for slopes in (found.slopes, expected.slopes))
+    x, y = (slopes.astype(np.float64) for slopes in (both.slopes, expected.slopes))
     with np.errstate(invalid="ignore"):
       size = np.max(np.abs(np.where(np.isfinite(y), y, 0)), axis=-1, keepdims=True, initial=0)
       right = (np.abs(x - y) <= tolerance * (1 + size)) | (x == y)
@@ -260,24 +260,24 @@ class LossLaw(Law):
       slopes = array(expected.slopes[query])
       return f", but that of\n{expected.text(query)}\nis, item by item, {slopes}"
 
-    self.first_wrong(right, among, found, other, found.what)
+    self.first_wrong(right, among, both, other, both.what)
 
-  def zero(self, found: Both, here: np.ndarray) -> None:
+  def zero(self, both: Both, here: np.ndarray) -> None:
     """Raises an error unless gradients are exactly 0 at some items."""
-    what = f"{found.what}, which should be 0 of all that does not count,"
-    self.first_wrong(~here | (found.slopes == 0), True, found, lambda _: "", what)
+    what = f"{both.what}, which should be 0 of all that does not count,"
+    self.first_wrong(~here | (both.slopes == 0), True, both, lambda _: "", what)
 
-  def finite(self, found: Both) -> None:
+  def finite(self, both: Both) -> None:
     """Raises an error unless values and gradients are finite."""
-    self.first_wrong(np.isfinite(found.values)[..., None], True, found, lambda _: "", "the value")
-    self.first_wrong(np.isfinite(found.slopes), True, found, lambda _: "", "the gradient")
-    self.compared += found.values.size
+    self.first_wrong(np.isfinite(both.values)[..., None], True, both, lambda _: "", "the value")
+    self.first_wrong(np.isfinite(both.slopes), True, both, lambda _: "", "the gradient")
+    self.compared += both.values.size
 
   def first_wrong(
     self,
     right: np.ndarray,
     among: Any,
-    found: Both,
+    both: Both,
     other: Callable[[tuple[int, ...]], str],
     what: str,
   ) -> None:
@@ -285,5 +285,5 @@ class LossLaw(Law):
     wrong = np.argwhere(~right.all(-1) & np.broadcast_to(among, right.shape[:-1]))
     if len(wrong):
       query = tuple(map(int, wrong[0]))
-      got = found.values[query] if what == "the value" else array(found.slopes[query])
-      self.fail(f"{what} of\n{found.text(query)}\nis {got}{other(query)}.")
+      got = both.values[query] if what == "the value" else array(both.slopes[query])
+      self.fail(f"{what} of\n{both.text(query)}\nis {got}{other(query)}.")

@@ -348,6 +348,6 @@ def _with_fewer_items(
     if fewer.scores.size:
       try:
         law(metric, fewer)
-      except AssertionError as found:
-        case, error = fewer, found
+      except AssertionError as other:
+        case, error = fewer, other
   return error

@@ -90,8 +90,8 @@ def _held(
 
   (scores, given), directions = flat(columns), flat(moves)
   labels, where = (np.tile(x, (count, 1)) for x in (queries.labels, queries.valid))
-  found = law.programs.probe(scores, labels, where, given, directions)
-  values, slopes, rises = jax.tree.map(np.asarray, found)
+  probed = law.programs.probe(scores, labels, where, given, directions)
+  values, slopes, rises = jax.tree.map(np.asarray, probed)
   if values.shape != (count * size,):
     law.fail(f"The loss of one query must have shape (), got {values.shape[1:]}.")
   pairs = zip(jax.tree.leaves(slopes), jax.tree.leaves(directions), strict=True)

@@ -28,16 +28,16 @@ _LEAST_NORM = 1e-6
 def check_jit(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """`jax.jit` changes neither the values nor the gradients."""
   with LossLaw("jit", "jax.jit does not change it", loss, case, tolerance) as law:
-    found = law.both(law.case, prefix="under jax.jit, ")
-    law.same(found, law.both(law.case, "direct", "without jax.jit, "))
+    both = law.both(law.case, prefix="under jax.jit, ")
+    law.same(both, law.both(law.case, "direct", "without jax.jit, "))
   return law.compared
 
 
 def check_remat(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """`jax.checkpoint`, which computes the loss again for the gradient, changes nothing."""
   with LossLaw("remat", "jax.checkpoint does not change it", loss, case, tolerance) as law:
-    found = law.both(law.case, "remat", "under jax.checkpoint, ")
-    law.same(found, law.both(law.case, prefix="without jax.checkpoint, "))
+    both = law.both(law.case, "remat", "under jax.checkpoint, ")
+    law.same(both, law.both(law.case, prefix="without jax.checkpoint, "))
   return law.compared
 
 
@@ -48,9 +48,9 @@ def check_mask(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     masked = ~law.case.valid
     expected = law.both(law.case)
     for hidden in _HIDDEN if masked.any() else ():
-      found = law.both(replaced(law.case, masked, hidden, hidden))
-      law.same(found, expected)
-      law.zero(found, masked)
+      both = law.both(replaced(law.case, masked, hidden, hidden))
+      law.same(both, expected)
+      law.zero(both, masked)
   return law.compared
 
 
@@ -66,17 +66,17 @@ def check_nan(
     valid = law.case.valid
     if not valid.all():
       spoiled = replaced(law.case, ~valid, np.nan, np.nan)
-      found = law.both(spoiled)
-      law.same(found, law.both(law.case))
-      law.zero(found, ~valid)
+      both = law.both(spoiled)
+      law.same(both, law.both(law.case))
+      law.zero(both, ~valid)
       law.same(law.by_numbers(spoiled, parameters), law.by_numbers(law.case, parameters))
     here = valid & (np.arange(valid.shape[-1]) == valid.argmax(-1)[..., None])
     for score, label in ((np.nan, None), (None, np.nan)):
       if label is not None and law.case.labels.dtype.kind in "biu":
         continue
-      found = law.both(replaced(law.case, here, score, label))
+      both = law.both(replaced(law.case, here, score, label))
       nan = known(np.nan, "the value of a query with a NaN")
-      law.equal(found.answer, nan, here.any(-1))
+      law.equal(both.answer, nan, here.any(-1))
   return law.compared
 
 
@@ -91,9 +91,9 @@ def check_padding(loss: Metric, case: Case, *, columns: int = 3, tolerance: floa
       for places in (np.arange(n), np.arange(n) + columns, spread):
         wide = padded(law.case, places, n + columns)
         for hidden in (np.nan, np.inf, 1e9):
-          found = law.both(replaced(wide, ~wide.where, hidden, hidden))
-          law.same(found._replace(slopes=found.slopes[..., places]), expected)
-          law.zero(found, ~wide.where)
+          both = law.both(replaced(wide, ~wide.where, hidden, hidden))
+          law.same(both._replace(slopes=both.slopes[..., places]), expected)
+          law.zero(both, ~wide.where)
   return law.compared
 
 
@@ -104,8 +104,8 @@ def check_permutation(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> i
     n = law.case.scores.shape[-1]
     expected = law.both(law.case)
     for order in (np.roll(np.arange(n), 1), np.r_[1, 0, 2:n]) if n > 1 else ():
-      found = law.both(law.case.take(order))
-      law.same(found._replace(slopes=found.slopes[..., np.argsort(order)]), expected)
+      both = law.both(law.case.take(order))
+      law.same(both._replace(slopes=both.slopes[..., np.argsort(order)]), expected)
   return law.compared
 
 
@@ -118,11 +118,11 @@ def check_empty(
     if "where" in law.takes:
       nothing = np.zeros_like(law.case.valid)
       empty = law.case._replace(where=nothing)
-      found = law.both(empty)
-      law.finite(found)
-      law.zero(found, ~nothing)
-      found = law.by_numbers(empty, parameters)
-      law.zero(found, np.ones(found.slopes.shape, bool))
+      both = law.both(empty)
+      law.finite(both)
+      law.zero(both, ~nothing)
+      both = law.by_numbers(empty, parameters)
+      law.zero(both, np.ones(both.slopes.shape, bool))
   return law.compared
 
 
@@ -141,8 +141,8 @@ def check_vmap(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """`jax.vmap` of a batch is the loss of the batch."""
   with LossLaw("vmap", "jax.vmap maps over queries as a batch does", loss, case, tolerance) as law:
     batch = batch_of(law.case, "where" in law.takes)
-    found = law.both(batch, "mapped", "under jax.vmap, one query of a batch, ")
-    law.same(found, law.both(batch, prefix="without jax.vmap, "))
+    both = law.both(batch, "mapped", "under jax.vmap, one query of a batch, ")
+    law.same(both, law.both(batch, prefix="without jax.vmap, "))
   return law.compared
 
 
@@ -161,15 +161,15 @@ def check_dtypes(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     for dtype in (jnp.bfloat16, jnp.float16):
       with np.errstate(over="ignore"):
         half = single._replace(scores=single.scores.astype(dtype))
-        found, image = law.both(half), law.both(as_floats(half, np.float32))
+        both, image = law.both(half), law.both(as_floats(half, np.float32))
         image = image._replace(slopes=image.slopes.astype(dtype))
-      of_dtype(law, found.answer, np.float32)
-      law.equal(found.answer, image.answer)
-      law.parallel(found, image, 4 * float(jnp.finfo(dtype).eps))
+      of_dtype(law, both.answer, np.float32)
+      law.equal(both.answer, image.answer)
+      law.parallel(both, image, 4 * float(jnp.finfo(dtype).eps))
     grades = integers(single.labels)
     for kind in (grades, grades > 0):
-      found = law.both(single._replace(labels=kind))
-      law.same(found, law.both(single._replace(labels=kind.astype(np.float32))))
+      both = law.both(single._replace(labels=kind))
+      law.same(both, law.both(single._replace(labels=kind.astype(np.float32))))
     with enable_x64():
       double = as_floats(law.case, np.float64)
       value, _ = jax.eval_shape(law.programs.run["direct"], *map(jnp.asarray, double[:3]))
@@ -193,9 +193,9 @@ def check_finite(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     first = moving & (finite == np.max(np.where(moving, finite, -np.inf), -1, keepdims=True))
     spread.append(np.where(first, np.inf, middle))
     for scores in (law.case.scores, *spread):
-      found = law.both(law.case._replace(scores=scores.astype(law.case.scores.dtype)))
-      law.finite(found)
-      law.zero(found, ~law.case.valid | (scores == -np.inf))
+      both = law.both(law.case._replace(scores=scores.astype(law.case.scores.dtype)))
+      law.finite(both)
+      law.zero(both, ~law.case.valid | (scores == -np.inf))
   return law.compared
 
 
@@ -217,8 +217,8 @@ def check_alive(
     width = max(sizes, default=0) if "where" in law.takes else 0
     for size in sizes if relevant.any() else ():
       counts = head, max(head, size // 2)
-      found = law.both(stacked([_long(law.case, x, size, max(size, width)) for x in counts]))
-      norms = np.sqrt(np.sum(found.slopes.astype(np.float64) ** 2, -1))
+      both = law.both(stacked([_long(law.case, x, size, max(size, width)) for x in counts]))
+      norms = np.sqrt(np.sum(both.slopes.astype(np.float64) ** 2, -1))
       law.compared += norms.size
       dead = np.argwhere(relevant & ~(norms > _LEAST_NORM))
       if len(dead):

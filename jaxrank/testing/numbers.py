@@ -35,9 +35,9 @@ def check_dtypes(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
       with np.errstate(over="ignore"):
         half = single._replace(scores=single.scores.astype(dtype))
       image = half._replace(scores=half.scores.astype(np.float32))
-      found = law.ask(half)
-      of_dtype(law, found, np.float32)
-      law.equal(found, law.ask(image))
+      answer = law.ask(half)
+      of_dtype(law, answer, np.float32)
+      law.equal(answer, law.ask(image))
     grades = integers(single.labels)
     for kind in (grades, grades > 0):
       image = single._replace(labels=kind.astype(np.float32))
@@ -82,13 +82,13 @@ def _slopes(law: Law) -> None:
     law.ask(apart._replace(scores=np.where(moving, still + s, apart.scores))) for s in (step, -step)
   )
   _, slopes, _ = law.slopes(apart)
-  found = np.sum(np.where(moving, slopes * step, 0), -1) / _STEP
+  directional = np.sum(np.where(moving, slopes * step, 0), -1) / _STEP
   rise = (up.values - down.values) / (2 * _STEP)
 
   def slope(query: tuple[int, ...]) -> str:
     return f"the gradient in the direction cos(1 + 2 i) of\n{law.text(apart, query)}"
 
-  law.equal(Answer(found, slope), Answer(rise, lambda _: "its difference quotient"))
+  law.equal(Answer(directional, slope), Answer(rise, lambda _: "its difference quotient"))
 
 
 def as_floats(case: Case, dtype: type) -> Case:
@@ -130,6 +130,6 @@ def _double(law: Law, case: Case) -> None:
     order = case.scores.astype(np.float64)
     scores = 1 + order * _TINY if law.exact else order
     double = case._replace(scores=scores, labels=case.labels.astype(np.float64))
-    found = law.ask(double)
-    of_dtype(law, found, np.float64)
-    law.equal(found, expected)
+    answer = law.ask(double)
+    of_dtype(law, answer, np.float64)
+    law.equal(answer, expected)

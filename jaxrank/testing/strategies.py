@@ -102,4 +102,4 @@ def _arrays(n: int, values: np.ndarray) -> st.SearchStrategy[np.ndarray]:
     return st.lists(st.integers(0, count - 1), min_size=n, max_size=n)
 
   indices = st.integers(1, len(values)).flatmap(some)
-  return indices.map(lambda found: values[np.array(found, int)])
+  return indices.map(lambda chosen: values[np.array(chosen, int)])

@@ -81,5 +81,5 @@ def by_subtopic(rows: Rows, path: str | os.PathLike[str] | None = None) -> Group
   order = np.argsort(first)
   kept = first[order]
   taken = rows.documents.take(integers(kept))
-  found = group(Rows(rows.queries, rows.codes[kept], taken, kept.astype(np.float64)))
-  return found._replace(values=labels[order][np.searchsorted(kept, found.values)])
+  grouped = group(Rows(rows.queries, rows.codes[kept], taken, kept.astype(np.float64)))
+  return grouped._replace(values=labels[order][np.searchsorted(kept, grouped.values)])

@@ -129,7 +129,7 @@ def named(names: Iterable[str], layout: Layout) -> dict[str, str]:
   Raises:
     ValueError: if there is no name for one of them.
   """
-  given, found = [*names], {}
+  given, columns = [*names], {}
   for what, known in layout.names.items():
     name = next((name for name in known if name in given), None)
     if name is None:
@@ -137,8 +137,8 @@ def named(names: Iterable[str], layout: Layout) -> dict[str, str]:
       raise ValueError(
         f"there must be a column of the {what}, {' or '.join(map(repr, known))}, {got}."
       )
-    found[what] = name
-  return found
+    columns[what] = name
+  return columns
 
 
 def is_named(names: Iterable[str], layout: Layout) -> bool:

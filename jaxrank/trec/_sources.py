@@ -45,8 +45,8 @@ def read(source: Any, layout: Layout) -> Rows:
     if hasattr(source, "__arrow_c_stream__"):
       rows = _from_frame(source, layout)
     elif isinstance(source, np.ndarray):
-      names, found = source.dtype.names, source.tolist()
-      by_name = [dict(zip(names, row, strict=True)) for row in found] if names else found
+      names, records = source.dtype.names, source.tolist()
+      by_name = [dict(zip(names, row, strict=True)) for row in records] if names else records
       rows = _from_rows(by_name, layout)
     elif isinstance(source, Iterable) and not isinstance(source, bytes | io.IOBase):
       rows = _from_rows([*source], layout)
@@ -106,10 +106,10 @@ def _from_parquet(stream: Stream, layout: Layout) -> Rows:
 def _is_row(line: bytes, layout: Layout) -> bool:
   """Whether a line is one of JSON lines: an object with the columns of a row."""
   try:
-    found = json.loads(line)
+    parsed = json.loads(line)
   except ValueError:
     return False
-  return isinstance(found, dict) and _layouts.is_named(found, layout)
+  return isinstance(parsed, dict) and _layouts.is_named(parsed, layout)
 
 
 def _from_json_lines(stream: Stream, layout: Layout) -> Rows:
@@ -136,16 +136,16 @@ def _from_json_lines(stream: Stream, layout: Layout) -> Rows:
 
 
 def _from_json(stream: Stream, layout: Layout) -> Rows:
-  found = _DECODER.decode(stream.readall().removeprefix(_text.BOM).decode())
-  return (_from_mapping if isinstance(found, dict) else _from_rows)(found, layout)
+  parsed = _DECODER.decode(stream.readall().removeprefix(_text.BOM).decode())
+  return (_from_mapping if isinstance(parsed, dict) else _from_rows)(parsed, layout)
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-  found = dict(pairs)
-  if len(found) < len(pairs):
+  mapping = dict(pairs)
+  if len(mapping) < len(pairs):
     name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
     raise ValueError(f"{name!r} comes twice in one object of JSON; drop one.")
-  return found
+  return mapping
 
 
 _NUMBERS = (Real, decimal.Decimal, np.number, np.bool_)
@@ -247,8 +247,8 @@ def _rows(columns: dict[str, Any], layout: Layout) -> Rows:
   coded = ids["query"].dictionary_encode()
   queries, codes = coded.dictionary.to_pylist(), numbers(coded.indices)
   place = _layouts.places(queries, codes, ids["document"])
-  found = doubles(values, layout.value, place)
-  return Rows(queries, codes, ids["document"], found, subtopics=ids.get("subtopic"))
+  values = doubles(values, layout.value, place)
+  return Rows(queries, codes, ids["document"], values, subtopics=ids.get("subtopic"))
 
 
 def doubles(values: Any, what: str, place: Callable[[int], str]) -> np.ndarray:
@@ -265,19 +265,19 @@ def doubles(values: Any, what: str, place: Callable[[int], str]) -> np.ndarray:
     if wrong:
       raise TypeError(f"a {what} must be a number, got {wrong[0]!r}.")
   try:
-    found = given.astype(np.float64)
+    converted = given.astype(np.float64)
   except OverflowError:
     largest = sys.float_info.max
-    found = np.array([min(max(x, -largest), largest) for x in values], np.float64)
-  for i in np.flatnonzero(abs(found) >= _WHOLE).tolist():
+    converted = np.array([min(max(x, -largest), largest) for x in values], np.float64)
+  for i in np.flatnonzero(abs(converted) >= _WHOLE).tolist():
     x = values[i]
-    if isinstance(x, int | np.integer) and int(found[i]) != x:
-      got = x if abs(found[i]) < 1e30 else f"{found[i]:g}"
+    if isinstance(x, int | np.integer) and int(converted[i]) != x:
+      got = x if abs(converted[i]) < 1e30 else f"{converted[i]:g}"
       raise ValueError(
         f"{place(i)}: the {what} must be a number of double precision, which has 53 bits, got "
         f"{got}; pass ranks, or smaller numbers."
       )
-  return found
+  return converted
 
 
 def check(rows: Rows, layout: Layout) -> None:

@@ -37,16 +37,16 @@ def strings(values: Any) -> Any:
   """
   pa = arrow()
   try:
-    found = pa.array(values, pa.large_string())
+    ids = pa.array(values, pa.large_string())
   except (pa.ArrowTypeError, pa.ArrowInvalid):
-    found = None
-  if found is None or found.null_count:
+    ids = None
+  if ids is None or ids.null_count:
     texts = [x if isinstance(x, str) or not _is_whole(x) else str(x) for x in values]
     wrong = next((x for x in texts if not isinstance(x, str)), None)
-    if found is not None or not all(isinstance(x, str) for x in texts):
+    if ids is not None or not all(isinstance(x, str) for x in texts):
       raise TypeError(f"ids must be strings or integers, got {wrong!r}.")
-    found = pa.array(texts, pa.large_string())
-  return found
+    ids = pa.array(texts, pa.large_string())
+  return ids
 
 
 def _is_whole(x: Any) -> bool:
@@ -82,15 +82,15 @@ def keys(documents: Any, codes: np.ndarray) -> np.ndarray:
   """Hashes of 64 bits of pairs of a query, by its number, and a document."""
   offsets, data = _offsets(documents), documents.buffers()[2]
   text = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-  found = np.empty(len(documents), np.uint64)
+  hashes = np.empty(len(documents), np.uint64)
   for start in range(0, len(documents), _CHUNK):
     part = offsets[start : start + _CHUNK + 1]
     # A word may be read past the end of the last string.
     padded = np.append(text[part[0] : part[-1]], np.zeros(8, np.uint8))
     pairs = _hashes(padded, part - part[0])
     pairs += codes[start : start + _CHUNK].astype(np.uint64) * _STEP
-    found[start : start + _CHUNK] = (pairs ^ (pairs >> np.uint64(29))) * _MIX
-  return found
+    hashes[start : start + _CHUNK] = (pairs ^ (pairs >> np.uint64(29))) * _MIX
+  return hashes
 
 
 def _offsets(documents: Any) -> np.ndarray:
@@ -111,17 +111,17 @@ def _hashes(text: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     np.frombuffer(text.data, "<u8", 1), (text.size - 7,), (1,), writeable=False
   )
   place, left = offsets[:-1], np.diff(offsets)
-  found = left.astype(np.uint64) * _STEP
+  hashes = left.astype(np.uint64) * _STEP
   rows = np.flatnonzero(left)
   while rows.size:
     word = words[place[rows]]
     empty = 8 * np.maximum(8 - left[rows], 0)
     word &= np.uint64(0xFFFFFFFFFFFFFFFF) >> empty.astype(np.uint64)
-    mixed = (found[rows] ^ word) * _MIX
-    found[rows] = mixed ^ (mixed >> np.uint64(32))
+    mixed = (hashes[rows] ^ word) * _MIX
+    hashes[rows] = mixed ^ (mixed >> np.uint64(32))
     place, left = place + 8, left - 8
     rows = rows[left[rows] > 0]
-  return found
+  return hashes
 
 
 def matches(

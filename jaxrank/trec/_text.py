@@ -55,10 +55,10 @@ def read(stream: Stream, layout: Layout) -> Rows:
     ValueError: if the file is broken, a line does not have the format, or a value is not allowed.
   """
   layout, parts = _known(blocks(stream, layout), layout)
-  found = merged(_columns(block, number, layout) for number, block in parts)
+  rows = merged(_columns(block, number, layout) for number, block in parts)
   # The parser would keep what it no longer needs.
   arrow().default_memory_pool().release_unused()
-  return _scored(found) if layout.value == "rank" else found
+  return _scored(rows) if layout.value == "rank" else rows
 
 
 def merged(parts: Iterable[Rows]) -> Rows:
@@ -98,13 +98,13 @@ def _known(
     _check_ends(b"\n".join(lines[: None if at is None else at + 1]), number)
     if at is None:
       continue
-    found, has_header = _layouts.of_first_line(lines[at], layout)
+    actual, has_header = _layouts.of_first_line(lines[at], layout)
     if has_header:
       block, number = b"\n".join(lines[at + 1 :]), number + at + 1
-    elif not _fits(split(lines[at], found), found):
-      fault, hint = _fault(split(lines[at], found), found), _layouts.seems(lines[at], layout)
+    elif not _fits(split(lines[at], actual), actual):
+      fault, hint = _fault(split(lines[at], actual), actual), _layouts.seems(lines[at], layout)
       raise ValueError(f"line {number + at + 1}: {fault}; {hint}.")
-    return found, itertools.chain([(number, block)], parts)
+    return actual, itertools.chain([(number, block)], parts)
   return layout, iter(())
 
 
@@ -115,18 +115,18 @@ def _columns(block: bytes, number: int, layout: Layout) -> Rows:
   if not text.strip():
     return merged(())
   try:
-    found = _parsed(text, layout)
+    rows = _parsed(text, layout)
   except ValueError as error:
     fault = _first_fault(number, block, layout)
     if fault or layout is not RUN:
       raise ValueError(f"{fault or f'line {number + 1} or later: {error}'}.") from None
-    found = _parsed(_without_rest(text), layout)
-  size = found.values.size
+    rows = _parsed(_without_rest(text), layout)
+  size = rows.values.size
   lines: Sequence[int] = range(number + 1, number + 1 + size)
   if size != _ends(block) + (not block.endswith(b"\n")):
     numbered = enumerate(block.split(b"\n"), number + 1)
     lines = [at for at, line in numbered if split(line, layout)]
-  return found._replace(lines=[lines])
+  return rows._replace(lines=[lines])
 
 
 def _parsed(text: bytes, layout: Layout) -> Rows:

@@ -191,7 +191,7 @@ def _encoded(table: Any, format_: str, has_header: bool) -> bytes:
 def _json(items: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[bytes]:
   """`{query: {document: value}}`, a query in a line."""
   before = "{"
-  for query, found in items:
-    yield f"{before}\n{json.dumps(query)}: {json.dumps(found)}".encode()
+  for query, values in items:
+    yield f"{before}\n{json.dumps(query)}: {json.dumps(values)}".encode()
     before = ","
   yield b"{}\n" if before == "{" else b"\n}\n"

@@ -102,10 +102,10 @@ def evaluate(
 
   >>> qrels = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2, "d4": 1}}
   >>> run = {"q1": {"d2": 0.9, "d1": 0.8}, "q2": {"d4": 3.0, "d7": 2.0}, "q9": {"d1": 1.0}}
-  >>> found = evaluate("map recip_rank ndcg_cut_10", qrels, run)
-  >>> found.queries, found.only_in_run
+  >>> evaluation = evaluate("map recip_rank ndcg_cut_10", qrels, run)
+  >>> evaluation.queries, evaluation.only_in_run
   (('q1', 'q2'), ('q9',))
-  >>> print({name: f"{value:.4f}" for name, value in found.mean().items()})
+  >>> print({name: f"{value:.4f}" for name, value in evaluation.mean().items()})
   {'map': '0.5000', 'recip_rank': '0.7500', 'ndcg_cut_10': '0.5055'}
 
   Args:
@@ -140,8 +140,8 @@ def evaluate(
     TypeError: if an argument has a wrong type.
   """
   with checks.named("trec.evaluate"):
-    found = _read_measures(measures)
-    by_subtopic = any(measure.description.subtopics for measure in found)
+    parsed = _read_measures(measures)
+    by_subtopic = any(measure.description.subtopics for measure in parsed)
     checks.choice("ties", ties, get_args(Ties))
     cells = checks.count("cells", cells)
     checks.true_or_false("drop_self", drop_self)
@@ -152,16 +152,16 @@ def evaluate(
   qrels, run = read_qrels(qrels, subtopics=by_subtopic), read_run(run)
   _warn_of_order(qrels, run)
   with checks.named("trec.evaluate"):
-    _check_measures(found, qrels)
+    _check_measures(parsed, qrels)
     selection = select(qrels, run, queries)
     if qrels.labels.ndim == 1:
       evaluated = np.isin(qrels.codes, selection.in_qrels)
-      scales.check(found, qrels.labels, evaluated, lambda row: place(qrels, row))
+      scales.check(parsed, qrels.labels, evaluated, lambda row: place(qrels, row))
   run = shortened(run, drop_self=drop_self, depth=depth, ascending=by_subtopic)
   source = _padding.Queries(qrels, run, selection, ties)
-  values = np.zeros((len(found), len(selection.names)))
+  values = np.zeros((len(parsed), len(selection.names)))
   retrieved = np.zeros(len(selection.names), bool)
-  program, waiting, done = compiled(found), collections.deque[Any](), 0
+  program, waiting, done = compiled(parsed), collections.deque[Any](), 0
 
   def collect() -> None:
     nonlocal done
@@ -171,7 +171,7 @@ def evaluate(
     if progress is not None:
       progress(done, len(selection.names))
 
-  for chosen, rows, length in _batches(source.sizes, cells) if found else ():
+  for chosen, rows, length in _batches(source.sizes, cells) if parsed else ():
     scores, labels, where = source.padded(chosen, length, rows)[:3]
     if judged_only:
       where &= (labels.max(axis=-1) if by_subtopic else labels) >= 0
@@ -187,9 +187,9 @@ def evaluate(
       collect()
   while waiting:
     collect()
-  how = {measure.name: measure.description.aggregation for measure in found}
+  how = {measure.name: measure.description.aggregation for measure in parsed}
   by_name = {name: x for name, x in zip(how, values, strict=True)}
-  for measure in found:
+  for measure in parsed:
     # Logarithms are those of 0 already, and counts are right: a query of which nothing is retrieved
     # is a query, with its relevant documents.
     if how[measure.name] == "mean":

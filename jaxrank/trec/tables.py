@@ -198,8 +198,8 @@ class Run(_Table):
         twice = next(query for query in queries if queries.count(query) > 1)
         raise ValueError(f"query {twice!r} comes twice; give each query one row.")
       place = _layouts.places(queries, codes, retrieved)
-      found = _sources.doubles(given[kept], "score", place)
-      rows = _layouts.Rows(queries, codes, retrieved, found)
+      kept_scores = _sources.doubles(given[kept], "score", place)
+      rows = _layouts.Rows(queries, codes, retrieved, kept_scores)
       _sources.check(rows, _layouts.RUN)
       return run(group(rows), name)
 

@@ -60,9 +60,9 @@ def torch_ap_at_ks(
   [[0.8333 0.5   ]]
   """
   system, ideal = _lists.pair(batch_predict_rankings, batch_ideal_rankings)
-  found = np.sum(system > 0, axis=1, keepdims=True, dtype=np.float32)
+  hits = np.sum(system > 0, axis=1, keepdims=True, dtype=np.float32)
   return _lists.ratio(
-    _lists.at(metrics.average_precision, system, ks) * found, _lists.at(_HITS, ideal, ks)
+    _lists.at(metrics.average_precision, system, ks) * hits, _lists.at(_HITS, ideal, ks)
   )
 
 

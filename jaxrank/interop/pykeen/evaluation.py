@@ -228,9 +228,9 @@ def summarize_values(
 
 
 def _numpy_function(function: Any) -> Any:
-  found = getattr(np, function, None) if isinstance(function, str) else function
-  checks.function("a summary", found, f"a function, or the name of one of numpy ({function!r})")
-  return found
+  summary = getattr(np, function, None) if isinstance(function, str) else function
+  checks.function("a summary", summary, f"a function, or the name of one of numpy ({function!r})")
+  return summary
 
 
 class MacroRankBasedEvaluator(RankBasedEvaluator):

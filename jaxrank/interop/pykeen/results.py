@@ -96,13 +96,13 @@ class RankBasedMetricResults:
 def _metric(name: str, k: str | None = None) -> RankBasedMetric:
   """The metric with a name; digits at the end of the name are its cut-off."""
   try:
-    found = rank_based_metric_resolver.lookup(name)
+    kind = rank_based_metric_resolver.lookup(name)
   except UnknownMetricError:
     family = name.rstrip("0123456789")
     # A minus is not a hyphen: `hits@-1` is not `hits@1`.
     if k is not None or family == name or family.endswith("@-"):
       raise
-    found, k = rank_based_metric_resolver.lookup(family), name.removeprefix(family)
-  if k is not None and found not in HITS_METRICS:
+    kind, k = rank_based_metric_resolver.lookup(family), name.removeprefix(family)
+  if k is not None and kind not in HITS_METRICS:
     raise UnknownMetricError(f"{name} has no cut-off, got {k}.")
-  return rank_based_metric_resolver.make(found, None if k is None else {"k": int(k)})
+  return rank_based_metric_resolver.make(kind, None if k is None else {"k": int(k)})

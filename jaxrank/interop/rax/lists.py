@@ -79,7 +79,7 @@ class Groups:
       return jnp.max(x, axis=-1, keepdims=True)
     return _collect(lambda x, i: x.at[i].max(x), x, self.first)
 
-  def most(self, x: Array) -> Array:
+  def largest(self, x: Array) -> Array:
     """The largest `x` of each group, in the shape of `total`; tied ones share the gradient."""
     best = x == self.top(x)
     return self.total(jnp.where(best, x, 0)) / self.count(best).astype(x.dtype)

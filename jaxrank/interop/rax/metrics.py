@@ -50,7 +50,7 @@ def default_discount_fn(rank: ArrayLike) -> Array:
   return 1 / jnp.log2(arithmetic.floating(jnp.asarray(rank)) + 1)
 
 
-class Found(NamedTuple):
+class RankedLists(NamedTuple):
   """Ranked lists.
 
   Attributes:
@@ -80,13 +80,13 @@ class Found(NamedTuple):
     return self.total(self.retrieved * worth * discount.astype(worth.dtype))
 
 
-def find(
+def rank_lists(
   lists: Lists,
   topn: Cutoff,
   key: Array | None = None,
   rank_fn: Fn = ranks,
   cutoff_fn: Fn = cutoff,
-) -> Found:
+) -> RankedLists:
   """Ranks items and applies the cut-off."""
   topn = checks.cutoff(topn, "topn")
   where, segments = lists.where, lists.segments
@@ -97,7 +97,7 @@ def find(
     # Approximate ranks of padding are 1, so that without the mask padding would be inside.
     mask = {"where": where} if accepts(cutoff_fn, where=where) else {}
     inside = cutoff_fn(-rank, segments=segments, n=topn, **mask)
-  return Found(lists, rank, jnp.where(lists.kept, inside.astype(lists.dtype), 0))
+  return RankedLists(lists, rank, jnp.where(lists.kept, inside.astype(lists.dtype), 0))
 
 
 def accepts(function: Callable[..., Any], **named: Any) -> bool:
@@ -128,9 +128,9 @@ def mrr_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
-  value = found.relevant * found.retrieved * _reciprocal(found)
-  return found.lists.reduce(found.lists.groups.most(value), reduce_fn)
+  ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
+  value = ranked.relevant * ranked.retrieved * _reciprocal(ranked)
+  return ranked.lists.reduce(ranked.lists.groups.largest(value), reduce_fn)
 
 
 def recall_metric(
@@ -152,9 +152,9 @@ def recall_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
-  hits = found.total(found.relevant * found.retrieved)
-  return found.lists.reduce(safe_divide(hits, found.total(found.relevant)), reduce_fn)
+  ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
+  hits = ranked.total(ranked.relevant * ranked.retrieved)
+  return ranked.lists.reduce(safe_divide(hits, ranked.total(ranked.relevant)), reduce_fn)
 
 
 def precision_metric(
@@ -176,9 +176,9 @@ def precision_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
-  hits = found.total(found.relevant * found.retrieved)
-  return found.lists.reduce(safe_divide(hits, found.total(found.retrieved)), reduce_fn)
+  ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
+  hits = ranked.total(ranked.relevant * ranked.retrieved)
+  return ranked.lists.reduce(safe_divide(hits, ranked.total(ranked.retrieved)), reduce_fn)
 
 
 def ap_metric(
@@ -200,10 +200,10 @@ def ap_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  found = find(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
-  precision = _hits(found) * _reciprocal(found)
-  value = found.total(found.relevant * found.retrieved * precision)
-  return found.lists.reduce(safe_divide(value, found.total(found.relevant)), reduce_fn)
+  ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
+  precision = _hits(ranked) * _reciprocal(ranked)
+  value = ranked.total(ranked.relevant * ranked.retrieved * precision)
+  return ranked.lists.reduce(safe_divide(value, ranked.total(ranked.relevant)), reduce_fn)
 
 
 def opa_metric(
@@ -256,8 +256,8 @@ def dcg_metric(
   See `jaxrank.interop.rax` for the arguments.
   """
   lists = Lists.of(scores, labels, where, segments)
-  found = find(lists, topn, key, rank_fn, cutoff_fn)
-  dcg = found.discounted(worth(lists, gain_fn, weights), discount_fn)
+  ranked = rank_lists(lists, topn, key, rank_fn, cutoff_fn)
+  dcg = ranked.discounted(worth(lists, gain_fn, weights), discount_fn)
   return lists.reduce(dcg, reduce_fn)
 
 
@@ -284,9 +284,9 @@ def ndcg_metric(
   See `jaxrank.interop.rax` for the arguments.
   """
   lists = Lists.of(scores, labels, where, segments)
-  found = find(lists, topn, key, rank_fn, cutoff_fn)
+  ranked = rank_lists(lists, topn, key, rank_fn, cutoff_fn)
   gain = worth(lists, gain_fn, weights)
-  dcg = found.discounted(gain, discount_fn)
+  dcg = ranked.discounted(gain, discount_fn)
   return lists.reduce(safe_divide(dcg, ideal_dcg(lists, gain, topn, discount_fn)), reduce_fn)
 
 
@@ -298,20 +298,20 @@ def worth(lists: Lists, gain_fn: Fn, weights: ArrayLike | None) -> Array:
 def ideal_dcg(lists: Lists, gain: Array, topn: Cutoff, discount_fn: Fn) -> Array:
   """The DCG of the items in the order of their gains, `[..., 1]`, or `[..., n]` with segments."""
   best = dataclasses.replace(lists, scores=gain, kept=lists.valid)
-  return find(best, topn).discounted(gain, discount_fn)
+  return rank_lists(best, topn).discounted(gain, discount_fn)
 
 
-def _reciprocal(found: Found) -> Array:
-  one = jnp.ones_like(found.ranks)
-  positive = found.lists.valid & (found.ranks != 0)
-  return 1 / jnp.where(positive, found.ranks, one).astype(found.lists.dtype)
+def _reciprocal(ranked: RankedLists) -> Array:
+  one = jnp.ones_like(ranked.ranks)
+  positive = ranked.lists.valid & (ranked.ranks != 0)
+  return 1 / jnp.where(positive, ranked.ranks, one).astype(ranked.lists.dtype)
 
 
-def _hits(found: Found) -> Array:
+def _hits(ranked: RankedLists) -> Array:
   """The number of relevant items whose rank is at most that of each item, itself included."""
-  rank, chosen = lax.stop_gradient(found.ranks), found.relevant.astype(jnp.int32)
-  key = -rank if rank.dtype == jnp.int32 else sorting.keys(-rank, found.lists.valid)
-  return _counted(key, chosen, found.lists.segment).astype(found.lists.dtype)
+  rank, chosen = lax.stop_gradient(ranked.ranks), ranked.relevant.astype(jnp.int32)
+  key = -rank if rank.dtype == jnp.int32 else sorting.keys(-rank, ranked.lists.valid)
+  return _counted(key, chosen, ranked.lists.segment).astype(ranked.lists.dtype)
 
 
 @jax.jit

@@ -125,9 +125,9 @@ def approx_ranks(
 
 def _sigmoid_ranks(temperature: ArrayLike, given: Lists) -> Array:
   ahead = _sigmoids(temperature, given.logits, given.kept, given.segment)
-  found = given.groups.count(given.kept)
+  ranked = given.groups.count(given.kept)
   unranked = given.groups.count(given.valid & ~given.kept)
-  behind = found.astype(ahead.dtype) + (unranked - 1).astype(ahead.dtype) / 2
+  behind = ranked.astype(ahead.dtype) + (unranked - 1).astype(ahead.dtype) / 2
   return 1 + jnp.where(given.kept, ahead, behind)
 
 

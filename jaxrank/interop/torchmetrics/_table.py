@@ -131,8 +131,8 @@ def _evaluate(kind: Row, batch: Batch, options: Mapping[str, Any]) -> np.ndarray
 def are_empty(kind: Row, batches: list[Batch]) -> np.ndarray:
   """Returns which queries lack the label that the metric needs, `[queries]`."""
   positive = kind.lacks == "positive"
-  found = [batch.where & ((batch.labels > 0) == positive) for batch in batches]
-  return ~_by_index(batches, [x.any(-1) for x in found])
+  present = [batch.where & ((batch.labels > 0) == positive) for batch in batches]
+  return ~_by_index(batches, [x.any(-1) for x in present])
 
 
 def _by_index(batches: list[Batch], values: list[np.ndarray]) -> np.ndarray:
