@@ -168,8 +168,9 @@ def evaluate(args: argparse.Namespace) -> Results:
       for judgements in qrels
     ]
   # Those of the model have all queries, and the others need not be told.
+  qrels_name = "qrels" if args.judge is None else qrels[-1].name
   for run in evaluated[-1]:
-    _tell(run.name, run.evaluation, args.queries)
+    _tell(run.name, run.evaluation, args.queries, qrels_name)
   judged = Judged(qrels[1].name, evaluated[1]) if args.judge else None
   return Results(qrels[0].name, measures, with_tag, relstring, evaluated[0], judged)
 
@@ -231,9 +232,9 @@ def _files_and_measures(args: argparse.Namespace) -> tuple[list[str], list[str]]
   names = [word for word in args.inputs if word not in files] + args.measure
   missing = [word for word in names if "/" in word or Path(word).suffix in (".gz", ".txt", ".run")]
   if missing:
-    raise FileNotFoundError(f"there is no file {missing[0]!r}{_instead(missing[0])}.")
+    raise FileNotFoundError(f"there is no file {missing[0]!r}{instead(missing[0])}.")
   if not files:
-    near = next(filter(None, map(_instead, names)), "")
+    near = next(filter(None, map(instead, names)), "")
     raise ValueError(f"no argument after the qrels names a file of a run: {' '.join(names)}{near}.")
   if args.form == "trec" and len(files) > 1:
     raise ValueError(
@@ -249,7 +250,7 @@ def _is_file(word: str) -> bool:
   return path.exists() and not path.is_dir()
 
 
-def _instead(word: str) -> str:
+def instead(word: str) -> str:
   """What a file that does not exist may have been meant to be."""
   path = Path(word)
   if path.is_dir():
@@ -292,7 +293,7 @@ def _read(name: str, dialect: Dialect | None = None) -> tuple[Measure, ...]:
     if dialect is not None:
       return _read(name)
     raise ValueError(
-      f"{name!r} is no file{_instead(name)} and no name of a measure: {error.advice}"
+      f"{name!r} is no file{instead(name)} and no name of a measure: {error.advice}"
     ) from None
 
 
@@ -334,11 +335,11 @@ def _advance(progress: Progress, task: TaskID) -> Callable[[int, int], None]:
   return lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _tell(name: str, evaluation: trec.Evaluation, queries: str) -> None:
+def _tell(name: str, evaluation: trec.Evaluation, queries: str, qrels: str) -> None:
   """Says on standard error which queries were left out, or count as 0."""
   for missing, ours, other, counts in (
-    (evaluation.only_in_qrels, "qrels", "run", queries == "judged"),
-    (evaluation.only_in_run, "run", "qrels", False),
+    (evaluation.only_in_qrels, qrels, "run", queries == "judged"),
+    (evaluation.only_in_run, "run", qrels, False),
   ):
     if missing:
       one = len(missing) == 1

@@ -13,7 +13,7 @@ from jaxrank.command.evaluating import Evaluated, Results
 from jaxrank.command.rendering import for_people, new_table
 
 
-class Powered(NamedTuple):
+class JudgedMeans(NamedTuple):
   """Intervals of the means of runs, and of their differences to the first one.
 
   Attributes:
@@ -31,7 +31,7 @@ class Powered(NamedTuple):
   others: tuple[int, str]
 
 
-def judge(results: Results, args: argparse.Namespace) -> Powered:
+def judge(results: Results, args: argparse.Namespace) -> JudgedMeans:
   """The means by the judgements of people with the help of the model's."""
   judged = results.judged
   if judged is None:
@@ -59,7 +59,19 @@ def judge(results: Results, args: argparse.Namespace) -> Powered:
   others = np.setdiff1d(np.arange(len(place)), same)
   for queries, name in ((same, results.qrels), (others, f"{judged.qrels} alone")):
     if len(queries) < 2:
-      raise ValueError(f"--judge needs two queries or more of {name}, got {len(queries)}.")
+      raise ValueError(
+        f"--judge needs two queries or more of {name}, got {len(queries)}: an interval follows "
+        "from how values vary over queries."
+      )
+  alone = {query for query, i in place.items() if i in set(others)}
+  for run in judged.runs:
+    lacking = len(alone.intersection(run.evaluation.only_in_qrels))
+    if 2 * lacking > len(alone):
+      raise ValueError(
+        f"--judge needs the results of all runs for the queries that the model alone judged, and "
+        f"{run.name} lacks {lacking} of {len(alone)} of {judged.qrels}: let it answer them too, or "
+        "leave them out of that file."
+      )
 
   def differences(runs: tuple[Evaluated, ...]) -> np.ndarray:
     values = np.stack([run.values for run in runs])
@@ -71,7 +83,7 @@ def judge(results: Results, args: argparse.Namespace) -> Powered:
   )
   first, *rest = (run.name for run in results.runs)
   names = (first, *rest, *(f"{name} - {first}" for name in rest))
-  return Powered(
+  return JudgedMeans(
     names,
     tuple(measure.name for measure in results.measures),
     intervals,
@@ -80,7 +92,7 @@ def judge(results: Results, args: argparse.Namespace) -> Powered:
   )
 
 
-def _table(powered: Powered, args: argparse.Namespace) -> str:
+def _table(powered: JudgedMeans, args: argparse.Namespace) -> str:
   interval = f"{100 * (1 - args.level):g}% interval"
   columns = [x for name in powered.measures for x in (name, interval, "Narrower")]
   table = new_table("Run", *columns)
@@ -92,12 +104,13 @@ def _table(powered: Powered, args: argparse.Namespace) -> str:
     table.add_row(Text(name), *map(Text, cells))
   return for_people(
     table,
-    f"{powered.labelled[0]:,} queries of {powered.labelled[1]}, with the help of "
-    f"{powered.others[0]:,} more of {powered.others[1]}; narrower than without.",
+    f"{powered.labelled[0]:,} queries of {powered.labelled[1]} and {powered.others[0]:,} more of "
+    f"{powered.others[1]}, which make the intervals so much narrower. Each row gives the model its "
+    "own weight.",
   )
 
 
-def _tsv(powered: Powered, _: argparse.Namespace) -> str:
+def _tsv(powered: JudgedMeans, _: argparse.Namespace) -> str:
   lines = ["run\tmeasure\tmean\tlow\thigh\tweight\tgain"]
   for i, name in enumerate(powered.names):
     for j, measure in enumerate(powered.measures):
@@ -107,7 +120,7 @@ def _tsv(powered: Powered, _: argparse.Namespace) -> str:
   return "\n".join(lines) + "\n"
 
 
-def _json(powered: Powered, args: argparse.Namespace) -> str:
+def _json(powered: JudgedMeans, args: argparse.Namespace) -> str:
   fields = stats.Powered._fields
   rows = {
     name: {
@@ -126,7 +139,7 @@ def _json(powered: Powered, args: argparse.Namespace) -> str:
   return json.dumps(report, indent=2) + "\n"
 
 
-FORMS: dict[str, Callable[[Powered, argparse.Namespace], str]] = {
+FORMS: dict[str, Callable[[JudgedMeans, argparse.Namespace], str]] = {
   "table": _table,
   "tsv": _tsv,
   "json": _json,

@@ -55,7 +55,11 @@ def main(words: Sequence[str] | None = None) -> int:
   except BrokenPipeError:
     return 1
   except OSError as error:
-    return _failed(error if error.filename is None else f"{error.filename}: {error.strerror}")
+    if error.filename is None:
+      return _failed(error)
+    from jaxrank.command import evaluating
+
+    return _failed(f"{error.filename}: {error.strerror}{evaluating.instead(str(error.filename))}")
   except (ValueError, TypeError, ModuleNotFoundError) as error:
     return _failed(error)
   except KeyboardInterrupt:

@@ -46,7 +46,12 @@ def draw(results: Results, compared: Compared | None, path: Path) -> None:
   for axes in panels[:, 0]:
     axes.set_yticks(range(len(runs)), [run.name for run in runs])
     axes.set_ylim(len(runs) - 0.5, -0.5)
-  figure.savefig(path, dpi=150)
+  try:
+    figure.savefig(path, dpi=150)
+  except ValueError as error:
+    raise ValueError(
+      f"--plot: {error}; pass the name of a file such as {path.with_suffix('.png')}."
+    ) from error
 
 
 def _intervals(measures: tuple[Measure, ...], values: np.ndarray) -> np.ndarray:

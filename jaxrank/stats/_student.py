@@ -78,7 +78,9 @@ def _deviations(freedom: Array) -> tuple[Array, Array]:
   nodes = jnp.linspace(0, 1, _NODES, dtype=freedom.dtype)
   u = low + (high - low) * nodes.reshape(*(1,) * (freedom.ndim - 1), -1)
   weight = jnp.exp(freedom * (u - 0.5 * jnp.expm1(2 * u)))
-  return jnp.exp(u), weight / jnp.sum(weight, axis=-1, keepdims=True)
+  # A statistic may be infinite, and its product with a deviation of 0 is no number.
+  s = jnp.maximum(jnp.exp(u), jnp.finfo(u.dtype).tiny)
+  return s, weight / jnp.sum(weight, axis=-1, keepdims=True)
 
 
 def _below(z: Array) -> Array:

@@ -30,7 +30,7 @@ def enough(name: str, x: Array, least: int) -> None:
   if x.ndim == 0 or x.shape[-1] < least:
     raise ValueError(
       f"{name} must have shape [..., queries], with at least {least} "
-      f"{'query' if least == 1 else 'queries'}, got {x.shape}."
+      f"{'query' if least == 1 else 'queries'}, got {x.shape}; pass the value of each query."
     )
 
 

@@ -247,10 +247,15 @@ def _columns(
 def _stacked(runs: Any) -> tuple[tuple[str, ...], Array]:
   """The names of the runs, and their values `[..., runs, queries]`."""
   if not isinstance(runs, Mapping):
-    raise TypeError(f"runs must be a dict of values by name, got {checks.told(runs)}.")
-  if len(runs) < 2 or not all(isinstance(name, str) for name in runs):
+    frame = "; pass dict(runs) if its columns are runs" if hasattr(runs, "columns") else ""
+    raise TypeError(f"runs must be a dict of values by name, got {checks.told(runs)}{frame}.")
+  others = [name for name in runs if not isinstance(name, str)]
+  if others:
+    raise TypeError(f"the names of runs must be strings, got {checks.told(others[0])}.")
+  if len(runs) < 2:
     raise ValueError(
-      f"runs must be a dict with the names and the values of two runs or more, got {list(runs)}."
+      f"runs must be a dict of two runs or more, got {list(runs)}; "
+      "jaxrank.stats.bootstrap has the interval of one."
     )
   arrays = {name: floating(checks.array(f"run {name!r}", x)) for name, x in runs.items()}
   first, *others = arrays
@@ -261,7 +266,7 @@ def _stacked(runs: Any) -> tuple[tuple[str, ...], Array]:
         f"{arrays[name].shape} of {name!r}; pass NaN where a run lacks a query, or 0 if it counts "
         "as that."
       )
-  _values.enough("runs", arrays[first], 2)
+  _values.enough(f"run {first!r}", arrays[first], 2)
   return tuple(runs), jnp.stack(_values.alike(*arrays.values()), axis=-2)
 
 

@@ -50,6 +50,10 @@ def prediction_powered(
   is the result, and the weight is 0; below a confidence of 0.5 the intervals of 0.5 decide.
 
   For the difference of two systems, pass the differences of their values in all three arguments.
+  Each has its own weight, so that the mean of differences is not the difference of the two means.
+
+  An interval of t is approximate: for values that are rare or very skewed, such as successes of one
+  query in twenty, it covers less than it says unless there are hundreds of labelled queries.
 
   >>> y, p = jnp.array([0.2, 0.9, 0.5, 0.7, 0.1, 0.6]), jnp.array([0.4, 1.0, 0.7, 0.8, 0.2, 0.8])
   >>> found = prediction_powered(y, p, jnp.linspace(0.2, 1.0, 60))
@@ -93,7 +97,8 @@ def prediction_powered(
       )
     if u.shape[:-1] != y.shape[:-1]:
       raise ValueError(
-        f"unlabelled must have the leading axes of labelled, got {u.shape} and {y.shape}."
+        f"unlabelled must have the leading axes of labelled, got {u.shape} and {y.shape}; pass the "
+        "values of the same systems and measures."
       )
     checks.unit_interval("confidence", confidence)
   y, p, u = _values.alike(y, p, u)

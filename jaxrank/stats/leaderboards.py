@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.scipy.special import ndtri
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks, sorting
 from jaxrank._core.arithmetic import floating, safe_divide, varying_zeros
-from jaxrank.stats import _student, _values
+from jaxrank.stats import _values
 
 # The largest number of resampled weights in memory at a time, which fit in the caches of a CPU.
 _HELD = 1 << 20
@@ -51,15 +50,19 @@ def rank_intervals(
   all systems lie in their intervals, whatever their correlations and ties.
 
   The p-values are those of the step-down method of Romano and Wolf: of the pairs in descending
-  order of their t statistics, that of a pair is the probability that the largest of the resampled
+  order of their statistics, that of a pair is the probability that the largest of the resampled
   statistics of it and the pairs after it is at least its own, and at least that of the pair
   before: `(c + 1) / (resamples + 1)` if `c` of the resamples reach it. A resample draws the queries
-  with replacement. Its statistics are differences in units of their deviation over resamples, times
-  `sqrt((n + 1) / (n - 1))` for `n` queries, and the t statistic of the data, of which the unit is
-  estimated, is replaced by the normal deviate of the same tail.
+  with replacement, and its statistics are differences in units of their deviation over resamples.
+  The statistic of the data is `|sum(d)| / sqrt(sum(d^2))` for `n` differences `d` of two systems.
+  Chance makes it large about as rarely as a normal deviate, also for few and for discrete values.
+  It is `sqrt(n)` at most, so that a few queries cannot tell many systems apart. If all differences
+  are equal, resamples are too, and the p-value is that of equal signs by chance for all pairs
+  together, `pairs 2^(1 - n)`.
 
   With tasks, the mean of a system is that of its means over tasks, and a resample draws tasks with
-  replacement and the queries within each of them. The claims are then about other tasks too.
+  replacement and the queries within each of them. The claims are then about other tasks too, and
+  `n` is the number of tasks, with the statistic `t sqrt(n / (n - 1 + t^2))` of the t statistic.
 
   Only queries for which every system has a value count, because systems can be compared only on
   queries that they share. Where a query that a system lacks is worth 0, pass
@@ -76,7 +79,8 @@ def rank_intervals(
     key: PRNG key of the resamples.
     resamples: Number of resamples, at least 1.
     confidence: Probability that the intervals contain all ranks, in [0, 1]; may be traced.
-    tasks: `[queries]`, the task of each query, by numbers or names; None is one task.
+    tasks: `[queries]`, the task of each query, by numbers or names, such as a column of a frame;
+      None is one task.
 
   Returns:
     The lowest and the highest rank of each system, the groups and the p-values. A system with an
@@ -91,7 +95,9 @@ def rank_intervals(
   References:
     Mogstad, Romano, Shaikh and Wilhelm, `Inference for ranks with applications to mobility across
     neighbourhoods and academic achievement across countries
-    <https://doi.org/10.1093/restud/rdad006>`_, 2024.
+    <https://doi.org/10.1093/restud/rdad006>`_, 2024; the statistic of few values is that of Efron,
+    `Student's t-test under symmetry conditions
+    <https://doi.org/10.1080/01621459.1969.10501056>`_, 1969.
   """
   with checks.named("stats.rank_intervals"):
     (values,) = batching.replicated(floating(checks.array("values", values)))
@@ -119,7 +125,8 @@ def _tasks(tasks: Any, queries: int) -> tuple[np.ndarray, np.ndarray]:
   checks.untraced("tasks", tasks)
   checks.check_container("tasks", tasks)
   try:
-    given = np.asarray(tasks)
+    # Columns of frames have types of their own for names.
+    given = np.asarray(tasks.tolist() if hasattr(tasks, "tolist") else tasks)
   except (TypeError, ValueError):
     given = np.asarray(None)
   if given.ndim != 1 or given.dtype.kind not in "iubUS":
@@ -211,13 +218,15 @@ class Contrasts(NamedTuple):
   """Contrasts of systems, `[pairs]`.
 
   Attributes:
-    z: The absolute normal deviate of the difference of their means.
-    scale: What makes a normal deviate of the difference in resamples; 0 if it has no deviation.
+    z: The statistic of the difference of their means.
+    scale: What makes a statistic of the difference in resamples; 0 if it has no deviation.
+    least: The least p-value.
     known: Whether the values are finite.
   """
 
   z: Array
   scale: Array
+  least: Array
   known: Array
 
 
@@ -249,13 +258,11 @@ def _resample(
   same = spread <= rounding
   t = jnp.where(same, jnp.where(jnp.abs(gap) <= rounding, 0, jnp.inf), jnp.abs(gap) / error)
   known = jnp.isfinite(gap) & ~jnp.isnan(t) & (jnp.min(size) >= 2)
-  freedom = jnp.sum(size) - 1 if tasks == 1 else jnp.asarray(tasks - 1.0, t.dtype)
-  tail = _student.two_sided(jnp.where(known, t, 0), freedom[None])
-  z = jnp.where(known & (t > 0), -ndtri(0.5 * tail), 0)
-  # Resamples take the correlations of the systems from the data, whose chance is not theirs: with
-  # their own deviation, claims about many systems of few queries would be false too often.
-  wider = jnp.sqrt(1 + 2 / freedom)
-  return mean, moved, Contrasts(z, jnp.where(same, 0, wider / spread), known)
+  count = jnp.sum(size) if tasks == 1 else jnp.asarray(float(tasks), t.dtype)
+  z = jnp.sqrt(count / (1 + (count - 1) / jnp.square(t)))
+  least = jnp.where(same & (t > 0), first.size * jnp.exp2(1 - count), 0)
+  scale = jnp.where(same, 0, 1 / spread)
+  return mean, moved, Contrasts(jnp.where(known, z, 0), scale, jnp.minimum(least, 1), known)
 
 
 def _p_values(moved: Array, pairs: Contrasts) -> Array:
@@ -273,7 +280,7 @@ def _p_values(moved: Array, pairs: Contrasts) -> Array:
   _, reached = lax.scan(reach, jnp.zeros_like(moved[0]), ascending)
   reached = sorting.scatter(lax.cummax(reached, reverse=True), ascending)
   p_values = (1 + reached.astype(moved.dtype)) / (1 + resamples)
-  p_values = jnp.where(pairs.known, p_values, 1)
+  p_values = jnp.where(pairs.known, jnp.maximum(p_values, pairs.least), 1)
   table = jnp.ones((systems, systems), p_values.dtype)
   return table.at[first, second].set(p_values).at[second, first].set(p_values)
 

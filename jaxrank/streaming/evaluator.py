@@ -346,7 +346,7 @@ class Evaluator:
     *,
     confidence: float = 0.95,
     anytime: bool = False,
-    bounds: tuple[float, float] | None = None,
+    bounds: summary.Bounds | Mapping[str, summary.Bounds] | None = None,
   ) -> dict[str, tuple[Any, Any]]:
     """A confidence interval of what `compute` returns.
 
@@ -360,8 +360,9 @@ class Evaluator:
       confidence: Probability that the interval contains the value of the population, in (0, 1).
       anytime: Whether the interval is to hold at all times at once. The queries then have one
         weight.
-      bounds: With `anytime`, the least and the largest value of a query; None is the range of the
-        measure. Differences of values between 0 and 1 need `(-1, 1)`.
+      bounds: With `anytime`, the least and the largest value of a query, or a dict of them by the
+        names of measures; None, and a measure that the dict lacks, is the range of the measure.
+        Differences of values between 0 and 1 need `(-1, 1)`.
 
     Returns:
       The lower and the upper end by name: floats, or arrays of the leading axes of the state.

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import statistics
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -114,6 +114,10 @@ def over(axis: str | tuple[str, ...], state: State) -> State:
   return each(one, state)
 
 
+# The least and the largest value that a query can have.
+Bounds = tuple[float, float]
+
+
 class Summary(NamedTuple):
   """The statistics of the values of each measure, `[..., measures]` in float64.
 
@@ -150,7 +154,8 @@ def summarize(state: State) -> Summary:
   )
   total, square = weight.sum(-2), square.sum(-2)
   overall = _divided(np.sum(weight * mean, -2), total, 0.0)
-  spread = np.sum(spread + weight * (mean - overall[..., None, :]) ** 2, -2)
+  # The spread of equal values may be rounded to less than 0.
+  spread = np.sum(np.maximum(spread, 0) + weight * (mean - overall[..., None, :]) ** 2, -2)
   # With equal weights, this is spread / (n - 1), and square / total ** 2 is 1 / n.
   variance = _divided(spread, total - _divided(square, total), np.nan)
   return Summary(total, overall, variance, np.sqrt(variance * _divided(square, total**2)))
@@ -195,15 +200,25 @@ def anytime_interval(
   state: State,
   summary: Summary,
   confidence: float,
-  bounds: tuple[float, float] | None,
+  bounds: Bounds | Mapping[str, Bounds] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
   """The ends of an interval of the aggregate of each measure that holds after every query."""
   # The tests of `stats` take time to import, which other intervals need not.
   from jaxrank.stats import sequences
 
   _check_confidence(confidence)
-  given = None if bounds is None else sequences.checked(bounds)
-  least, largest = np.array([given or x.description.range for x in measures], np.float64).T
+  by_name = bounds if isinstance(bounds, Mapping) else {x.name: bounds for x in measures}
+  unknown = by_name.keys() - {x.name for x in measures}
+  if unknown:
+    raise ValueError(
+      f"bounds must be those of measures of the evaluator, {', '.join(x.name for x in measures)}, "
+      f"got {', '.join(map(repr, sorted(unknown, key=str)))}."
+    )
+  ranges = [
+    x.description.range if by_name.get(x.name) is None else sequences.checked(by_name[x.name])
+    for x in measures
+  ]
+  least, largest = np.array(ranges, np.float64).T
   for i, measure in enumerate(measures):
     if not np.isfinite([least[i], largest[i]]).all():
       raise ValueError(

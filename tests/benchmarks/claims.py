@@ -20,8 +20,11 @@ from . import report
 
 # Simulations of systems of which some are alike, and of which all are, which is the hardest case.
 SIMULATIONS, GROUP, RESAMPLES = {False: 500, True: 2000}, 50, 1000
+# Few queries, and values of few levels, among systems that are all alike.
+SMALL = [(5, 3), (20, 5), (100, 10), (20, 20), (100, 50)]
 RUNS, LOOKS = 2000, 5000
 CORRELATIONS, BIASES, LABELLED, QUERIES, JUDGED = (0.0, 0.5, 0.7, 0.9), (0.0, 0.2), 100, 2000, 1000
+RARE = (0.5, 0.1, 0.05)
 
 
 def systems(key: Array, count: int, queries: int, alike: bool) -> tuple[Array, Array]:
@@ -36,12 +39,19 @@ def systems(key: Array, count: int, queries: int, alike: bool) -> tuple[Array, A
   return norm.cdf(level[None, :, None] + 0.8 * hard + 0.6 * noise - 0.3), level
 
 
-def ranks(count: int, queries: int, alike: bool) -> tuple[float, float]:
+def coins(key: Array, count: int, queries: int) -> tuple[Array, Array]:
+  """Independent values of 0 or 1, `[GROUP, count, queries]`, of systems that are all alike."""
+  shape = (GROUP, count, queries)
+  return jax.random.bernoulli(key, shape=shape).astype(jnp.float32), jnp.zeros(count)
+
+
+def ranks(count: int, queries: int, alike: bool, binary: bool = False) -> tuple[float, float]:
   """The share of simulations in which all true ranks are inside, and the mean width."""
   inside, width = 0, 0.0
   groups = SIMULATIONS[alike] // GROUP
   for i in range(groups):
-    values, level = systems(jax.random.key(i), count, queries, alike)
+    key = jax.random.key(i)
+    values, level = coins(key, count, queries) if binary else systems(key, count, queries, alike)
     found = stats.rank_intervals(values, key=jax.random.key(1000 + i), resamples=RESAMPLES)
     best = 1 + jnp.sum(level[None] > level[:, None], axis=1)
     worst = jnp.sum(level[None] >= level[:, None], axis=1)
@@ -51,22 +61,29 @@ def ranks(count: int, queries: int, alike: bool) -> tuple[float, float]:
   return inside / SIMULATIONS[alike], width
 
 
-# Values of queries as functions of uniform numbers, with their means.
+# Values of queries as functions of uniform numbers, with their means and their bounds.
 VALUES = {
-  "uniform": (lambda u: u, 1 / 2),
-  "skewed, `u^4`": (lambda u: u**4, 1 / 5),
-  "0 or 1, mean 0.1": (lambda u: jnp.floor(u + 0.1), 0.1),
-  "reciprocal ranks": (lambda u: 1 / jnp.ceil(10 * u + 1e-6), float(np.mean(1 / np.arange(1, 11)))),
+  "uniform": (lambda u: u, 1 / 2, (0, 1)),
+  "skewed, `u^4`": (lambda u: u**4, 1 / 5, (0, 1)),
+  "0 or 1, mean 0.1": (lambda u: jnp.floor(u + 0.1), 0.1, (0, 1)),
+  "reciprocal ranks": (
+    lambda u: 1 / jnp.ceil(10 * u + 1e-6),
+    float(np.mean(1 / np.arange(1, 11))),
+    (0, 1),
+  ),
+  "differences, deviation 0.3": (lambda u: 0.3 * 12**0.5 * (u - 0.5), 0.0, (-1, 1)),
+  "differences, deviation 0.1": (lambda u: 0.1 * 12**0.5 * (u - 0.5), 0.0, (-1, 1)),
+  "differences, deviation 0.02": (lambda u: 0.02 * 12**0.5 * (u - 0.5), 0.0, (-1, 1)),
 }
 
 
 def looks(name: str) -> tuple[float, float, float]:
   """False stops of all looks by intervals for all times and by fixed ones; and their widths."""
-  of, mean = VALUES[name]
+  of, mean, bounds = VALUES[name]
 
   def run(key: Array) -> tuple[Array, Array, Array]:
     x = of(jax.random.uniform(key, (LOOKS,)))
-    found = stats.confidence_sequence(x)
+    found = stats.confidence_sequence(x, bounds=bounds)
     n = jnp.arange(1, LOOKS + 1, dtype=x.dtype)
     middle = jnp.cumsum(x) / n
     error = jnp.sqrt(jnp.maximum(jnp.cumsum(jnp.square(x)) / n - jnp.square(middle), 0) / n)
@@ -81,14 +98,27 @@ def looks(name: str) -> tuple[float, float, float]:
   return stops, fixed, width
 
 
-def judges(correlation: float, bias: float) -> tuple[float, float, float]:
-  """Coverage, the mean gain over labels alone, and the worst gain of all simulations."""
-  z, e = jax.random.normal(jax.random.key(1), (2, JUDGED, QUERIES))
-  y = 0.5 + 0.2 * z
-  p = 0.5 + bias + 0.2 * (correlation * z + (1 - correlation**2) ** 0.5 * e)
-  found = stats.prediction_powered(y[:, :LABELLED], p[:, :LABELLED], p[:, LABELLED:])
-  holds = (found.low <= 0.5) & (found.high >= 0.5)
-  return float(jnp.mean(holds)), float(jnp.mean(found.gain)), float(jnp.min(found.gain))
+def judges(correlation: float, bias: float) -> tuple[float, float, float, float]:
+  """`help_of` a judge, who adds twice the bias to half of the queries."""
+  z, e, kind = jax.random.normal(jax.random.key(1), (3, JUDGED, QUERIES))
+  noise = 0.2 * (correlation * z + (1 - correlation**2) ** 0.5 * e)
+  return help_of(0.5 + 0.2 * z, 0.5 + noise + jnp.where(kind > 0, 2 * bias, 0), 0.5)
+
+
+def rare(mean: float) -> tuple[float, float, float, float]:
+  """`help_of` a judge of values of 0 or 1, who is wrong about one query in ten."""
+  u, wrong = jax.random.uniform(jax.random.key(2), (2, JUDGED, QUERIES))
+  y = jnp.floor(u + mean)
+  return help_of(y, jnp.where(wrong < 0.1, 1 - y, y), mean)
+
+
+def help_of(y: Array, p: Array, mean: float) -> tuple[float, float, float, float]:
+  """Coverage, that of labels alone, and the mean and the worst gain of all simulations."""
+  labelled = y[:, :LABELLED]
+  found = stats.prediction_powered(labelled, p[:, :LABELLED], p[:, LABELLED:])
+  alone = stats.prediction_powered(labelled, jnp.ones_like(labelled), jnp.ones_like(p))
+  covered = (float(jnp.mean((x.low <= mean) & (x.high >= mean))) for x in (found, alone))
+  return *covered, float(jnp.mean(found.gain)), float(jnp.min(found.gain))
 
 
 def speed() -> tuple[float, float]:
@@ -110,8 +140,11 @@ def main() -> None:
   for s, q, alike in cases:
     inside, width = ranks(s, q, alike)
     ties = "all" if alike else f"groups of {max(2, s // 5)}"
-    rows.append([f"{s}", f"{q}", ties, f"{inside:.3f}", f"{width:.1f}"])
-  text = table(["systems", "queries", "alike", "all ranks inside", "mean width"], rows)
+    rows.append(["continuous", f"{s}", f"{q}", ties, f"{inside:.3f}", f"{width:.1f}"])
+  for s, q in SMALL:
+    inside, width = ranks(s, q, alike=True, binary=True)
+    rows.append(["0 or 1", f"{s}", f"{q}", "all", f"{inside:.3f}", f"{width:.1f}"])
+  text = table(["values", "systems", "queries", "alike", "all ranks inside", "mean width"], rows)
   text += (
     f"\n\n181 systems, 5,000 queries and 10,000 resamples take {seconds:.1f} s, compilation "
     f"included, and {memory:.1f} GB.\n\n{report.machine()}"
@@ -123,10 +156,14 @@ def main() -> None:
     rows.append([name, f"{stops:.3f}", f"{fixed:.3f}", f"{width:.2f}"])
   text = table(["values", "false stops", "of fixed intervals", "width over the fixed one"], rows)
   report.write("looks", text, "comparison.md")
-  rows = [
-    [f"{c:g}", f"{b:g}", *(f"{x:.3f}" for x in judges(c, b))] for c in CORRELATIONS for b in BIASES
-  ]
-  header = ["correlation", "bias", "coverage", "mean gain", "least gain"]
+  found = {
+    f"normal, noise of correlation {c:g}, bias {b:g}": judges(c, b)
+    for c in CORRELATIONS
+    for b in BIASES
+  }
+  found |= {f"0 or 1, mean {mean:g}, one in ten wrong": rare(mean) for mean in RARE}
+  rows = [[name, *(f"{x:.3f}" for x in row)] for name, row in found.items()]
+  header = ["values and judge", "coverage", "of labels alone", "mean gain", "least gain"]
   report.write("judges", table(header, rows), "judges.md")
 
 

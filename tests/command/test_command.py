@@ -245,6 +245,7 @@ def test_a_judge_helps(run, judged):
   )
   out, err = run(words)
   assert "more of model" in out
+  assert "its own weight" in out
   assert not err
   rows = [line.split() for line in out.splitlines()]
   assert rows[4][:4] == ["y", "-", "x", f"{paired.mean:.4f}"]
@@ -252,6 +253,17 @@ def test_a_judge_helps(run, judged):
   lines = run(f"--tsv {words}")[0].splitlines()
   assert lines[0] == "run\tmeasure\tmean\tlow\thigh\tweight\tgain"
   assert len(lines) == 4
+
+
+def test_a_run_of_the_labelled_queries_alone_is_no_sample(capsys, files, judged):
+  lines = (files / "y.run").read_text().splitlines(keepends=True)
+  (files / "few.run").write_text("".join(x for x in lines if int(x.split()[0]) < 20))
+  words = "--no-cache --judge model.txt people.txt x.run few.run AP"
+  assert main(words.split()) == 1
+  out, err = capsys.readouterr()
+  assert "queries of the model that are not in the run count as 0" in err
+  assert "y lacks 60 of 60 of model" in err
+  assert not out
 
 
 @quick("name", ["runs.png", "runs.svg"], ["runs.svg"])

@@ -159,7 +159,7 @@ def test_leading_axes_jit_and_dtypes():
   [
     (TypeError, "runs must be a dict of values by name", [[1.0, 2.0]] * 2, {}),
     (ValueError, r"two runs or more, got \['a'\]", {"a": [1.0, 2.0]}, {}),
-    (ValueError, "two runs or more, got", {1: [1.0, 2.0], 2: [1.0, 2.0]}, {}),
+    (TypeError, "the names of runs must be strings, got", {1: [1.0, 2.0], 2: [1.0, 2.0]}, {}),
     (TypeError, "run 'b' must be an array of numbers", {"a": [1.0, 2.0], "b": "x"}, {}),
     (ValueError, r"got \(2,\) of 'a' and \(3,\) of 'b'", {"a": [1.0, 2], "b": [1.0, 2, 3]}, {}),
     (ValueError, "with at least 2 queries", {"a": [1.0], "b": [2.0]}, {}),
