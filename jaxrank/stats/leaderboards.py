@@ -56,9 +56,9 @@ def rank_intervals(
   with replacement, and its statistics are differences in units of their deviation over resamples.
   The statistic of the data is `|sum(d)| / sqrt(sum(d^2))` for `n` differences `d` of two systems.
   Chance makes it large about as rarely as a normal deviate, also for few and for discrete values.
-  It is `sqrt(n)` at most, so that a few queries cannot tell many systems apart. If all differences
-  are equal, resamples are too, and the p-value is that of equal signs by chance for all pairs
-  together, `pairs 2^(1 - n)`.
+  It is `sqrt(n)` at most, so that a few queries cannot tell many systems apart. A p-value is at
+  least the probability that `m` differences other than 0 have one sign by chance, `2^(1 - m)`; if
+  all differences are equal, resamples are too, and it is this times the number of pairs.
 
   With tasks, the mean of a system is that of its means over tasks, and a resample draws tasks with
   replacement and the queries within each of them. The claims are then about other tasks too, and
@@ -251,7 +251,7 @@ def _resample(
 
   first, second = jnp.triu_indices(systems, 1)
   gap = mean[first] - mean[second]
-  spread, error = (x[first, second] for x in _deviations(values, task, member, size))
+  spread, error, apart = (x[first, second] for x in _deviations(values, task, member, size))
   # Equal differences have deviation 0, although they may be rounded.
   size_of = _values.tolerance(values) / n
   rounding = jnp.maximum(size_of[first], size_of[second])
@@ -260,7 +260,8 @@ def _resample(
   known = jnp.isfinite(gap) & ~jnp.isnan(t) & (jnp.min(size) >= 2)
   count = jnp.sum(size) if tasks == 1 else jnp.asarray(float(tasks), t.dtype)
   z = jnp.sqrt(count / (1 + (count - 1) / jnp.square(t)))
-  least = jnp.where(same & (t > 0), first.size * jnp.exp2(1 - count), 0)
+  signs = jnp.exp2(1 - (apart if tasks == 1 else count))
+  least = signs * jnp.where(same & (t > 0), first.size, 1)
   scale = jnp.where(same, 0, 1 / spread)
   return mean, moved, Contrasts(jnp.where(known, z, 0), scale, jnp.minimum(least, 1), known)
 
@@ -322,8 +323,10 @@ def _resampled(resamples: int, deviation: Array, task: Array, member: Array, key
   return moved.T
 
 
-def _deviations(values: Array, task: Array, member: Array, size: Array) -> tuple[Array, Array]:
+def _deviations(values: Array, task: Array, member: Array, size: Array) -> tuple[Array, ...]:
   """The deviations of differences of means, `[systems, systems]`: in resamples, and unbiased.
+
+  The third array is the number of differences of queries that are not 0.
 
   With `K` tasks, the variance of resamples is that of the differences of a task's means and of
   single queries, `(between + sum_k within_k / n_k / K) / K`, each without Bessel's correction.
@@ -332,7 +335,7 @@ def _deviations(values: Array, task: Array, member: Array, size: Array) -> tuple
   share = member.astype(size.dtype) / size[:, None]
   bessel = safe_divide(size, size - 1)
 
-  def of(own: Array) -> tuple[Array, Array]:
+  def of(own: Array) -> tuple[Array, Array, Array]:
     difference = own[None] - values
     means = jnp.matmul(difference, share.T, precision="highest")
     within = jnp.matmul(
@@ -341,7 +344,8 @@ def _deviations(values: Array, task: Array, member: Array, size: Array) -> tuple
     between = jnp.var(means, axis=1)
     spread = between + jnp.mean(within, axis=1)
     error = between * (tasks / max(tasks - 1, 1)) + jnp.mean(within * bessel[None], axis=1)
-    return jnp.sqrt(spread / tasks), jnp.sqrt(error / tasks)
+    apart = jnp.sum(difference != 0, axis=1, dtype=values.dtype)
+    return jnp.sqrt(spread / tasks), jnp.sqrt(error / tasks), apart
 
-  spread, error = lax.map(of, values)
-  return spread, error
+  of_pairs: tuple[Array, ...] = lax.map(of, values)
+  return of_pairs

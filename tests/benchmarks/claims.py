@@ -21,7 +21,7 @@ from . import report
 # Simulations of systems of which some are alike, and of which all are, which is the hardest case.
 SIMULATIONS, GROUP, RESAMPLES = {False: 500, True: 2000}, 50, 1000
 # Few queries, and values of few levels, among systems that are all alike.
-SMALL = [(5, 3), (20, 5), (100, 10), (20, 20), (100, 50)]
+SMALL = [(2, 6), (5, 3), (20, 5), (100, 10), (20, 20), (100, 50)]
 RUNS, LOOKS = 2000, 5000
 CORRELATIONS, BIASES, LABELLED, QUERIES, JUDGED = (0.0, 0.5, 0.7, 0.9), (0.0, 0.2), 100, 2000, 1000
 RARE = (0.5, 0.1, 0.05)

@@ -164,6 +164,13 @@ def test_equal_differences_of_few_queries_claim_what_their_signs_do(queries, lea
   np.testing.assert_array_equal(board.p_value, [1, 0, 0])
 
 
+def test_a_p_value_is_at_least_that_of_its_signs():
+  values = np.array([[1.0, 1, 1, 1, 1, 0], [0.0, 0, 0, 0, 0, 0]])
+  found = stats.rank_intervals(values, key=KEY, resamples=2000)
+  assert found.p_values[0, 1] == 1 / 16
+  assert found.tiers.tolist() == [1, 1]
+
+
 def test_values_that_are_not_finite_claim_nothing():
   values = systems()
   values[1, 3] = np.inf
