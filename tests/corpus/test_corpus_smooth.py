@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 import jaxrank as jr
 from jaxrank import corpus
 from tests.corpus.test_corpus_evaluate import batch, table
+from tests.helpers.suites import quick
 
 WHOLE = ["nDCG", "AP", "RR", "RBP(p=.7)", "P@1000", jr.Measure(jr.err, max_label=3), jr.q_measure]
 CUT = ["nDCG@5", "AP@5", "RR@5", "R@5", "F1@5", "Success@5", "P@2", "Rprec"]
@@ -100,13 +101,13 @@ def test_many_shapes_and_temperatures(kind, items):
       compare([*WHOLE[:3], *CUT[:4]], kind, given, temperature, jnp.float64, 1e-8, 1e-6)
 
 
-@pytest.mark.parametrize("kind", RANKINGS)
+@quick("kind", RANKINGS, RANKINGS[:1])
 def test_in_single_precision(kind):
   scores, *rest = batch(np.random.default_rng(2), 10, 200, 4, 3, 50)
   compare(["nDCG", "AP@5"], kind, (scores / 17, *rest), 0.3, jnp.float32, 1e-5, 1e-4)
 
 
-@pytest.mark.parametrize("kind", RANKINGS)
+@quick("kind", RANKINGS, RANKINGS[:1])
 def test_thresholds_in_gaps_of_thousands_of_temperatures(kind):
   """Where the tails of all items vanish, and with a score that is far beyond all others."""
   rng = np.random.default_rng(3)
@@ -163,6 +164,7 @@ def test_gradients_reach_vectors_and_parameters():
     np.testing.assert_allclose(x, y, atol=1e-4 * float(jnp.max(jnp.abs(y))))
 
 
+@pytest.mark.thorough
 def test_second_derivatives_are_those_of_all_scores():
   """By forward mode over reverse mode, also of the threshold of a cut-off."""
   rng = np.random.default_rng(9)
@@ -197,6 +199,7 @@ def test_a_nan_spoils_its_query_alone():
   )
 
 
+@pytest.mark.thorough
 def test_double_precision_beside_single():
   """The values have the dtype of `jaxrank.evaluate`: that of scores and labels together."""
   scores, ids, labels, out = batch(np.random.default_rng(10), 3, 40, 2, 1, 50)
@@ -266,6 +269,7 @@ def test_items_over_four_devices():
   assert "all-gather" not in programs[1].as_text()
 
 
+@pytest.mark.thorough
 def test_queries_and_items_over_an_explicit_mesh():
   """Without `exclude` and `labels`; also of exact metrics. The slopes of items are summed."""
   rng = np.random.default_rng(8)

@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from jaxrank import losses
+from tests.helpers.suites import quick
 
 SCORES = jnp.array([2.0, 0.0, 1.0, 5.0])
 LABELS = jnp.array([1, 0, 0, 1])
@@ -36,7 +36,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@quick("name", LOSSES, [*LOSSES][:3])
 def test_second_derivatives_agree_beside_lost_items(name):
   def two_ways(scores, where):
     def of(scores, temperature):
@@ -57,7 +57,7 @@ def test_second_derivatives_agree_beside_lost_items(name):
   assert np.all(np.isfinite(backwards[:, [0, 1, 2, 4]]))
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@quick("name", LOSSES, [*LOSSES][:3])
 def test_infinite_scores_have_finite_derivatives(name):
   infinite = [SCORES.at[i].set(x) for i in range(4) for x in (jnp.inf, -jnp.inf)]
   infinite.append(infinite[0].at[3].set(jnp.inf))
@@ -67,7 +67,7 @@ def test_infinite_scores_have_finite_derivatives(name):
       assert np.all(np.isfinite(slope))
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@quick("name", LOSSES, [*LOSSES][:3])
 def test_infinite_temperatures_have_finite_values_and_derivatives(name):
   value, slope = jax.jit(jax.value_and_grad(LOSSES[name], (0, 1)))(SCORES, jnp.inf)
   assert np.isfinite(value)

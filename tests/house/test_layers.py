@@ -1,6 +1,7 @@
 """The layers of docs/extending.md: imports point down, sorting has one home, files stay small."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -22,9 +23,16 @@ ROOT = Path(jaxrank.__path__[0])
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
+@functools.cache
+def statements(path):
+  """The imports of a file."""
+  tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+  return [node for node in tree if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports(path):
   """The modules of jaxrank that a file imports."""
-  for node in ast.walk(ast.parse(path.read_text())):
+  for node in statements(path):
     if isinstance(node, ast.ImportFrom) and node.module == "jaxrank":
       yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jaxrank."):
@@ -47,7 +55,7 @@ def test_files_of_the_core_import_files_of_lower_rows():
   core = {path.stem: path for path in (ROOT / "_core").glob("*.py") if path.stem != "__init__"}
   assert sorted(rows) == sorted(core)
   for name, path in core.items():
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(path):
       if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jaxrank._core"):
         module = node.module.removeprefix("jaxrank._core").removeprefix(".")
         for used in [module] if module else [alias.name for alias in node.names]:

@@ -10,6 +10,7 @@ import pytest
 from jaxrank import losses, metrics
 from jaxrank._core import all_pairs as pairs
 from jaxrank._core import platforms
+from tests.helpers.suites import quick
 
 N = 300
 
@@ -43,7 +44,7 @@ def _same(ours, theirs, tolerance=2e-6):
 BLOCKS = {"cpu": ("cpu", 64), "gpu": ("gpu", 64), "whole": ("cpu", 2 * N)}
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@quick("name", LOSSES, [*LOSSES][:2])
 def test_platforms_and_blocks_agree(name, monkeypatch):
   rng = np.random.default_rng(5)
   scores, along = (jnp.asarray(rng.standard_normal((2, N)), jnp.float32) for _ in range(2))

@@ -12,6 +12,7 @@ from jax.experimental import checkify
 import jaxrank as jr
 from jaxrank import losses, plackett_luce
 from jaxrank.interop import rax
+from tests.helpers.suites import quick
 
 SPREADS = np.array([1.0, 30.0, 100.0, 1e4, 1e30])
 TEMPERATURES = np.array([0.5, 1.0, 2.0])
@@ -25,6 +26,7 @@ ORDER = np.array([2, 0, 1, 4, 3])
 OTHERS = ("approx_", "softrank_", "smooth_ap", "neural_sort", "soft_sort", "perturbed")
 NAMES = [name for name in losses.__all__ if not name.startswith(OTHERS)]
 NAMES += ["plackett_luce.log_prob"]
+FEW = ("softmax", "lambda_ndcg", "softrank_ndcg")
 TEMPERED = [
   name
   for name in NAMES
@@ -66,7 +68,7 @@ def spread(dtype):
   return jnp.asarray(SPREADS[:, None] * SCORES, dtype)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@quick("name", NAMES, FEW)
 def test_values_and_gradients_at_any_spread(name):
   single = everything(name, spread(np.float32), jnp.asarray(TEMPERATURES, np.float32))
   with jax.enable_x64(True):
@@ -82,7 +84,7 @@ def test_values_and_gradients_at_any_spread(name):
     assert (np.abs(x - y) <= 1e-4 * size + 1e-6).all()
 
 
-@pytest.mark.parametrize("name", TEMPERED)
+@quick("name", TEMPERED, FEW)
 def test_slopes_by_the_temperature_are_differences(name):
   with jax.enable_x64(True):
     scores, t = spread(np.float64)[:2], jnp.asarray(TEMPERATURES)
@@ -94,7 +96,7 @@ def test_slopes_by_the_temperature_are_differences(name):
     np.testing.assert_allclose(found, slopes, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", TEMPERED)
+@quick("name", TEMPERED, FEW)
 def test_traced_temperatures_that_are_not_positive(name):
   found = everything(name, spread(np.float32)[:2], jnp.array([0.0, -1.0]))
   for x in found:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
+from tests.helpers.suites import quick
 
 SCORES, LABELS = jnp.array([3.0, 2.0, 1.0, 0.0]), jnp.array([0, 1, 0, 2])
 
@@ -68,7 +69,7 @@ def _in_vmap(question):
   return jnp.sum(jax.vmap(lambda factor: factor * question())(jnp.array([0.0, 1.0])))
 
 
-@pytest.mark.parametrize("inside", [_in_loop, _in_branch, _in_vmap])
+@quick("inside", [_in_loop, _in_branch, _in_vmap], [_in_loop])
 @pytest.mark.parametrize(
   "ranking",
   [jr.Exact(), jr.Exact("stable"), jr.Exact("random", jax.random.key(1)), jr.Laplace(0.5)],

@@ -9,7 +9,7 @@ import jaxrank as jr
 from jaxrank._core import platforms, sorting, ties
 from jaxrank._core.permutations import arranged
 from tests.helpers import cases, traits
-from tests.helpers.suites import thorough
+from tests.helpers.suites import quick, thorough
 
 pytestmark = pytest.mark.any_platform
 
@@ -125,7 +125,7 @@ def test_ties_agree(n):
 
 
 @pytest.mark.parametrize("platform", EVERY)
-@pytest.mark.parametrize("n", [1, 10, 64, 65, 300, 5000])
+@quick("n", [1, 10, 64, 65, 300, 5000], [10, 65])
 def test_means_of_weights_are_those_of_the_ties(n, platform):
   rng = np.random.default_rng(n)
   key = np.sort(rng.integers(0, 7, n))[::-1].astype(np.int32)
@@ -218,7 +218,7 @@ def test_derivatives_travel_with_the_items():
 
 
 @pytest.mark.parametrize("platform", EVERY)
-@pytest.mark.parametrize("columns", [0, 3, 12])
+@quick("columns", [0, 3, 12], [3])
 def test_labels_travel_with_their_items(platform, columns):
   rng = np.random.default_rng(columns)
   key = jnp.asarray(rng.integers(0, 5, (4, 9)), jnp.int32)
@@ -246,7 +246,7 @@ def test_labels_travel_with_their_items(platform, columns):
 
 
 @pytest.mark.parametrize("platform", EVERY)
-@pytest.mark.parametrize("columns", [0, 3, 12])
+@quick("columns", [0, 3, 12], [3])
 def test_ties_have_the_order_of_other_keys(platform, columns):
   rng = np.random.default_rng(columns)
   key, first = rng.integers(0, 4, (2, 5, 30)).astype(np.int32)

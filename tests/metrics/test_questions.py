@@ -130,7 +130,7 @@ def test_before_is_the_weight_above_and_half_of_that_of_the_tie(ties):
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
-@pytest.mark.parametrize("n", [1, 2, 9, 32, 33, 128, 530, ALL_PAIRS])
+@quick("n", [1, 2, 9, 32, 33, 128, 530, ALL_PAIRS], [1, 9, 33, 530])
 def test_pairs_of_short_lists_are_those_of_sorts(n, platform):
   rng = np.random.default_rng(n)
   scores = rng.choice(np.float32([-np.inf, -1, 0, 0.5, 2]), size=(20, n))
@@ -219,7 +219,7 @@ def mean_over_orders(value, drawn, ties, k, discount):
 
 @of_order
 @discounts
-@quick("ties", oracles.TIES, ["average", "pessimistic"])
+@quick("ties", oracles.TIES, ["average"])
 def test_the_answer_is_the_mean_over_all_orders(question, ties, discount):
   (metric, of_one), drawn = OF_ORDER[question], of_ties(ties)
   # Down to rank 2 of 8, items are selected and not sorted.
@@ -395,7 +395,7 @@ DEFINITIONS = {
 
 @of_order
 @discounts
-@quick("kind", SMOOTH, ["Laplace", "Gumbel"])
+@quick("kind", SMOOTH, ["Laplace"])
 def test_an_answer_of_a_smooth_ranking(question, kind, discount):
   drawn, of_row = noisy(), DEFINITIONS[question, kind]
   for k in (None, 2):

@@ -122,7 +122,7 @@ def both(metric, **parameters):
   return jax.jit(call)
 
 
-@pytest.mark.parametrize("name", user_metrics.AFFINE)
+@quick("name", user_metrics.AFFINE, [*user_metrics.AFFINE][:4])
 def test_lambda_rank_takes_what_is_affine(name, lists):
   value, slope = map(np.asarray, both(user_metrics.AFFINE[name])(*lists))
   assert np.all(np.isfinite(slope))

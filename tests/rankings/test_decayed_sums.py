@@ -66,7 +66,7 @@ def same(ours, theirs, tolerance=2e-6):
   np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@quick("kind", KINDS, ["outputs"])
 def test_values(kind, n):
   c = KINDS[kind]
   score, *rest = arguments(c, n)
@@ -122,7 +122,7 @@ def test_batches(kind, axes, n):
     same(found[row], sums(c, *alone), 1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@quick("kind", KINDS, ["inputs"])
 def test_the_transpose_exchanges_inputs_and_outputs(kind, n):
   c = KINDS[kind]
   score, temperature, w = arguments(c, n)

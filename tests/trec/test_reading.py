@@ -14,7 +14,7 @@ import jaxrank as jr
 from jaxrank._core import files
 from jaxrank.trec import _text
 from jaxrank.trec._layouts import RUN as RUN_LAYOUT
-from tests.helpers.suites import thorough
+from tests.helpers.suites import quick, thorough
 from tests.trec import oracle
 
 trec = jr.trec
@@ -104,7 +104,7 @@ def test_columns_between_quotes_may_have_cr(write):
     '[["q", "{}", 1], ["q", "d2", 0]]',
   ],
 )
-@pytest.mark.parametrize("size", [10, 70_000, 140_000])
+@quick("size", [10, 70_000, 140_000], [70_000])
 def test_the_first_line_may_be_long(write, form, size):
   """Longer than the head by which a file is known, and than a column of Python's reader of CSV."""
   long, last = "d" * size, {} if "\n\n" in form else {"d2": 0}
