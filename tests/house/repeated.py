@@ -1,7 +1,7 @@
 """What several pages repeat: counts of metrics and losses, and figures of the benchmarks.
 
-The counts follow from the descriptions, and so does the list of `docs/conventions.md` of the metrics
-without a smooth form; the figures of README.md follow from `docs/benchmarks.md`.
+The counts follow from the descriptions, and so does the list of the metrics without a smooth form
+in `docs/conventions.md`. The figures of README.md follow from `docs/benchmarks.md`.
 `python -m tests.house` writes them.
 """
 
@@ -16,7 +16,10 @@ from tests.house import metric_table
 ROOT = pathlib.Path(__file__).parents[2]
 README, BENCHMARKS = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
 CONVENTIONS = ROOT / "docs" / "conventions.md"
-PAGES = (README, *(ROOT / "docs" / f"{name}.md" for name in ("index", "contents", "conventions", "peers")))
+PAGES = (
+  README,
+  *(ROOT / "docs" / f"{name}.md" for name in ("index", "contents", "conventions", "peers")),
+)
 # What README.md compares, and with what, as named in the benchmarks.
 MEASURED = {
   "nDCG of the whole list": "nDCG, whole list, ties averaged",
