@@ -179,14 +179,10 @@ def of_losses() -> str:
   """The text of the page of losses with a regenerated table."""
   rows = []
   for name in itertools.chain(*reference.in_order(losses).values()):
-    loss = getattr(losses, name)
-    # `perturbed` returns what is called.
-    made = inspect.signature(loss).return_annotation
-    departs = getattr(loss, "departs", getattr(made, "departs", {}))
-    reasons = "; ".join(f"`{law}`: {reason}" for law, reason in departs.items())
-    rows.append([f"`{name}`", inspect.getdoc(loss).splitlines()[0].rstrip("."), reasons])
-  head = ["loss", "what it is", "laws that it departs from"]
-  return with_sections(LOSSES.read_text(encoding="utf-8"), {"losses": table(head, rows)})
+    first = inspect.getdoc(getattr(losses, name)).splitlines()[0].rstrip(".")
+    rows.append([f"`{name}`", first])
+  content = table(["loss", "what it is"], rows)
+  return with_sections(LOSSES.read_text(encoding="utf-8"), {"losses": content})
 
 
 def with_sections(text: str, sections: dict[str, str]) -> str:
