@@ -21,7 +21,7 @@ from jaxrank import trec
 from jaxrank._core.errors import AdvisedError
 from jaxrank.measures.families import trec_families, trec_lines
 from jaxrank.measures.families import words as split
-from jaxrank.measures.grammar import Dialect, read_measures
+from jaxrank.measures.grammar import OF_YOUR_OWN, Dialect, read_measures
 from jaxrank.measures.measure import Measure
 
 # What stands in `relstring` for labels of documents that are not judged.
@@ -292,8 +292,9 @@ def _read(name: str, dialect: Dialect | None = None) -> tuple[Measure, ...]:
       raise
     if dialect is not None:
       return _read(name)
+    advice = error.advice.removesuffix(OF_YOUR_OWN)
     raise ValueError(
-      f"{name!r} is no file{instead(name)} and no name of a measure: {error.advice}"
+      f"{name!r} is no file{instead(name)} and no name of a measure: {advice}"
     ) from None
 
 

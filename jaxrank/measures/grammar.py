@@ -38,6 +38,8 @@ _EXAMPLES = (
   "(ir_measures), map or ndcg_cut.5,10 (trec_eval), ERR-IA@20 (ndeval), HR@10 (recommenders), "
   "mrr@10, map@100-l2 or rbp.95 (ranx)."
 )
+# Of no use in a shell.
+OF_YOUR_OWN = " A metric of your own has no name: pass jaxrank.Measure(metric, k=10)."
 
 
 # Names of trec_eval whose numbers belong to one measure.
@@ -221,7 +223,7 @@ def _read(name: str, dialect: Dialect | None) -> Measure:
     # But for its case `accuracy@1`, which is a hit rate there, is a name of ir_measures.
     matches += _matches(name, ("recommenders",), fold=True)
   if not matches:
-    advice = f"{_suggestion(name)} {_EXAMPLES}"
+    advice = f"{_suggestion(name)} {_EXAMPLES}{OF_YOUR_OWN}"
     raise AdvisedError(f"{name!r} is no name of a measure:", advice, "name")
   measures: dict[Any, _Match] = {}
   for match in matches:

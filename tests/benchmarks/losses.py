@@ -365,7 +365,9 @@ and the settings of AdamW are the same for all losses. There are five folds over
 seeds per fold. The number of training steps is chosen for each fold on the other four, and so are
 the numbers of leaves and trees of LightGBM's lambdarank. Standard errors are over queries, and the
 difference to LightGBM is taken query by query. AP counts every label above 0 as relevant, which is
-three quarters of the documents. Seconds are approximate.
+three quarters of the documents. Seconds are those of the whole run, with compilation, the network
+and its evaluations, on a machine with other work. They do not compare the steps of losses, as the
+column `time` of [Which loss?](#which-loss) does.
 
 The features, width, dropout, rates and batch size were tuned by hand in about 18 trials, by the
 nDCG@10 of `lambda_rank` on the same test folds; LightGBM had four trials. This favours the network

@@ -206,10 +206,10 @@ def main() -> None:
   count = parser.parse_args().lists
   os.environ["JAX_PLATFORMS"] = "cpu"
   facts = report.machine()
-  table = report.table([*grain_rows(), *ray_rows(count)])
-  print(table)
+  found = [*grain_rows(), *ray_rows(count)]
+  print(report.table(found))
   if count == LISTS:
-    report.write("pipelines", f"{facts}\n\n{table}", "pipelines.md")
+    report.write("pipelines", f"{facts}\n\n{report.table(found, targets=False)}", "pipelines.md")
 
 
 if __name__ == "__main__":

@@ -56,9 +56,9 @@ def main() -> None:
   parser.add_argument("--rows", type=int, default=ROWS)
   args = parser.parse_args()
   facts = machine()
-  text = table([compare(name, ids) for name, ids in orders(args.rows).items()])
-  print(text)
-  write("ragged", f"{facts}\n\n{text}")
+  rows = [compare(name, ids) for name, ids in orders(args.rows).items()]
+  print(table(rows))
+  write("ragged", f"{facts}\n\n{table(rows, targets=False)}")
 
 
 if __name__ == "__main__":

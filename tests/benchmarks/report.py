@@ -90,10 +90,15 @@ def megabytes(size: float) -> str:
   return f"{size / 1e6:,.1f} MB"
 
 
-def table(rows: Sequence[Row]) -> str:
-  """A Markdown table, padded so that it also reads well in a terminal."""
+def table(rows: Sequence[Row], *, targets: bool = True) -> str:
+  """A Markdown table, padded so that it also reads well in a terminal.
+
+  Pages of readers have it without the targets of the project.
+  """
   cells = [HEADER, *(row.cells() for row in rows)]
-  widths = [max(len(row[i]) for row in cells) for i in range(len(HEADER))]
+  if not targets:
+    cells = [row[: HEADER.index("target")] for row in cells]
+  widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
   lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
            for row in cells]  # fmt: skip
   return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])

@@ -178,10 +178,10 @@ def main() -> None:
   chosen = tuple(parser.parse_args().queries)
   facts = report.machine()
   with tempfile.TemporaryDirectory() as folder:
-    table = report.table([row for queries in chosen for row in rows(pathlib.Path(folder), queries)])
-  print(table)
+    found = [row for queries in chosen for row in rows(pathlib.Path(folder), queries)]
+  print(report.table(found))
   if chosen == QUERIES:
-    report.write("trec", f"{facts}\n\n{table}", "trec.md")
+    report.write("trec", f"{facts}\n\n{report.table(found, targets=False)}", "trec.md")
 
 
 if __name__ == "__main__":

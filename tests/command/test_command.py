@@ -440,6 +440,8 @@ def test_a_run_of_the_standard_input(files):
 def test_errors_do_not_name_functions_of_python(files, capsys):
   fails("qrels.txt qrels.txt AP", capsys, "jaxrank: error: qrels.txt, line 1: a line of a run")
   fails("qrels.txt a.run nDGC", capsys, "'nDGC' is no file and no name of a measure: did you mean")
+  main(["qrels.txt", "a.run", "nDGC", "--no-cache"])
+  assert "jaxrank.Measure" not in capsys.readouterr().err
 
 
 def test_the_command_line_of_trec_eval(run, files):

@@ -3,6 +3,7 @@
 They follow from the descriptions and the docstrings; `python -m tests.house` writes them.
 """
 
+import functools
 import inspect
 import itertools
 import pathlib
@@ -78,6 +79,22 @@ def closed_forms(metric: Callable, about: metrics.Description) -> list[str]:
   _, labels = query(about)
   measure = jaxrank.Measure(metric, **required(about))
   return [name for name, moment in MOMENTS.items() if answered(moment, measure, labels)]
+
+
+SMOOTH = (jaxrank.Laplace, jaxrank.Logistic, jaxrank.Gumbel, jaxrank.Gaussian)
+
+
+@functools.cache
+def exact_only() -> tuple[str, ...]:
+  """The metrics that need `Exact`: with their defaults a smooth ranking cannot answer them."""
+  return tuple(about.name for metric, about in described() if not is_smooth(metric, about))
+
+
+def is_smooth(metric: Callable, about: metrics.Description) -> bool:
+  """Whether every smooth ranking answers a metric with its defaults."""
+  scores, labels = query(about)
+  kinds = [functools.partial(metric, ranking=kind(1.0), **required(about)) for kind in SMOOTH]
+  return all(answered(kind, scores, labels) for kind in kinds)
 
 
 def entry(metric: Callable, about: metrics.Description) -> list[str]:
@@ -162,14 +179,10 @@ def of_losses() -> str:
   """The text of the page of losses with a regenerated table."""
   rows = []
   for name in itertools.chain(*reference.in_order(losses).values()):
-    loss = getattr(losses, name)
-    # `perturbed` returns what is called.
-    made = inspect.signature(loss).return_annotation
-    departs = getattr(loss, "departs", getattr(made, "departs", {}))
-    reasons = "; ".join(f"`{law}`: {reason}" for law, reason in departs.items())
-    rows.append([f"`{name}`", inspect.getdoc(loss).splitlines()[0].rstrip("."), reasons])
-  head = ["loss", "what it is", "laws that it departs from"]
-  return with_sections(LOSSES.read_text(encoding="utf-8"), {"losses": table(head, rows)})
+    first = inspect.getdoc(getattr(losses, name)).splitlines()[0].rstrip(".")
+    rows.append([f"`{name}`", first])
+  content = table(["loss", "what it is"], rows)
+  return with_sections(LOSSES.read_text(encoding="utf-8"), {"losses": content})
 
 
 def with_sections(text: str, sections: dict[str, str]) -> str:

@@ -1,19 +1,25 @@
-"""Numbers that several pages repeat: counts of metrics and losses, and figures of the benchmarks.
+"""What several pages repeat: counts of metrics and losses, and figures of the benchmarks.
 
-The counts follow from the descriptions, and the figures of README.md from `docs/benchmarks.md`.
+The counts follow from the descriptions, and so does the list of the metrics without a smooth form
+in `docs/conventions.md`. The figures of README.md follow from `docs/benchmarks.md`.
 `python -m tests.house` writes them.
 """
 
 import functools
 import pathlib
 import re
+import textwrap
 
 from jaxrank import losses
 from tests.house import metric_table
 
 ROOT = pathlib.Path(__file__).parents[2]
 README, BENCHMARKS = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
-PAGES = (README, *(ROOT / "docs" / f"{name}.md" for name in ("index", "contents", "peers")))
+CONVENTIONS = ROOT / "docs" / "conventions.md"
+PAGES = (
+  README,
+  *(ROOT / "docs" / f"{name}.md" for name in ("index", "contents", "conventions", "peers")),
+)
 # What README.md compares, and with what, as named in the benchmarks.
 MEASURED = {
   "nDCG of the whole list": "nDCG, whole list, ties averaged",
@@ -52,13 +58,24 @@ def figures() -> str:
   return metric_table.table(["metric, ties averaged", *AGAINST], rows)
 
 
+def exact_only() -> str:
+  """The list of `docs/conventions.md`: the metrics that no smooth ranking answers."""
+  names = [f"`{name}`" for name in metric_table.exact_only()]
+  listed = f"{', '.join(names[:-1])} and {names[-1]}."
+  return "\n".join(textwrap.wrap(listed, 140, break_long_words=False, break_on_hyphens=False))
+
+
 def text(page: pathlib.Path) -> str:
   """A page with the numbers of today."""
   written = page.read_text(encoding="utf-8")
   for name, count in counts().items():
     written = re.sub(rf"\b\d+ ranking {name}\b", f"{count} ranking {name}", written)
     written = re.sub(rf"(?m)^(\| ranking {name} \| )\d+", rf"\g<1>{count}", written)
-  return metric_table.with_sections(written, {"figures": figures()} if page == README else {})
+  smooth = counts()["metrics"] - len(metric_table.exact_only())
+  written = re.sub(r"\b\d+ of them take a smooth", f"{smooth} of them take a smooth", written)
+  made = {README: ("figures", figures), CONVENTIONS: ("exact only", exact_only)}
+  sections = {made[page][0]: made[page][1]()} if page in made else {}
+  return metric_table.with_sections(written, sections)
 
 
 FILES = {page: functools.partial(text, page) for page in PAGES}

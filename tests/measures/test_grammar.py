@@ -557,6 +557,7 @@ def test_names_of_diversity_have_a_best_grade_of_1():
     ("prefs_simp_ret", r"trec_eval has it, and jaxrank has not"),
     ("P_avgjg.5", r"trec_eval has it, and jaxrank has not"),
     ("xyz", r"there is no similar name\. Names look like ndcg, "),
+    ("mine@3", r"A metric of your own has no name: pass jaxrank\.Measure\(metric, k=10\)\.$"),
     ("10", "'10' is no name of a measure"),
     ("nDGC", r"AP\(rel=2\)@100 \(ir_measures\), map or ndcg_cut\.5,10 \(trec_eval\)"),
     ("Rprec_mult", r"write Rprec_mult_0.10 \(trec_eval\)"),

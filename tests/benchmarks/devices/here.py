@@ -207,7 +207,8 @@ def _others(
   found = {}
   if program.title == "ndcg":
     found["by hand, two sorts"] = functools.partial(jax.jit(by_hand.sorted_ndcg), *here)
-  if program.title.startswith("gradient of ndcg"):
+  # Noise has another expectation, and the formula has no cut-off.
+  if program.title in ("gradient of ndcg, Laplace", "gradient of ndcg, Logistic"):
     slope = jax.jit(programs.gradient(by_hand.pairwise_ndcg))
     found["by hand, all pairs"] = functools.partial(slope, *here)
   for peer in (_rax, _torchmetrics):
