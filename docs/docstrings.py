@@ -1,7 +1,8 @@
 """What the site adds to docstrings: the arguments that a package explains once for its functions.
 
 A docstring says `See `jaxrank.metrics` for the arguments that metrics share.` The entry of the
-function lists them all, with an example of those that every metric has.
+function lists them all and what the package says of errors, with an example of those that every
+metric and most losses have.
 """
 
 import importlib
@@ -14,20 +15,23 @@ import jax
 import jax.numpy as jnp
 
 import jaxrank
-from jaxrank import metrics
+from jaxrank import losses, metrics
 
 _POINTER = re.compile(r"^See `(jaxrank[\w.]*)` for (?:[^.`]|`[^`]*`)*\.\s*", re.M)
 _SHARED = re.compile(r"^\* `(\w+)`: ((?:.*\n?)(?:  .*\n?)*)", re.M)
-_EXAMPLE = """With a mask, {words}:
+_EXAMPLE = """With {words}:
 
 >>> scores = jnp.array([[3.0, 1.0, 2.0, 0.0], [0.1, 0.4, 0.3, 0.0]])
 >>> labels = jnp.array({labels})
 >>> where = jnp.array([[1, 1, 1, 1], [1, 1, 1, 0]], bool)  # False is padding
->>> values = jr.{name}(scores, labels, where=where{arguments})
->>> values.shape  # one value per query
-(2,)
+>>> values = {name}(scores, labels, where=where{arguments})
+>>> print(*(f"{{value:.4f}}" for value in values))  # one value per query
+{values}
 
 """
+_DIVERSE = re.compile(r"Metrics of diversity take labels ([^`]*`[^`]*`[^`]*`s` subtopics\.)")
+_RAISED = re.compile(r"raises `ValueError` ([^`]*), and `TypeError` ([^.`]*)\.")
+_LOSSES = [getattr(losses, name) for name in losses.__all__]
 _DESCRIBED = {id(metric): about for metric, about in metrics.described()}
 _GRADES = [[0, 2, 1, 0], [1, 0, 0, 0]]
 _SUBTOPICS = [[[0, 1], [1, 0], [1, 1], [0, 0]], [[1, 0], [0, 1], [0, 0], [0, 0]]]
@@ -36,12 +40,14 @@ _SUBTOPICS = [[[0, 1], [1, 0], [1, 1], [0, 0]], [[1, 0], [0, 1], [0, 0], [0, 0]]
 def complete(function: Callable, lines: list[str], ranking: str = "") -> list[str]:
   """The lines of a docstring with the shared arguments of its signature, and with an example.
 
-  `ranking` is that of the example, in code; without one there is no example.
+  `ranking` is that of the example, in code, which those of losses do without.
   """
   text = "\n".join(lines)
   pointer = _POINTER.search(text)
   taken = list(inspect.signature(function).parameters) if pointer else []
   shared = shared_arguments(pointer[1]) if pointer else {}
+  if id(function) in _DESCRIBED and _DESCRIBED[id(function)].subtopics:
+    shared["labels"] = _DIVERSE.search(" ".join((metrics.__doc__ or "").split()))[1]
   if not shared.keys() & set(taken):
     return lines
   own, rest = _own_arguments(_POINTER.sub("", text, count=1))
@@ -49,10 +55,20 @@ def complete(function: Callable, lines: list[str], ranking: str = "") -> list[st
   ordered = [f"{name}: {entries[name]}" for name in sorted(entries, key=_position(taken))]
   section = "Args:\n" + textwrap.indent("\n".join(ordered), "  ") + "\n\n"
   end = re.search(r"^(?:Returns|Raises|References|Warns|Yields):$|\Z", rest, re.M)
-  shown = example(function, ranking) if ranking else ""
-  return (
-    rest[: end.start()].rstrip() + "\n\n" + shown + section + rest[end.start() :]
-  ).splitlines()
+  described = rest[: end.start()].rstrip() + "\n\n" + example(function, ranking) + section
+  return (described + with_errors(rest[end.start() :], pointer[1])).splitlines()
+
+
+def with_errors(sections: str, package: str) -> str:
+  """The last sections of a docstring, with the errors that a package names if there are none."""
+  raised = _RAISED.search(
+    " ".join((inspect.getdoc(importlib.import_module(package)) or "").split())
+  )
+  if raised is None or re.search("^Raises:$", sections, re.M):
+    return sections
+  errors = f"Raises:\n  ValueError: {raised[1]}.\n  TypeError: {raised[2]}.\n\n"
+  end = re.search(r"^References:$|\Z", sections, re.M)
+  return sections[: end.start()].rstrip() + "\n\n" + errors + sections[end.start() :]
 
 
 def ranking_of(function: Callable) -> str:
@@ -70,17 +86,32 @@ def ranking_of(function: Callable) -> str:
 
 
 def example(function: Callable, ranking: str) -> str:
-  """A call with a mask, a cut-off and a ranking, as far as the function has them."""
+  """A call with a mask, and a cut-off, a ranking and a temperature if the function has them."""
   taken = inspect.signature(function).parameters
-  cut_off = "k" in taken
-  grades = ", max_label=2" if "max_label" in taken else ""
-  arguments = grades + (", k=2" if cut_off else "") + f", ranking={ranking}"
-  return _EXAMPLE.format(
-    words="a cut-off and a ranking" if cut_off else "and a ranking",
+  of_lists = list(taken)[:3] == ["scores", "labels", "where"] and "metric" not in taken
+  if not of_lists or not (ranking or function in _LOSSES):
+    return ""
+  optional = {
+    "k": ("a cut-off", "2"),
+    "ranking": ("a ranking", ranking or "jr.Laplace(1.0)"),
+    "temperature": ("a temperature", "0.5"),
+  }
+  shown = {name: optional[name] for name in optional if name in taken}
+  words = ["a mask", *(word for word, _ in shown.values())]
+  arguments = ["max_label=2"] * ("max_label" in taken)
+  arguments += [f"{name}={value}" for name, (_, value) in shown.items()]
+  package = "jr" if id(function) in _DESCRIBED else "jr.losses"
+  text = _EXAMPLE.format(
+    words=" and ".join(filter(None, [", ".join(words[:-1]), words[-1]])),
     labels=_labels(function),
-    name=function.__name__,
-    arguments=arguments,
+    name=f"{package}.{function.__name__}",
+    arguments="".join(f", {argument}" for argument in arguments),
+    values="{values}",
   )
+  names = {"jr": jaxrank, "jnp": jnp}
+  for line in re.findall("^>>> (.* = .*)", text, re.M):
+    exec(line, names)
+  return text.replace("{values}", " ".join(f"{value:.4f}" for value in names["values"]))
 
 
 def shared_arguments(package: str) -> dict[str, str]:
@@ -90,7 +121,8 @@ def shared_arguments(package: str) -> dict[str, str]:
 
 
 def _labels(function: Callable) -> list:
-  return _SUBTOPICS if _DESCRIBED[id(function)].subtopics else _GRADES
+  about = _DESCRIBED.get(id(function))
+  return _SUBTOPICS if about is not None and about.subtopics else _GRADES
 
 
 def _own_arguments(text: str) -> tuple[dict[str, str], str]:

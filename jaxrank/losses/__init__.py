@@ -9,6 +9,11 @@ better. The conventions of the metrics of `jaxrank` apply. In addition:
   not, and have gradient 0. The ideal of a metric counts them.
 * A query without relevant items has gradient 0. Its loss is 0, or 1 if the loss is `1 - metric`.
 * Gradients with respect to labels are not meaningful.
+* Weights of items change the ideal of nDCG too. In the pairwise losses, the weight of a pair is
+  that of its better item.
+* A traced temperature that is not positive acts as the square root of the smallest normal number,
+  1.1e-19 in float32: loss and gradient are finite, and the gradient with respect to the temperature
+  is 0.
 * `neural_sort` and `soft_sort` return soft permutation matrices, and `perturbed` makes a loss from
   another loss.
 
@@ -27,16 +32,16 @@ The arguments that losses share mean the same in all of them, and a loss documen
 * `normalizer`: the divisor of the sum of precisions in average precision: `"relevant"` is the
   number `R` of relevant items, `"cutoff"` is `min(k, R)`.
 * `weights`: `[..., n]`, factors of the gains of the items, such as inverse propensities; None is 1.
-  The ideal of nDCG takes them into account. The pairwise losses multiply the term of a pair by the
-  weight of its better item.
 * `teacher`: `[..., n]`, the scores of a teacher, of any scale and sign. They stand apart from the
   labels, where a negative number would mean unjudged.
-* `temperature`: a positive number that divides the scores; may be traced. A traced temperature
-  that is not positive acts as the square root of the smallest normal number, 1.1e-19 in float32:
-  loss and gradient are finite, and the gradient with respect to the temperature is 0.
+* `temperature`: a positive number that divides the scores; may be traced.
 * `ranking`: a smooth ranking. The temperature of `jaxrank.Gaussian` is the standard deviation of
   the noise, that of `jaxrank.Gumbel` its scale. `1 / t` for `jaxrank.Logistic(t)` is the `alpha`
   of ApproxNDCG.
+
+Every loss raises `ValueError` if shapes differ, a parameter is out of its range, or the ranking
+cannot answer what the loss asks, and `TypeError` for a dtype that cannot be ranked or a parameter
+of the wrong type. The message starts with the name of the function.
 """
 
 from jaxrank.losses.approx import approx_ap, approx_err, approx_mrr, approx_ndcg, smooth_ap

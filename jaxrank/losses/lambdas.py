@@ -65,8 +65,8 @@ def lambda_rank(
   Args:
     labels: Labels, `[..., n]`, or `[..., n, subtopics]` for a metric of diversity.
     metric: Metric of this library or made by `jaxrank.metric`, a `jaxrank.Measure`, or a name such
-      as `"nDCG@10"`. It must be affine in the answers to its questions to the ranking, as `ndcg`,
-      `err` and `average_precision` are; the table in `docs/metrics.md` has this for each metric.
+      as `"nDCG@10"`. A swap of two items must change it by a known amount, as it does `ndcg`, `err`
+      and `average_precision`. A metric of one's own must be a sum of answers of the ranking.
     **parameters: Parameters of the metric, such as `k=10`; a measure or a name has its own.
 
   Returns:

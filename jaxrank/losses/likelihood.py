@@ -133,16 +133,16 @@ def list_mle(
 ) -> Array:
   """ListMLE: the negative log likelihood of the labels under the Plackett-Luce model.
 
-  `sum_i w_i (mean_l log((1 - l / m) T + l / m B) - z_i)` over the items `i` above the lowest
-  label. `m` items have the label of `i`, and `l` runs from 0 to `m - 1`. `T` is the sum of
-  `exp(z)` over the items with the label of `i` or a smaller one, `B` the sum over those with a
-  smaller one, and `z = s / temperature`.
+  Without ties in the labels, `sum_i w_i (log sum_j exp(z_j) - z_i)` over the items `i` above the
+  lowest label, where `j` runs over `i` and the items of smaller labels, and `z = s / temperature`.
 
-  Without ties in the labels this is ListMLE. With ties, Efron's rule for ties in the Cox model
-  replaces the tied items that are already placed by their mean. The loss is therefore not random;
-  it is an upper bound of the mean of ListMLE over all orders of the tied items, and equal to it
-  if their scores are equal. The order of the items with the lowest label carries no information,
-  and they have no terms. The time is O(n log n).
+  With ties it is `sum_i w_i (mean_l log((1 - l / m) T + l / m B) - z_i)`. `m` items have the label
+  of `i`, and `l` runs from 0 to `m - 1`. `T` is the sum of `exp(z)` over the items with the label
+  of `i` or a smaller one, and `B` that over those with a smaller one. This is Efron's rule for ties
+  in the Cox model, which replaces the tied items that are already placed by their mean. The loss is
+  therefore not random; it is an upper bound of the mean of ListMLE over all orders of the tied
+  items, and equal to it if their scores are equal. The order of the items with the lowest label
+  carries no information, and they have no terms. The time is O(n log n).
 
   With `k` it is the likelihood of the first `k` ranks alone. If `c` of `m` tied items are within
   rank `k`, `l` runs from 0 to `c - 1` only, and `-z_i` counts by the share `c / m`: again the tied

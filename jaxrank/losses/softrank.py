@@ -48,7 +48,7 @@ def softrank_ndcg(
   See `jaxrank.losses` for the arguments that losses share.
 
   Args:
-    discount: Function from 1-based ranks to weights, one of `jaxrank.discounts`.
+    discount: Function from 1-based ranks to weights, of `jaxrank.discounts` or any other.
 
   Returns:
     Loss of each query, `[...]`, in [0, 1]; 1, with gradient 0, if no item is relevant.

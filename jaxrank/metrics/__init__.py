@@ -6,9 +6,7 @@ and each metric documents only its own:
 
 * `scores`: `[..., n]`, higher first; -inf for items that are known but not retrieved.
 * `labels`: `[..., n]`, bools, integers or floats; a negative label means unjudged. They are grades
-  for metrics with a `gain` or a `max_label`. `kendall_tau`, `spearman` and `ordered_pair_accuracy`
-  compare them as numbers, negative ones too. Metrics of diversity take `[..., n, s]`, a label for
-  each item and each of `s` subtopics.
+  for metrics with a `gain` or a `max_label`.
 * `where`: `[..., n]`, boolean, False on padding; None is all True.
 * `k`: the cut-off, a positive integer, which may be traced; None is the whole list. Where `k`
   divides, the whole list is the number of valid items.
@@ -17,9 +15,9 @@ and each metric documents only its own:
   `jaxrank.gains.exponential` is the gain of Burges et al. (2005).
 * `discount`: a function from ranks to weights, of `jaxrank.discounts` or any other. Ranks start
   from 1, as floats, and are fractional under `jaxrank.Laplace` and `jaxrank.Logistic`.
-* `max_label`: the best grade that labels can have, at least 0, which may be traced; larger labels
-  count as this one, and `jaxrank.check_values` refuses them on the host. It is required, because
-  values for different best grades are not comparable.
+* `max_label`: the best grade that labels can have, at least 0, which may be traced except in `gap`;
+  larger labels count as this one, and `jaxrank.check_values` refuses them on the host. It is
+  required, because values for different best grades are not comparable.
 * `weights`: `[..., n]`, factors of the contributions of items, such as inverse propensities; None
   is 1. The ideal value of a normalised metric is weighted too.
 * `min_label`: the label that has no gain in metrics with a gain from 0 to 1 at `max_label`.
@@ -27,8 +25,10 @@ and each metric documents only its own:
   the means over subtopics of `intent_aware` they are the probabilities of the subtopics; None gives
   equal ones to those that some item covers.
 * `ranking`: `jaxrank.Exact()`, or a smooth ranking, which makes the metric differentiable in the
-  scores. Curves, metrics that are read off them, `compatibility`, `kendall_tau` and
-  `ordered_pair_accuracy` need `Exact`.
+  scores. Metrics without a smooth form, which `docs/conventions.md` lists, need `Exact`.
+
+`kendall_tau`, `spearman` and `ordered_pair_accuracy` compare labels as numbers, negative ones too.
+Metrics of diversity take labels `[..., n, s]`, one for each item and each of `s` subtopics.
 
 Every metric raises `ValueError` if shapes differ, a parameter is out of its range, or the ranking
 cannot answer what the metric asks, and `TypeError` for a dtype that cannot be ranked or a

@@ -130,6 +130,9 @@ def ordered_pair_accuracy(
 
   See `jaxrank.metrics` for the arguments that metrics share.
 
+  Args:
+    labels: `[..., n]`, numbers to compare with the scores, negative ones too.
+
   Returns:
     `[...]`, in [0, 1]; 0 if all labels are equal.
   """
@@ -161,6 +164,9 @@ def kendall_tau(
   0.33333
 
   See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    labels: `[..., n]`, numbers to compare with the scores, negative ones too.
 
   Returns:
     `[...]`, in [-1, 1]; 0 if all scores or all labels are equal.
@@ -215,6 +221,9 @@ def spearman(
   0.50000
 
   See `jaxrank.metrics` for the arguments that metrics share.
+
+  Args:
+    labels: `[..., n]`, numbers to compare with the scores, negative ones too.
 
   Returns:
     `[...]`, in [-1, 1]; 0 if all scores or all labels are equal.

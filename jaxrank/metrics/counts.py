@@ -154,6 +154,9 @@ def recall(
 
   Returns:
     `[...]`, in [0, 1].
+
+  References:
+    van Rijsbergen, `Information Retrieval <http://www.dcs.gla.ac.uk/Keith/Preface.html>`_, 1979.
   """
   return apply(_recall, scores, labels, where=where, ranking=ranking, k=k, rel=rel, weights=weights)
 

@@ -171,8 +171,8 @@ def alpha_ndcg(
   See `jaxrank.metrics` for the arguments that metrics share.
 
   Args:
-    k: Cut-off. The greedy order takes `n s` time per rank, down to a static `k` or the last
-      relevant item.
+    k: The cut-off, a positive integer, which may be traced; None is the whole list. The greedy
+      order takes `n s` time per rank, down to a static `k` or the last relevant item.
     alpha: The fraction of the gain of a subtopic that an item takes from those behind it, in
       [0, 1].
 

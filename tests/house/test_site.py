@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib.util
 import inspect
+import operator
 import re
 from pathlib import Path
 
@@ -200,6 +201,14 @@ def test_the_entry_of_a_metric_stands_alone():
     assert len(re.findall(rf"^  {name}: ", text, re.M)) == 1
   assert "See `jaxrank.metrics`" not in text
   assert "jr.ndcg(scores, labels, where=where, k=2, ranking=jr.Laplace(1.0))" in text
+  assert re.search(r"^Raises:\n  ValueError: if shapes differ", text, re.M)
+
+
+def test_the_entry_of_a_loss_stands_alone():
+  text = completed(jaxrank.losses.softmax)
+  assert "jr.losses.softmax(scores, labels, where=where, temperature=0.5)" in text
+  assert re.search(r"^Raises:\n  ValueError: if shapes differ", text, re.M)
+  assert "nDCG" not in re.search(r"^  weights: .*", text, re.M)[0]
 
 
 def test_an_entry_keeps_the_sections_of_its_docstring():
@@ -209,10 +218,12 @@ def test_an_entry_keeps_the_sections_of_its_docstring():
 
 
 @thorough
-@pytest.mark.parametrize("name", ["ndcg", "alpha_ndcg", "kendall_tau"])
+@pytest.mark.parametrize(
+  "name", ["ndcg", "alpha_ndcg", "kendall_tau", "losses.softmax", "losses.approx_err"]
+)
 def test_examples_of_entries_are_true(name):
   docstrings = of_docs("docstrings")
-  metric = getattr(jaxrank, name)
+  metric = operator.attrgetter(name)(jaxrank)
   text = docstrings.example(metric, docstrings.ranking_of(metric))
   names = {"jr": jaxrank, "jnp": jnp}
   test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
