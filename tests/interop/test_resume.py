@@ -55,4 +55,4 @@ def test_a_killed_job_continues(start, tmp_path):
   said, _ = start("killed").communicate(timeout=300)
   assert said.splitlines()[0].startswith("resuming at step")
   assert said.splitlines()[-1] == whole.splitlines()[-1]
-  assert whole.startswith("60 steps: nDCG@10 0.")
+  assert whole.splitlines()[-1].startswith("60 steps: nDCG@10 0.")
