@@ -358,7 +358,7 @@ def test_the_first_of_several_in_a_long_tie(chosen):
       np.testing.assert_allclose(found, expected, rtol=3e-5)
 
 
-@pytest.mark.thorough
+@pytest.mark.weekly
 def test_as_many_as_a_knowledge_graph_has():
   """FB15k-237: 14,541 entities, 20,000 queries with up to 1,000 known answers each, in one call."""
   keys = jax.random.split(jax.random.key(0), 4)

@@ -72,7 +72,11 @@ def compare(measures, kind, given, temperature, dtype=jnp.float32, exact=1e-5, c
   [
     # One for each question to a ranking, with a cut-off and without.
     (jr.Laplace, ["nDCG", "AP", "RR", jr.Measure(jr.err, max_label=3), "AP@5", "RR@5", "Rprec"]),
-    *(pytest.param(x, y, marks=pytest.mark.thorough) for x in RANKINGS for y in (WHOLE, CUT)),
+    *(
+      pytest.param(x, y, marks=getattr(pytest.mark, how))
+      for x, how in zip(RANKINGS, ("thorough", "weekly"), strict=True)
+      for y in (WHOLE, CUT)
+    ),
   ],
   ids=["some", *(f"{x.__name__}, {y}" for x in RANKINGS for y in ("whole", "cut"))],
 )
@@ -89,9 +93,12 @@ def test_values_and_slopes_are_those_of_all_scores(kind, measures):
     compare(measures, kind, (scores, *rest), 0.7, jnp.float64, 1e-9, 1e-7)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("kind", RANKINGS)
-@pytest.mark.parametrize("items", [3, 1000])
+@quick(
+  ("kind", "items"),
+  [(kind, items) for kind in RANKINGS for items in (3, 1000)],
+  (),
+  weekly=((jr.Logistic, 1000),),
+)
 def test_many_shapes_and_temperatures(kind, items):
   rng = np.random.default_rng(items)
   with jax.enable_x64():

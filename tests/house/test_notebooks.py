@@ -8,8 +8,6 @@ import jax
 import numpy as np
 import pytest
 
-from tests.helpers.suites import thorough
-
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.md"))
 HEADER = """\
 ---
@@ -56,7 +54,8 @@ def names():
   pyplot.close("all")
 
 
-@thorough
+# The site, which every run of `.ci/run` builds, runs them too.
+@pytest.mark.weekly
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run(path, names):
   pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -69,11 +69,8 @@ def test_all_values_agree():
   check(ROWS, lists(40, "many"))
 
 
-@thorough
-@pytest.mark.parametrize(
-  "ranking", [jr.Laplace(0.3), jr.Logistic(0.3)], ids=lambda x: type(x).__name__
-)
-def test_all_slopes_agree(ranking):
+@quick("kind", ["Laplace", "Logistic"], (), weekly=("Logistic",))
+def test_all_slopes_agree(kind):
   """Gradients agree to 1e-6 of the largest of a query.
 
   Where slopes cancel, or are those of the tail of a cut-off, it is 1e-6 of what cancels, of the
@@ -81,7 +78,7 @@ def test_all_slopes_agree(ranking):
   """
   queries = cases.draw(0, 300)
   scores, labels, where = queries.scores, queries.labels, queries.where
-  answered = 0
+  ranking, answered = getattr(jr, kind)(0.3), 0
   for name, row in ROWS.items():
     if not row.takes("ranking"):
       continue

@@ -569,7 +569,7 @@ def test_smooth_metrics_are_alive(name, ranking):
 
 
 @pytest.mark.parametrize("name", ["ndcg", "reciprocal_rank"])
-@quick("ranking", RANKINGS, (), weekly=("Gumbel", "Gaussian"))
+@quick("ranking", RANKINGS, (), weekly=("Logistic", "Gumbel", "Gaussian"))
 def test_smooth_metrics_obey_all_laws(name, ranking):
   held(functools.partial(ROWS[name], ranking=RANKINGS[ranking], k=3), testing.LOSS_LAWS)
 
