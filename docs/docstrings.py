@@ -26,8 +26,6 @@ _EXAMPLE = """With {words}:
 >>> where = jnp.array([[1, 1, 1, 1], [1, 1, 1, 0]], bool)  # False is padding
 >>> values = {name}(scores, labels, where=where{arguments})
 >>> print(*(f"{{value:.4f}}" for value in values))  # one value per query
-{values}
-
 """
 _DIVERSE = re.compile(r"Metrics of diversity take labels ([^`]*`[^`]*`[^`]*`s` subtopics\.)")
 _RAISED = re.compile(r"raises `ValueError` ([^`]*), and `TypeError` ([^.`]*)\.")
@@ -47,7 +45,7 @@ def complete(function: Callable, lines: list[str], ranking: str = "") -> list[st
   taken = list(inspect.signature(function).parameters) if pointer else []
   shared = shared_arguments(pointer[1]) if pointer else {}
   if id(function) in _DESCRIBED and _DESCRIBED[id(function)].subtopics:
-    shared["labels"] = _DIVERSE.search(" ".join((metrics.__doc__ or "").split()))[1]
+    shared["labels"] = _DIVERSE.search(_in_one_line(pointer[1]))[1]
   if not shared.keys() & set(taken):
     return lines
   own, rest = _own_arguments(_POINTER.sub("", text, count=1))
@@ -61,9 +59,7 @@ def complete(function: Callable, lines: list[str], ranking: str = "") -> list[st
 
 def with_errors(sections: str, package: str) -> str:
   """The last sections of a docstring, with the errors that a package names if there are none."""
-  raised = _RAISED.search(
-    " ".join((inspect.getdoc(importlib.import_module(package)) or "").split())
-  )
+  raised = _RAISED.search(_in_one_line(package))
   if raised is None or re.search("^Raises:$", sections, re.M):
     return sections
   errors = f"Raises:\n  ValueError: {raised[1]}.\n  TypeError: {raised[2]}.\n\n"
@@ -106,18 +102,24 @@ def example(function: Callable, ranking: str) -> str:
     labels=_labels(function),
     name=f"{package}.{function.__name__}",
     arguments="".join(f", {argument}" for argument in arguments),
-    values="{values}",
   )
   names = {"jr": jaxrank, "jnp": jnp}
   for line in re.findall("^>>> (.* = .*)", text, re.M):
     exec(line, names)
-  return text.replace("{values}", " ".join(f"{value:.4f}" for value in names["values"]))
+  return text + " ".join(f"{value:.4f}" for value in names["values"]) + "\n\n"
 
 
 def shared_arguments(package: str) -> dict[str, str]:
   """What the docstring of a package explains, by the names of the arguments."""
-  text = inspect.getdoc(importlib.import_module(package)) or ""
-  return {name: " ".join(said.split()) for name, said in _SHARED.findall(text)}
+  return {name: " ".join(said.split()) for name, said in _SHARED.findall(_docstring(package))}
+
+
+def _docstring(package: str) -> str:
+  return inspect.getdoc(importlib.import_module(package)) or ""
+
+
+def _in_one_line(package: str) -> str:
+  return " ".join(_docstring(package).split())
 
 
 def _labels(function: Callable) -> list:

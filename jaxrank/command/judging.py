@@ -63,7 +63,7 @@ def judge(results: Results, args: argparse.Namespace) -> JudgedMeans:
         f"--judge needs two queries or more of {name}, got {len(queries)}: an interval follows "
         "from how values vary over queries."
       )
-  alone = {query for query, i in place.items() if i in set(others)}
+  alone = place.keys() - set(labelled)
   for run in judged.runs:
     lacking = len(alone.intersection(run.evaluation.only_in_qrels))
     if 2 * lacking > len(alone):

@@ -34,6 +34,16 @@ def enough(name: str, x: Array, least: int) -> None:
     )
 
 
+def enough_shared(name: str, system: str, count: int) -> None:
+  """Raises `ValueError` unless all systems have values for two queries or more."""
+  if count < 2:
+    raise ValueError(
+      f"{name} must have two queries or more for which every {system} has a value, got {count}: "
+      f"leave out {system}s that lack many, or pass jnp.nan_to_num(values), with which a query "
+      f"that a {system} lacks counts as 0."
+    )
+
+
 def tolerance(*values: Array) -> Array:
   """By how much sums over queries that would be equal may differ by rounding, `[...]`."""
   size = sum(jnp.sum(jnp.abs(x), axis=-1) for x in values)

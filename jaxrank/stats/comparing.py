@@ -1,7 +1,7 @@
 """`compare`: what there is to say of several runs, in one table."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 import jax
@@ -187,33 +187,26 @@ def compare(
     key = checks.prng_key(key)
     if resamples is not None:
       resamples = checks.count("resamples", resamples)
+    lacking = jnp.any(jnp.isnan(values), axis=-2)
+    some = checks.is_known(lacking) and bool(lacking.any())
+    shared = ~np.asarray(lacking).reshape(-1, lacking.shape[-1]) if some else ()
+    for own in shared:
+      _values.enough_shared("runs", "run", int(own.sum()))
   base = None if baseline is None else names.index(baseline)
   share = jnp.asarray(confidence, values.dtype)
 
-  def columns(values: Array) -> tuple[Any, ...]:
-    return _columns(values, base, share, test, correction, key, resamples)
+  def board(values: Array) -> Leaderboard:
+    columns = _columns(values, base, share, test, correction, key, resamples)
+    return Leaderboard(names, names[base or 0], *columns)
 
-  lacking = jnp.any(jnp.isnan(values), axis=-2)
-  if not checks.is_known(lacking) or not lacking.any():
-    return Leaderboard(names, names[base or 0], *columns(values))
-  rows = [columns(x[:, ~without]) for x, without in _measures(values, np.asarray(lacking))]
-  stacked = jax.tree.map(lambda *x: jnp.stack(x).reshape(*lacking.shape[:-1], *x[0].shape), *rows)
-  return Leaderboard(names, names[base or 0], *stacked)
-
-
-def _measures(values: Array, lacking: np.ndarray) -> Iterator[tuple[Array, np.ndarray]]:
-  """The values of runs by each measure, and the queries that a run lacks."""
-  for x, without in zip(
-    values.reshape(-1, *values.shape[-2:]), lacking.reshape(-1, lacking.shape[-1]), strict=True
-  ):
-    shared = int((~without).sum())
-    if shared < 2:
-      raise ValueError(
-        f"stats.compare: runs must have two queries or more for which every run has a value, got "
-        f"{shared}: leave out runs that lack many, or pass 0 where a query that a run lacks counts "
-        "as 0."
-      )
-    yield x, without
+  if not some:
+    return board(values)
+  each = values.reshape(-1, *values.shape[-2:])
+  boards = [board(x[:, own]) for x, own in zip(each, shared, strict=True)]
+  whole: Leaderboard = jax.tree.map(
+    lambda *x: jnp.stack(x).reshape(*values.shape[:-2], *x[0].shape), *boards
+  )
+  return whole
 
 
 def _columns(
@@ -224,7 +217,7 @@ def _columns(
   correction: str,
   key: Array,
   resamples: int | None,
-) -> tuple[Array | None, ...]:
+) -> tuple[Any, ...]:
   """The columns of a `Leaderboard`, in their order."""
   p_values = _tested(values, base, test, correction, key)
   first = base or 0
@@ -255,7 +248,7 @@ def _stacked(runs: Any) -> tuple[tuple[str, ...], Array]:
   if len(runs) < 2:
     raise ValueError(
       f"runs must be a dict of two runs or more, got {list(runs)}; "
-      "jaxrank.stats.bootstrap has the interval of one."
+      "jaxrank.stats.bootstrap_interval has the interval of one."
     )
   arrays = {name: floating(checks.array(f"run {name!r}", x)) for name, x in runs.items()}
   first, *others = arrays

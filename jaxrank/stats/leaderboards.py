@@ -159,13 +159,7 @@ def _check_shared(values: Array, names: np.ndarray, task: np.ndarray) -> bool:
     return False
   missing = np.isnan(np.asarray(values)).any(axis=-2).reshape(-1, task.size)
   for lacking in missing:
-    shared = int((~lacking).sum())
-    if shared < 2:
-      raise ValueError(
-        "values must have two queries or more for which every system has a value, got "
-        f"{shared}: leave out systems that lack many, or pass jnp.nan_to_num(values), "
-        "with which a query that a system lacks counts as 0."
-      )
+    _values.enough_shared("values", "system", int((~lacking).sum()))
     _check_sizes(names, np.bincount(task[~lacking], minlength=len(names)))
   return not missing.any()
 

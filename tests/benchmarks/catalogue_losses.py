@@ -138,15 +138,13 @@ def _first(call: Callable[[], Any]) -> Any:
 
 def main() -> None:
   """Measures, prints the table and writes it into the page."""
-  facts = report.machine()
   found = [row for items in ITEMS for row in rows(items)]
   given = data(64, DENSE, 5)
   loss = gradients(functools.partial(smooth, "nDCG"))
   name = f"nDCG, Laplace, 64 queries, 5 positives, {DENSE:,} items"
   found.append(_row(name, loss, "all scores", gradients(of_all_scores), given, 0.2))
   print(report.table(found))
-  text = f"{facts}\n\n{report.table(found, targets=False)}"
-  report.write("catalogue losses", text, "catalogues.md")
+  report.write_rows("catalogue losses", found, "catalogues.md")
 
 
 if __name__ == "__main__":

@@ -150,11 +150,10 @@ def main() -> None:
   if sys.argv[1:2] == ["--peak"]:
     print(_peak(sys.argv[2], int(sys.argv[3])))
     return
-  facts = report.machine()
   check_whole()
   found = [row for items in ITEMS for row in rows(items)]
   print(report.table(found))
-  report.write("corpus", f"{facts}\n\n{report.table(found, targets=False)}", "catalogues.md")
+  report.write_rows("corpus", found, "catalogues.md")
 
 
 if __name__ == "__main__":

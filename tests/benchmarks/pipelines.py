@@ -205,11 +205,10 @@ def main() -> None:
   parser.add_argument("--lists", type=int, default=LISTS)
   count = parser.parse_args().lists
   os.environ["JAX_PLATFORMS"] = "cpu"
-  facts = report.machine()
   found = [*grain_rows(), *ray_rows(count)]
   print(report.table(found))
   if count == LISTS:
-    report.write("pipelines", f"{facts}\n\n{report.table(found, targets=False)}", "pipelines.md")
+    report.write_rows("pipelines", found, "pipelines.md")
 
 
 if __name__ == "__main__":

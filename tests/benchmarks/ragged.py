@@ -10,7 +10,7 @@ import numpy as np
 
 import jaxrank as jr
 
-from .report import Row, at_most, machine, milliseconds, ratio_row, table, write
+from .report import Row, at_most, milliseconds, ratio_row, table, write_rows
 from .timing import Contender, race
 
 _COMMAND = "python -m tests.benchmarks.ragged"
@@ -55,10 +55,9 @@ def main() -> None:
   parser = argparse.ArgumentParser(prog=_COMMAND, description=__doc__.split("\n")[0])
   parser.add_argument("--rows", type=int, default=ROWS)
   args = parser.parse_args()
-  facts = machine()
   rows = [compare(name, ids) for name, ids in orders(args.rows).items()]
   print(table(rows))
-  write("ragged", f"{facts}\n\n{table(rows, targets=False)}")
+  write_rows("ragged", rows, "scale.md")
 
 
 if __name__ == "__main__":

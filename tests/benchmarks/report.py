@@ -91,10 +91,7 @@ def megabytes(size: float) -> str:
 
 
 def table(rows: Sequence[Row], *, targets: bool = True) -> str:
-  """A Markdown table, padded so that it also reads well in a terminal.
-
-  Pages of readers have it without the targets of the project.
-  """
+  """A Markdown table, padded so that it also reads well in a terminal."""
   cells = [HEADER, *(row.cells() for row in rows)]
   if not targets:
     cells = [row[: HEADER.index("target")] for row in cells]
@@ -156,6 +153,11 @@ def write(name: str, text: str, page: str = "scale.md") -> None:
   before, rest = path.read_text(encoding="utf-8").split(begin)
   after = rest.split(end)[1]
   path.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")
+
+
+def write_rows(name: str, rows: Sequence[Row], page: str) -> None:
+  """`write` of the machine and of the rows without targets, as pages of readers have them."""
+  write(name, f"{machine()}\n\n{table(rows, targets=False)}", page)
 
 
 def page(sections: Sequence[Section], facts: str, command: str) -> str:

@@ -97,11 +97,9 @@ def picture() -> None:
 
 def main() -> None:
   """Measures, prints the table, writes it into the page and draws the picture."""
-  facts = report.machine()
   found = rows()
   print(report.table(found))
-  text = f"{facts}\n\n{report.table(found, targets=False)}"
-  report.write("significance", text, "comparison.md")
+  report.write_rows("significance", found, "comparison.md")
   picture()
 
 

@@ -176,12 +176,11 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument("--queries", type=int, nargs="+", default=QUERIES)
   chosen = tuple(parser.parse_args().queries)
-  facts = report.machine()
   with tempfile.TemporaryDirectory() as folder:
     found = [row for queries in chosen for row in rows(pathlib.Path(folder), queries)]
   print(report.table(found))
   if chosen == QUERIES:
-    report.write("trec", f"{facts}\n\n{report.table(found, targets=False)}", "trec.md")
+    report.write_rows("trec", found, "trec.md")
 
 
 if __name__ == "__main__":

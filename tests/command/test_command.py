@@ -272,6 +272,11 @@ def test_a_picture(run, files, name):
   assert (files / name).stat().st_size > 1000
 
 
+def test_a_picture_of_an_unknown_form(files, capsys):
+  assert main("--no-cache qrels.txt a.run AP --plot x.xyz".split()) == 1
+  assert "pass the name of a file such as x.png" in capsys.readouterr().err
+
+
 def test_a_picture_of_ranks(run, files, three):
   run("three.txt x.run y.run z.run AP --plot plain.svg")
   run("three.txt x.run y.run z.run AP --compare --test t --ranks --plot ranks.svg")
@@ -366,6 +371,8 @@ def fails(words, capsys, text, status=1):
     ("qrels.txt a.run AP --judge qrels.txt", "two queries or more of qrels alone, got 0"),
     ("one.txt a.run AP --judge qrels.txt", "two queries or more of one, got 1"),
     ("qrels.txt a.run AP --judge none.txt", "none.txt: No such file"),
+    ("qrels.txt a.run AP --judge qrel.txt", "No such file or directory (is it qrels.txt?)"),
+    ("qrels.txt a.run AP --judge .", "(it is a folder: name the files in it)"),
     ("one.txt a.run num_ret --judge qrels.txt", "needs measures with means, which num_ret has not"),
   ],
 )

@@ -66,7 +66,7 @@ def test_files_of_the_core_import_files_of_lower_rows():
 def test_private_modules_serve_their_own_package(path):
   """Except for the internals in `_core`, which serve all."""
   package = ".".join(("jaxrank", *path.relative_to(ROOT).parts[:-1]))
-  for node in ast.walk(ast.parse(path.read_text())):
+  for node in statements(path):
     if isinstance(node, ast.ImportFrom):
       names = [f"{node.module}.{alias.name}" for alias in node.names]
       for name in names if (node.module or "").startswith("jaxrank") else ():

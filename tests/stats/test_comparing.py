@@ -126,6 +126,13 @@ def test_each_measure_has_its_own_queries(baseline):
     stats.compare(stacked, **options)
 
 
+@thorough
+def test_a_frame_is_told_how_to_become_a_dict():
+  pandas = pytest.importorskip("pandas")
+  with pytest.raises(TypeError, match=r"got .*; pass dict\(runs\) if its columns are runs"):
+    stats.compare(pandas.DataFrame(runs()), key=KEY)
+
+
 def test_many_pairs_in_blocks(monkeypatch):
   options = dict(key=KEY, test="t", resamples=None)
   expected = stats.compare(runs(), **options)

@@ -140,6 +140,32 @@ def test_sums_and_equal_weights():
       call()
 
 
+def test_bounds_by_the_names_of_measures():
+  evaluator = jr.Evaluator("RR gm_map")
+  values = {"RR": jnp.linspace(0, 1, 50), "gm_map": jnp.linspace(-9, 0, 50)}
+  state = evaluator.add(evaluator.init(), values)
+  found = evaluator.interval(state, anytime=True, bounds={"gm_map": (-12, 5)})
+  rr = jr.Evaluator("RR")
+  alone = rr.interval(rr.add(rr.init(), {"RR": values["RR"]}), anytime=True)
+  np.testing.assert_allclose(found["RR"], alone["RR"], rtol=1e-6)
+  expected = stats.confidence_sequence(values["gm_map"], bounds=(-12, 5))
+  logarithms = np.log(found["gm_map"])
+  np.testing.assert_allclose(logarithms, [expected.low[-1], expected.high[-1]], rtol=1e-4)
+  with pytest.raises(ValueError, match="bounds must be those of measures .* RR, gm_map, got 'AP'"):
+    evaluator.interval(state, anytime=True, bounds={"AP": (0, 1)})
+
+
+@pytest.mark.parametrize("value", [0.1, 0.4, 0.7])
+def test_values_that_are_all_equal_have_an_interval(value):
+  evaluator = jr.Evaluator("RR")
+  state = evaluator.init()
+  for part in np.array_split(np.full(200_000, value, np.float32), 7):
+    state = evaluator.add(state, {"RR": part})
+  low, high = evaluator.interval(state)["RR"]
+  assert low == pytest.approx(value, rel=1e-6)
+  assert high == pytest.approx(value, rel=1e-6)
+
+
 def test_ends_of_confidence_and_of_values():
   values = np.array([[0.0] * 60, [1.0] * 60])
   found = stats.confidence_sequence(values)
