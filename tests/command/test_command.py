@@ -273,7 +273,7 @@ def test_a_picture(run, files, name):
 
 
 def test_a_picture_of_an_unknown_form(files, capsys):
-  assert main("--no-cache qrels.txt a.run AP --plot x.xyz".split()) == 1
+  assert main(["--no-cache", "qrels.txt", "a.run", "AP", "--plot", "x.xyz"]) == 1
   assert "pass the name of a file such as x.png" in capsys.readouterr().err
 
 
