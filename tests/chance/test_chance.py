@@ -391,6 +391,7 @@ def test_every_metric_of_diversity_is_asked_above():
   assert names == {name for name, _ in DIVERSITY}
 
 
+@thorough
 def test_the_variance_of_diversity_is_sampled():
   labels = jnp.array([[1, 0], [0, 1], [1, 0]])
   with pytest.raises(jr.chance.NoClosedFormError, match="alpha_ndcg: .*variance.*pass key="):
@@ -466,6 +467,7 @@ def test_huge_gains_have_a_finite_deviation():
     )
 
 
+@thorough
 def test_values_against_chance(small, enumerated):
   scores = np.random.default_rng(1).normal(size=small.labels.shape).astype(np.float32)
   scores = np.where(small.retrieved, scores, np.float32(-np.inf))
@@ -561,6 +563,7 @@ def test_samples_agree_with_all_orders(small):
   assert np.all(found.expected_margin <= 3 * deviation / 2000**0.5 + 1e-6)
 
 
+@thorough
 def test_margins_are_as_confident_as_they_say():
   labels = jnp.zeros((200, 6)).at[:, :2].set(1)
   found = jr.chance.sampled(
@@ -574,6 +577,7 @@ def test_margins_are_as_confident_as_they_say():
   assert 0.7 < right < 0.9
 
 
+@thorough
 def test_a_key_samples_only_what_needs_it():
   key, labels = jax.random.key(4), jnp.array([[2, 0, 1, 0, 0, 3, 0, 1, 0, 0]])
   std = jr.chance.std("RR spearman", labels, key=key, samples=2000)

@@ -13,7 +13,7 @@ import jaxrank as jr
 from jaxrank import corpus
 from jaxrank._core import long_ties
 from jaxrank._core.platforms import forced
-from tests.helpers.suites import quick
+from tests.helpers.suites import quick, thorough
 
 MEASURES = (
   "nDCG nDCG@5 DCG@3 AP AP@4 RR RR@2 Success@3 R@5 P@5 Rprec RBP(p=.7) RBP(p=.7)@4 SetP F1@3",
@@ -221,7 +221,7 @@ def test_spoiled_queries_are_nan():
   np.testing.assert_array_equal(jnp.isnan(ask["RR"]), jnp.isnan(nan_label[:, 1]))
 
 
-@pytest.mark.parametrize("similarity", ["dot", "cosine", "l2"])
+@quick("similarity", ["dot", "cosine", "l2"], ["dot"])
 @quick("place", [3, 5, 599], [5])
 def test_one_nan_among_many_items_is_seen(similarity, place):
   """The maximum of XLA for a CPU loses it from 4,096 numbers on."""
@@ -283,6 +283,7 @@ def test_what_does_not_go_together_is_told(change, message):
     corpus.evaluate(**given)
 
 
+@thorough
 def test_more_columns_of_positives_than_items():
   ids = np.random.default_rng(2).integers(0, 5, (3, 300))
   found = corpus.evaluate(SOME, QUERIES[:3], jnp.asarray(ITEMS[:5]), ids)
@@ -298,6 +299,7 @@ def test_no_queries_and_no_positives():
   assert corpus.evaluate([], QUERIES, ITEMS, POSITIVES) == {}
 
 
+@thorough
 def test_float64_is_kept():
   with jax.enable_x64(True):
     items = jnp.array([[1.0], [1.0 + 2.0**-50], [0.0]])
@@ -310,7 +312,8 @@ def test_float64_is_kept():
 TIES = [(0, 1), (0, 7), (3, 40), (2, 5000), (1000, 33), (10**6, 2), (10**6, 50), (7, 10**6)]
 
 
-@quick("k", [None, 10, 3000], [10])
+@thorough
+@pytest.mark.parametrize("k", [None, 10, 3000])
 def test_long_ties_have_the_sums_of_all_their_ranks(k):
   """The means of discounts, and the two sums of average precision, by adding rank after rank."""
   above, size = (jnp.asarray(x, jnp.int32) for x in zip(*TIES, strict=True))

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 import jaxrank as jr
 from jaxrank import corpus
 from tests.corpus.test_corpus_evaluate import batch, table
-from tests.helpers.suites import quick
+from tests.helpers.suites import quick, thorough
 
 WHOLE = ["nDCG", "AP", "RR", "RBP(p=.7)", "P@1000", jr.Measure(jr.err, max_label=3), jr.q_measure]
 CUT = ["nDCG@5", "AP@5", "RR@5", "R@5", "F1@5", "Success@5", "P@2", "Rprec"]
@@ -70,15 +70,11 @@ def compare(measures, kind, given, temperature, dtype=jnp.float32, exact=1e-5, c
 @pytest.mark.parametrize(
   ("kind", "measures"),
   [
-    # One for each question to a ranking, with a cut-off and without.
-    (jr.Laplace, ["nDCG", "AP", "RR", jr.Measure(jr.err, max_label=3), "AP@5", "RR@5", "Rprec"]),
-    *(
-      pytest.param(x, y, marks=getattr(pytest.mark, how))
-      for x, how in zip(RANKINGS, ("thorough", "weekly"), strict=True)
-      for y in (WHOLE, CUT)
-    ),
+    pytest.param(x, y, marks=getattr(pytest.mark, how))
+    for x, how in zip(RANKINGS, ("thorough", "weekly"), strict=True)
+    for y in (WHOLE, CUT)
   ],
-  ids=["some", *(f"{x.__name__}, {y}" for x in RANKINGS for y in ("whole", "cut"))],
+  ids=[f"{x.__name__}, {y}" for x in RANKINGS for y in ("whole", "cut")],
 )
 def test_values_and_slopes_are_those_of_all_scores(kind, measures):
   """Of scores with ties, -inf, exclusions, repeats, and labels that are not positive."""
@@ -114,7 +110,8 @@ def test_in_single_precision(kind):
   compare(["nDCG", "AP@5"], kind, (scores / 17, *rest), 0.3, jnp.float32, 1e-5, 1e-4)
 
 
-@quick("kind", RANKINGS, RANKINGS[:1])
+@thorough
+@pytest.mark.parametrize("kind", RANKINGS)
 def test_thresholds_in_gaps_of_thousands_of_temperatures(kind):
   """Where the tails of all items vanish, and with a score that is far beyond all others."""
   rng = np.random.default_rng(3)
@@ -128,19 +125,20 @@ def test_thresholds_in_gaps_of_thousands_of_temperatures(kind):
     np.testing.assert_allclose(ours[name], value, atol=1e-9, err_msg=name)
 
 
-def test_near_temperature_zero_values_are_exact():
+@quick("kind", RANKINGS, RANKINGS[:1])
+def test_near_temperature_zero_values_are_exact(kind):
   rng = np.random.default_rng(4)
   scores = rng.permuted(np.tile(np.arange(500, dtype=np.float32), (20, 1)), axis=1)
   ids = np.stack([rng.choice(500, 6, replace=False) for _ in scores])
   given = scores, ids, rng.integers(1, 4, ids.shape), np.full((20, 0), -1)
   measures = ["nDCG", "AP", "RR@5", "nDCG@5", "R@5"]
   exact = streamed(measures, jr.Exact(), *given)
-  for kind in RANKINGS:
-    smooth = streamed(measures, kind(1e-3), *given)
-    for name, value in exact.items():
-      np.testing.assert_allclose(smooth[name], value, atol=2e-5, err_msg=name)
+  smooth = streamed(measures, kind(1e-3), *given)
+  for name, value in exact.items():
+    np.testing.assert_allclose(smooth[name], value, atol=2e-5, err_msg=name)
 
 
+@thorough
 def test_gradients_reach_vectors_and_parameters():
   """By the queries, the items, the temperature and a parameter, under `jit`, against all scores."""
   rng = np.random.default_rng(6)
@@ -242,6 +240,7 @@ def test_what_is_refused():
       corpus.evaluate(measure, queries, items, ids, ranking=jr.Laplace(1))
 
 
+@thorough
 def test_items_over_four_devices():
   """Equal to one device, also the gradients, and scores are never gathered."""
   rng = np.random.default_rng(12)

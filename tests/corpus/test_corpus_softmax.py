@@ -10,6 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
 from jaxrank import corpus
+from tests.helpers.suites import quick
 
 Q, N, D = 7, 900, 6
 
@@ -62,7 +63,7 @@ def product(u, v):
   return jnp.matmul(u, v.T, precision="highest", preferred_element_type=jnp.float32)
 
 
-@pytest.mark.parametrize("chunk", [128, 384, 8192])
+@quick("chunk", [128, 384, 8192], [128])
 def test_values_and_slopes_are_those_of_all_scores(chunk):
   u, v, weights, log_q, ids, out = draw(chunk)
   given = u, v, weights, log_q, jnp.float32(0.7)
@@ -200,6 +201,7 @@ def mesh(shape, names, kind):
   return jax.make_mesh(shape, names, axis_types=(kind,) * len(names))
 
 
+@pytest.mark.thorough
 def test_items_over_four_devices():
   """Equal to one device, and scores are never gathered."""
   u, v, weights, log_q, ids, out = draw(8, items=1600)
@@ -223,6 +225,7 @@ def test_items_over_four_devices():
   assert "all-gather" not in text.as_text()
 
 
+@pytest.mark.thorough
 def test_queries_and_items_over_an_explicit_mesh():
   u, v, weights, log_q, ids, out = draw(9, queries=8, items=1600)
   given = u, v, weights, log_q, jnp.float32(0.7)
@@ -252,6 +255,7 @@ def test_queries_and_items_over_an_explicit_mesh():
   same(jax.device_get(found), jax.device_get(expected), 1e-6, 2e-6)
 
 
+@pytest.mark.thorough
 def test_memory_does_not_grow_with_the_items():
   """Beside the gradients themselves; four matrices of scores of a chunk are the limit."""
   queries, chunk, sizes = 64, 1024, []
@@ -270,6 +274,7 @@ def test_memory_does_not_grow_with_the_items():
   assert max(sizes[:1]) < 4 * 4 * queries * chunk
 
 
+@pytest.mark.thorough
 def test_dtypes_of_numbers_are_free():
   """The scores have the dtype of the result; integers are numbers, and log_q may be infinite."""
   u, v, weights, log_q, ids, out = draw(11)

@@ -36,7 +36,7 @@ LOSSES = {
 }
 
 
-@quick("name", LOSSES, [*LOSSES][:3])
+@quick("name", LOSSES, ["softmax"])
 def test_second_derivatives_agree_beside_lost_items(name):
   def two_ways(scores, where):
     def of(scores, temperature):

@@ -7,6 +7,7 @@ import pytest
 
 import jaxrank as jr
 from jaxrank._core import batching
+from tests.helpers.suites import quick
 
 pytestmark = pytest.mark.any_platform
 
@@ -27,7 +28,7 @@ def lists(*shape):
   return jnp.array(scores), jnp.array(labels), jnp.array(rng.random(shape) < 0.8)
 
 
-@pytest.mark.parametrize("queries", [1, 3, 4, 6, 7, 11])
+@quick("queries", [1, 3, 4, 6, 7, 11], [1, 7])
 def test_a_function_in_blocks_is_the_function(queries):
   def function(x, key):
     return {"sum": x.sum(-1), "noise": jax.vmap(jax.random.uniform)(key), "x": x}
@@ -40,7 +41,7 @@ def test_a_function_in_blocks_is_the_function(queries):
 
 
 @pytest.mark.usefixtures("three_at_a_time")
-@pytest.mark.parametrize("ties", ["average", "stable", "random"])
+@quick("ties", ["average", "stable", "random"], ["average"])
 def test_blocks_do_not_show_in_values(ties):
   scores, labels, where = lists(7, 12)
   ranking = jr.Exact(ties, jax.random.key(3) if ties == "random" else None)

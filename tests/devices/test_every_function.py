@@ -14,7 +14,7 @@ from tests.helpers.suites import quick
 pytestmark = pytest.mark.any_platform
 
 LISTS = public_calls.SCORES, public_calls.LABELS, public_calls.WHERE
-QUICK = ("sdcg@3", "alpha_dcg/perfect", "compatibility", "chance.variance")
+QUICK = ("sdcg@3", "alpha_dcg/perfect", "compatibility")
 
 # Only the quick ones run: mistakes of layout show when a program is traced.
 every = quick("name", CALLS, QUICK)

@@ -66,6 +66,7 @@ def test_metrics_are_those_of_one_device():
   assert QUERIES < largest(program) <= QUERIES * 4 * K
 
 
+@pytest.mark.thorough
 def test_other_metrics_and_deeper_cutoffs():
   spread = jax.jit(over_items(lambda *lists: others(*lists, ranking=SHARDED)))
   for values, expected in zip(spread(*LISTS), others(*LISTS), strict=True):
@@ -77,6 +78,7 @@ def test_counting_metrics_exchange_counts():
   assert largest(jax.jit(spread).lower(*LISTS).compile()) == QUERIES
 
 
+@pytest.mark.thorough
 def test_queries_and_candidates_spread_both():
   own = jr.Evaluator("nDCG@3 RR", empty="skip", ranking=SHARDED)
   mesh = jax.make_mesh((2, 2), ("q", "items"), axis_types=(AxisType.Auto,) * 2)

@@ -11,6 +11,7 @@ import jaxrank as jr
 from jaxrank import metrics
 from jaxrank.command.main import main
 from tests.helpers import traits
+from tests.helpers.suites import quick
 
 FLOOR = traits.LEAST_LOGARITHM
 NAMES = (
@@ -30,7 +31,7 @@ def every_metric():
     yield jr.Measure(metric, name=about.name, **given)
 
 
-@pytest.mark.parametrize("subtopics", [False, True])
+@quick("subtopics", [False, True], [False])
 def test_the_values_of_a_query_without_items(subtopics):
   measures = [x for x in every_metric() if x.description.subtopics == subtopics]
   end = (2,) if subtopics else ()

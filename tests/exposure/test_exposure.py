@@ -149,7 +149,8 @@ def test_exposure_at_a_traced_cutoff(name):
   np.testing.assert_allclose(traced(K), value, atol=2e-6)
 
 
-@quick(("ties", "k"), [("average", 2), ("average", None), ("stable", 3)], [("average", 2)])
+@thorough
+@pytest.mark.parametrize(("ties", "k"), [("average", 2), ("average", None), ("stable", 3)])
 def test_exact_exposure_of_many_queries(ties, k):
   lists = cases.draw(0, 40, 7, most_orders=120)
   value = exposure.expected(lists.scores, where=lists.where, k=k, ranking=jr.Exact(ties))
@@ -334,6 +335,7 @@ def test_groups_by_ids_and_by_memberships():
     np.testing.assert_array_equal(value, by_ids[..., :2])
 
 
+@thorough
 def test_the_divergence_is_that_of_scipy():
   from scipy.spatial.distance import jensenshannon
 

@@ -19,7 +19,7 @@ from tests.helpers.suites import quick
 pytestmark = pytest.mark.any_platform
 
 # One of each kind.
-QUICK = ("ndcg", "alpha_dcg/perfect", "losses.softmax", "losses.lambda_rank", "exposure.expected")
+QUICK = ("ndcg", "losses.softmax", "exposure.expected")
 # Failures of `checkify` on programs without a mistake, by the words of the error.
 FAULTS_OF_JAX = (
   # Its rule for `while_loop` takes no predicate of a batch.

@@ -123,6 +123,7 @@ def test_losses_of_pairs_and_points_are_means_over_the_batch(name):
   np.testing.assert_allclose(one_by_one.sum(-1), [s for s, _ in sums], rtol=1e-5, atol=1e-6)
 
 
+@thorough
 def test_segments_are_lists_of_their_own():
   """The value of each segment stands at its first valid item, and elsewhere is 0."""
 
@@ -244,6 +245,7 @@ def test_hinges_bound_metrics():
     assert (bound(SCORES, LABELS) >= -value(SCORES, LABELS) - 1e-6).all()
 
 
+@thorough
 def test_sigmoid_ranks_are_sums_over_pairs():
   scores = hostile(np.where(COARSE > -2, SCORES, -np.inf))
   for step, name in ((None, "pairs"), (jax.nn.sigmoid, "default")):
@@ -296,6 +298,7 @@ def test_functions_of_the_caller():
   assert rax.ndcg_metric(scores, labels, reduce_fn=jnp.max) == rax.ndcg_metric(scores, labels)
 
 
+@thorough
 def test_normalized_labels():
   share = rax.utils.normalize_probabilities(LABELS, where=WHERE, segments=SEGMENT)
   for index in np.arange(-1, SEGMENTS - 1):
@@ -338,6 +341,7 @@ def test_smoothing_keeps_unranked_items_unranked():
   assert np.isnan(noisy(scores.at[1].set(jnp.nan), labels, key=jax.random.key(0)))
 
 
+@thorough
 def test_transformations_and_dtypes():
   names = ("ap_metric", "softmax_loss")
   scores, labels = np.round(SCORES), LABELS
@@ -396,6 +400,7 @@ def test_nan_spoils_its_segment_alone(names):
     assert np.isnan(mean), name
 
 
+@thorough
 def test_nothing_to_learn_has_no_gradient():
   nothing = jnp.zeros((2, 3), bool)
 
@@ -450,6 +455,7 @@ def test_lambda_weights():
   np.testing.assert_allclose(got.reshape(3, 3), 3 * differ * step, rtol=1e-5, atol=1e-6)
 
 
+@thorough
 @pytest.mark.parametrize("shape", [(0,), (2, 0)])
 @pytest.mark.parametrize("options", [{}, {"topn": 2, "normalize": True}])
 def test_lambda_weights_of_an_empty_list_are_empty(shape, options):

@@ -8,6 +8,7 @@ import pytest
 from jaxrank import losses
 from jaxrank._core import pair_sums as in_parts
 from jaxrank._core import platforms
+from tests.helpers.suites import quick
 
 
 def log_sums(z):
@@ -24,7 +25,7 @@ def expected(z, weights):
   return total, weights @ shares
 
 
-@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@quick("platform", ["cpu", "gpu"], ["cpu"])
 @pytest.mark.parametrize("n", [1, 2, 37, 300])
 def test_values_and_gradients(platform, n):
   rng = np.random.default_rng(n)
@@ -40,7 +41,7 @@ def test_values_and_gradients(platform, n):
       np.testing.assert_allclose(slope(z), gradient, atol=1e-6 * max(10, n, scale))
 
 
-@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@quick("platform", ["cpu", "gpu"], ["cpu"])
 def test_the_largest_floats(platform):
   most = float(np.finfo(np.float32).max)
   z = np.float32([0, -most, most, -most, -1e38, 0, -most, -most])
@@ -59,7 +60,7 @@ def of_lower(level, z, live, weights):
   return total, weights @ shares
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@quick("dtype", [np.float32, np.float64], [np.float32])
 def test_sums_over_lower_levels(dtype):
   with jax.enable_x64(dtype == np.float64):
     value = jax.jit(lambda *given: in_parts.log_sums_of_lower(*given, -7.0).minus(0))

@@ -358,7 +358,7 @@ def test_half_precision(name):
   same(np.asarray(slope, np.float32), wide, rtol=2e-2, atol=1e-3)
 
 
-@quick("name", LOSSES, lambda name: name not in SAME_SLOPES)
+@quick("name", LOSSES, lambda name: name not in (*SAME_SLOPES, "approx_ndcg@3"))
 def test_gradients_are_slopes(name):
   rng = np.random.default_rng(0)
   scores, directions = DISTINCT.scores.astype(np.float64), rng.standard_normal((2, QUERIES, N))
@@ -425,7 +425,7 @@ def test_soft_zero_one_is_pair_accuracy_when_cold():
   same(value, 1 - jr.ordered_pair_accuracy(np.float32(scores), labels // 4))
 
 
-@pytest.mark.parametrize("rows", [1, 3, 7, 9])
+@quick("rows", [1, 3, 7, 9], [3])
 def test_blocks_change_nothing(rows):
   rng = np.random.default_rng(0)
   z, w = np.float32(rng.standard_normal((2, 7)))
@@ -473,7 +473,7 @@ def test_surrogates_are_exact_when_cold(name):
   same(call(name, DISTINCT)[0], 1 - warm)
 
 
-@pytest.mark.parametrize("name", ["softrank_ndcg", "approx_ndcg@3"])
+@quick("name", ["softrank_ndcg", "approx_ndcg@3"], ["softrank_ndcg"])
 def test_surrogates_of_ndcg_pass_every_parameter(name):
   loss, lists = LOSSES[name], DISTINCT
   own = loss.own | {

@@ -108,7 +108,7 @@ def test_traced_temperatures_that_are_not_positive(name):
 RAX = [name for name in dir(rax) if name.endswith("_loss")]
 
 
-@pytest.mark.parametrize("name", [*RAX, "rank_probabilities"])
+@quick("name", [*RAX, "rank_probabilities"], RAX)
 def test_adapters_and_rank_probabilities_at_any_spread(name):
   def total(scores):
     if name in RAX:

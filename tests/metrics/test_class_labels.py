@@ -68,6 +68,7 @@ def test_macro_means_agree_with_plain_python(joint_absence):
     )
 
 
+@thorough
 def test_macro_means_of_classes_are_those_of_one_hot_rows():
   metric = functools.partial(class_labels.macro_mean, jr.reciprocal_rank)
   for seed in range(5):
@@ -168,6 +169,7 @@ def test_queries_may_be_spread_over_devices(rows):
     assert class_labels.macro_mean(jr.reciprocal_rank, *spread, candidates[0]) == expected > 0
 
 
+@thorough
 def test_what_is_under_the_mask_does_not_matter():
   scores, queries, candidates, where = draw(3, rows=True)
   hostile = np.where(where, scores, np.nan), queries, np.where(where[..., None], candidates, -9)

@@ -180,7 +180,7 @@ SMOOTH = {
   "err_ia": lambda *lists, alpha, **given: jr.err_ia(*lists, max_label=1.0, **given),
   "nrbp": lambda *lists, alpha, **given: jr.nrbp(*lists, alpha=alpha, beta=BETA, rel=1.0, **given),
 }
-names = quick("name", SMOOTH, ["nrbp", "err_ia"])
+names = quick("name", SMOOTH, ["err_ia"])
 
 
 @functools.cache

@@ -441,7 +441,7 @@ def test_half_precision_is_its_float32_image(name):
   same(compiled(name)(half, labels, where), compiled(name)(image, labels, where))
 
 
-@pytest.mark.parametrize("columns", [N, 40])
+@quick("columns", [N, 40], [N])
 @keyed
 def test_float64_scores_are_ordered_exactly_where_jax_has_them(name, columns):
   gaps = np.random.default_rng(6).integers(-3, 4, (QUERIES, columns)).astype(np.float32)
@@ -820,6 +820,7 @@ def test_smooth_agrees_with_its_definition_in_longer_lists(name):
     same(value, expected, rtol=2e-5, atol=2e-6)
 
 
+@thorough
 @smooth_questions
 def test_smooth_temperatures_and_cutoffs_sweep(name):
   temperatures = np.float32([0.1, 0.7, 3.0])

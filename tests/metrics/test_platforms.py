@@ -54,6 +54,7 @@ def test_values_agree():
   check(QUICK, lists(40, "many"))
 
 
+@thorough
 def test_values_of_many_users_agree_on_a_tpu():
   check(("err_ia", "average_precision_ia", "gap"), lists(40, "many"), ["tpu"])
 
@@ -108,7 +109,7 @@ def test_all_slopes_agree(kind):
   assert answered > 30
 
 
-@pytest.mark.parametrize("n", [2, 50, 40_000])
+@quick("n", [2, 50, 40_000], [50])
 def test_ties_agree(n):
   key = jnp.asarray(np.sort(np.random.default_rng(n).integers(0, 7, n))[::-1].astype(np.int32))
   chosen = jnp.asarray(np.random.default_rng(1).random(n) < 0.3)

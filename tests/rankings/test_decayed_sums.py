@@ -22,6 +22,10 @@ KINDS = {
 }
 
 
+# Derivatives, batches and transposes of the longer list take XLA seconds.
+lengths = quick("n", [21, 300], [21])
+
+
 @pytest.fixture(params=["cpu", "gpu"], autouse=True)
 def platform(request):
   with platforms.forced(request.param):
@@ -85,6 +89,7 @@ def test_only_short_lists_take_all_pairs(kind, n, platform):
   assert (f"tensor<{n}x{n}x" in program) == short
 
 
+@thorough
 @pytest.mark.parametrize("platform", ["gpu"], indirect=True)
 @pytest.mark.parametrize("kind", ["outputs", "inputs"])
 def test_stored_sums_and_slopes(kind):
@@ -101,6 +106,7 @@ def test_stored_sums_and_slopes(kind):
       same(ours, theirs, 1e-11)
 
 
+@lengths
 @quick(
   ("kind", "axes"),
   itertools.product(
@@ -122,6 +128,7 @@ def test_batches(kind, axes, n):
     same(found[row], sums(c, *alone), 1e-6)
 
 
+@lengths
 @quick("kind", KINDS, ["inputs"])
 def test_the_transpose_exchanges_inputs_and_outputs(kind, n):
   c = KINDS[kind]
@@ -134,6 +141,7 @@ def test_the_transpose_exchanges_inputs_and_outputs(kind, n):
   same(ours, theirs)
 
 
+@lengths
 @pytest.mark.parametrize("platform", [pytest.param("cpu", marks=thorough), "gpu"], indirect=True)
 @quick("kind", ["outputs", "inputs"], ["inputs"])
 def test_first_and_second_derivatives(kind, n):
@@ -165,6 +173,7 @@ def test_first_and_second_derivatives(kind, n):
       same(ours, theirs, 1e-11)
 
 
+@lengths
 def test_without_jit(n):
   c = KINDS["outputs"]
   given = arguments(c, n)

@@ -235,7 +235,7 @@ def test_cut_offs_of_longer_lists_agree(ranking, k):
 @quick(
   ("ranking", "name"),
   itertools.product(NAMES, ("ndcg", "err", "average_precision")),
-  [("Gumbel", "err"), ("Gumbel", "average_precision")],
+  [("Gumbel", "average_precision")],
 )
 def test_slopes_of_longer_lists_agree(ranking, name):
   """Slopes by scores and labels of both algorithms."""
@@ -564,7 +564,7 @@ def tolerated(n, ranking, tolerance, dtype):
   return jax.tree.map(lambda x: np.asarray(x, np.float64), found)
 
 
-@quick("n", [5, 30, 200, 1000], [30])
+@quick("n", [5, 30, 200, 1000], [5])
 @rankings
 def test_values_are_within_the_tolerance(ranking, n):
   with jax.enable_x64(True):

@@ -80,7 +80,7 @@ def second(function, x):
 
 
 @pytest.mark.any_platform
-@quick(("name", "ranking"), CASES, [("ndcg", "Laplace"), ("ndcg", "Gumbel")])
+@quick(("name", "ranking"), CASES, [("ndcg", "Laplace")])
 def test_second_derivatives_in_a_loop_are_those_of_a_batch(name, ranking):
   """JAX forgets the rules of `jax.custom_jvp` in loops."""
 
@@ -102,8 +102,9 @@ def test_what_a_loop_cannot_differentiate_twice_is_refused():
 
 
 @pytest.mark.any_platform
-@quick("name", OF_USERS, ["alpha_dcg"])
-@quick("ranking", ["Gumbel", "Gaussian"], ["Gumbel"])
+@thorough
+@pytest.mark.parametrize("name", OF_USERS)
+@pytest.mark.parametrize("ranking", ["Gumbel", "Gaussian"])
 def test_second_derivatives_of_many_users(name, ranking):
   """A TPU takes one user after the other, in a loop."""
   labels = np.stack([LABELS > 0, LABELS > 1], axis=1).astype(np.float32)

@@ -86,6 +86,7 @@ HOLES = np.float32([[0.5, np.nan, 2.0, -np.inf, -1.0], [np.nan] * 5, [0.0, np.na
 SHOWN = np.array([[1, 0, 1, 1, 1], [0] * 5, [1] * 5]) > 0
 
 
+@thorough
 def test_masked_and_lost_items_are_in_no_order():
   s, where = HOLES, SHOWN
   orders = plackett_luce.sample(jax.random.key(0), s, where=where, k=4, shape=(50, 2))
@@ -131,6 +132,7 @@ def test_more_padding_does_not_change_samples():
   np.testing.assert_array_equal(found, plackett_luce.sample(key, s, shape=(20,)))
 
 
+@thorough
 def test_temperature_zero_draws_among_ties():
   s, zero = np.float32([1.0, 1e6, 1.0]), jnp.float32(0)
   found = plackett_luce.sample(jax.random.key(1), s, temperature=zero, shape=(400,))
@@ -142,6 +144,7 @@ def test_temperature_zero_draws_among_ties():
   np.testing.assert_allclose(chances, [[0, 0.5, 0.5], [1, 0, 0], [0, 0.5, 0.5]], atol=1e-5)
 
 
+@thorough
 def test_the_likelihood_of_labels_is_that_of_their_order():
   labels = np.float32([2, 0, 1, 3])
   order = np.array([3, 0, 2, 1])

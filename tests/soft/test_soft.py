@@ -131,7 +131,8 @@ def test_a_million_items():
   np.testing.assert_allclose(total, 1000, rtol=1e-4)
 
 
-@quick("name", NOISE, ("Gumbel",))
+@thorough
+@pytest.mark.parametrize("name", NOISE)
 def test_noise_gives_the_chance_of_the_rank(name):
   s, k, t = np.float32([0.3, -1.2, 0.3, 2.0, -0.4]), 2, 0.8
   ranking = getattr(jr, name)(t)

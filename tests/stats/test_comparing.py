@@ -8,7 +8,7 @@ from scipy import stats as scipy_stats
 
 from jaxrank import stats
 from jaxrank.stats import comparing
-from tests.helpers.suites import thorough
+from tests.helpers.suites import quick, thorough
 
 KEY = jax.random.key(0)
 
@@ -108,7 +108,7 @@ def test_queries_that_a_run_lacks_do_not_count():
     np.testing.assert_array_equal(found[name], expected[name])
 
 
-@pytest.mark.parametrize("baseline", [None, "fused"])
+@quick("baseline", [None, "fused"], [None])
 def test_each_measure_has_its_own_queries(baseline):
   values = np.stack([np.stack([x, x**2, 1 - x]) for x in runs().values()])
   values[1, 0, 3] = values[2, 2, :5] = np.nan

@@ -152,7 +152,7 @@ def test_systems_that_are_equal_or_equally_far():
   np.testing.assert_array_equal(equal.tiers, 1)
 
 
-@pytest.mark.parametrize(("queries", "least"), [(2, 1.0), (5, 3 / 16), (8, 3 / 128)])
+@quick(("queries", "least"), [(2, 1.0), (5, 3 / 16), (8, 3 / 128)], [(5, 3 / 16)])
 def test_equal_differences_of_few_queries_claim_what_their_signs_do(queries, least):
   values = np.array([[1.0], [0.0], [0.2]]) * np.ones(queries)
   for x in (values, np.concatenate([values, [np.linspace(0, 1, queries)]])):

@@ -72,6 +72,7 @@ def added(rows, evaluator=EVALUATOR, **options):
   return evaluator.add(evaluator.init(), values, **options)
 
 
+@thorough
 def test_a_state_has_the_interval_of_its_values_in_any_order_of_merging():
   expected = stats.confidence_sequence(VALUES)
   parts = [slice(0, 40), slice(40, 41), slice(41, 300)]
@@ -99,6 +100,7 @@ def test_a_state_has_a_constant_size():
   assert sizes[0] == sizes[1]
 
 
+@thorough
 def test_states_of_devices_and_of_a_sweep():
   plain = jr.Evaluator("nDCG@10 RR")
   mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
@@ -122,6 +124,7 @@ def test_states_of_devices_and_of_a_sweep():
   np.testing.assert_allclose(intervals["RR"][1], expected.high[:, -1][::-1], atol=1e-5)
 
 
+@thorough
 def test_sums_and_equal_weights():
   assert stats.confidence_sequence(jr.Evaluator("RR").init()) == (0.0, 1.0)
   state = added(slice(None), query_weights=jnp.full(300, 0.3))
@@ -166,6 +169,7 @@ def test_values_that_are_all_equal_have_an_interval(value):
   assert high == pytest.approx(value, rel=1e-6)
 
 
+@thorough
 def test_ends_of_confidence_and_of_values():
   values = np.array([[0.0] * 60, [1.0] * 60])
   found = stats.confidence_sequence(values)

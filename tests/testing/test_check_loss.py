@@ -123,7 +123,7 @@ def test_a_loss_without_a_fault_passes():
   assert testing.check_loss(entropy, max_examples=10) is None
 
 
-@quick("bug", BUGS, ["columns counted", "product that vanishes"])
+@quick("bug", BUGS, ["columns counted"])
 def test_a_planted_fault_is_found(bug):
   text = broken(functools.partial(entropy, bug=bug))
   assert text.startswith(f"entropy breaks the law of {BUGS[bug]}: ")
@@ -132,6 +132,7 @@ def test_a_planted_fault_is_found(bug):
   assert min(scores.count(",") for scores in shown) < 3
 
 
+@thorough
 def test_the_message_can_be_pasted_and_says_what_to_do():
   text = broken(functools.partial(entropy, bug="columns counted"), laws=["padding"])
   first, second = re.findall(r"^entropy\((.*?)^\)\nis (\d+\.\d+)", text, re.M | re.S)
@@ -256,6 +257,7 @@ def reverse_only(slope):
 DERIVED = ("remat", "vmap", "derivatives")
 
 
+@thorough
 def test_a_loss_with_a_rule_for_reverse_mode_alone():
   right = reverse_only(lambda slope, temperature: slope)
   with pytest.raises(TypeError, match="custom_vjp"):
@@ -294,6 +296,7 @@ class Scaled:
     return jnp.sum(jnp.where(where, scale * gap + margin, 0) ** power, axis=axis) * k
 
 
+@thorough
 def test_a_number_whose_default_is_an_int():
   assert asking_losses.numbers_of(Scaled("")) == {
     "scale": 1, "margin": 0, "power": 2, "k": 3, "axis": -1,
@@ -309,6 +312,7 @@ def test_a_number_whose_default_is_an_int():
   assert "The derivative in k at k=2.4, by jax.jvp, of" in text
 
 
+@thorough
 def test_a_number_that_cannot_be_traced():
   def checked(scores, labels, *, where=None, margin=1.0):
     if margin < 0:
@@ -322,6 +326,7 @@ def test_a_number_that_cannot_be_traced():
   assert testing.check_loss(checked, parameters=(), **options) is None
 
 
+@thorough
 def test_the_message_about_a_gradient_in_a_number_names_it():
   text = broken(functools.partial(entropy, bug="a prior of the temperature"), laws=["empty"])
   assert "the gradient in temperature and weights, which should be 0 of all that does not" in text
@@ -440,7 +445,7 @@ def test_every_loss_is_a_subject():
   assert taken["rank_mse"] == {"ranking": jr.Logistic(1.0)}
 
 
-@quick("name", losses.__all__, ["list_mle"])
+@quick("name", losses.__all__, ["softmax"])
 def test_public_losses_obey_the_laws(name):
   loss = subject(name)
   # A metric under a ranking has the program of all metrics.
@@ -458,6 +463,7 @@ def test_losses_at_a_cut_off_are_alive(name):
     held(functools.partial(subject(name), k=10), ["alive"])
 
 
+@thorough
 def test_a_loss_of_a_user_says_what_it_departs_from():
   loss = functools.partial(entropy, bug="columns counted")
   entropy.departs = {"padding": "it divides by the number of columns"}
@@ -471,6 +477,7 @@ def test_a_loss_of_a_user_says_what_it_departs_from():
     del entropy.departs
 
 
+@thorough
 def test_weights_of_pairs_count_as_constants():
   check = testing.LOSS_LAWS["derivatives"]
   assert check(losses.lambda_ndcg, CASES, parameters=("temperature",))

@@ -253,6 +253,7 @@ def test_public_metrics_obey_the_laws(name):
 ONE = {"rankings": [jr.Exact()], "n": 3, "max_examples": 5}
 
 
+@thorough
 def test_a_description_says_which_laws_a_metric_departs_from():
   assert testing.check_metric(jr.precision, **ONE) is None
   text = broken(jr.precision, laws=["long_cutoff"], **ONE)
