@@ -73,8 +73,13 @@ def pytest_sessionstart(session):
 
 
 def pytest_collection_modifyitems(items):
-  """Keeps the laws of one metric, or else a module, on one worker, which has them compiled."""
+  """Keeps the laws of one metric, or else a module, on one worker, which has them compiled.
+
+  What is weekly by one of its parameters is weekly.
+  """
   for item in items:
+    if item.get_closest_marker("weekly"):
+      item.own_markers = [mark for mark in item.own_markers if mark.name != "thorough"]
     name = getattr(item, "callspec", None) and item.callspec.params.get("name")
     group = name if isinstance(name, str) else item.nodeid.split("::")[0]
     item.add_marker(pytest.mark.xdist_group(group))

@@ -94,7 +94,7 @@ def test_values_are_those_of_all_scores():
   compare(counted(FEW, *given), dense(FEW, *given))
 
 
-@pytest.mark.thorough
+@pytest.mark.weekly
 def test_values_are_those_of_all_scores_in_many_cases():
   rng = np.random.default_rng(9)
   cases = 0

@@ -62,6 +62,8 @@ MEANS = (
   *(("soft.top_k", "Gumbel"), ("soft.top_k", "Gaussian"), ("soft.rank", "Gaussian")),
   ("plackett_luce.rank_probabilities", None),
 )
+# Groups of what is no metric.
+OTHERS = ("losses", "ranked losses", "operators", "operators, rest", "makers")
 MAKERS = ("geometric", "inverse_square", "affine", "table")
 # What is not differentiated here, by the reason; a name ending in a dot is a module.
 OUTSIDE = {
@@ -120,23 +122,25 @@ def default(name):
 
 def members():
   """For each group, functions by name with the rankings and the cut-offs they are called with."""
-  found = {group: {} for group in ("losses", "ranked losses", "operators", "makers")}
+  found = {group: {} for group in OTHERS}
   for name in (f"losses.{name}" for name in losses.__all__):
     found["ranked losses" if default(name) else "losses"][name] = (name, default(name), {})
   for ranking in (*RANKINGS, EXACT):
-    group = found[f"metrics/{ranking}"] = {}
+    some, rest = (found.setdefault(f"metrics/{ranking}{part}", {}) for part in ("", ", rest"))
     for name in METRICS:
       if ranking == EXACT:
         if set(numeric(name, METRICS[name])) - {"scores"}:
-          group[name] = (name, ranking, {})
+          some[name] = (name, ranking, {})
       elif name not in EXACT_ONLY:
+        group = some if name in (*traits.QUESTIONS, "precision") else rest
         group[name] = (name, ranking, {})
         if name in CUT and ranking in ("Laplace", "Logistic"):
           group[f"{name}@3"] = (name, ranking, {"k": 3})
   for ranking in RANKINGS:
     for name in soft.__all__:
       if ranking in ("Laplace", "Logistic") or name in ("rank", "top_k"):
-        found["operators"][f"soft.{name}/{ranking}"] = (f"soft.{name}", ranking, {})
+        group = found["operators" if ranking == "Laplace" else "operators, rest"]
+        group[f"soft.{name}/{ranking}"] = (f"soft.{name}", ranking, {})
   others = [f"exposure.{name}" for name in exposure.__all__]
   others = [name for name in others if "ranking" in signature(name)]
   for name in (*others, *LISTS):
@@ -166,10 +170,9 @@ def parts(groups):
 
 AT_ONCE = 16
 GROUPS = dict(parts(members()))
-# Each of these compiles for minutes.
-WEEKLY = [
-  x for x in GROUPS if x.startswith(tuple(f"metrics/{r}" for r in RANKINGS if r != "Laplace"))
-]
+# Each of these compiles for minutes. One metric for each question is thorough, under Laplace.
+LATER = (", rest", *(f"metrics/{name}" for name in RANKINGS if name != "Laplace"))
+WEEKLY = [group for group in GROUPS if any(part in group for part in LATER)]
 
 
 def is_outside(name):

@@ -17,7 +17,7 @@ LISTS = public_calls.SCORES, public_calls.LABELS, public_calls.WHERE
 QUICK = ("sdcg@3", "alpha_dcg/perfect", "compatibility")
 
 # Only the quick ones run: mistakes of layout show when a program is traced.
-every = quick("name", CALLS, QUICK)
+every = quick("name", CALLS, QUICK, weekly=CALLS)
 
 
 def mesh(kind):
@@ -46,7 +46,7 @@ def test_queries_on_an_explicit_mesh(name):
 OF_PAIRS = ("stats.effect_size", "stats.paired_t")
 
 
-@quick("name", [name for name in CALLS if name not in OF_PAIRS], QUICK)
+@quick("name", [name for name in CALLS if name not in OF_PAIRS], QUICK, weekly=CALLS)
 def test_a_query_on_each_device_of_a_shard_map(name):
   def alone(*lists):
     return jax.tree.map(lambda x: jnp.asarray(x)[None], value_and_slope(name)(*lists))

@@ -251,7 +251,6 @@ def test_two_processes_are_as_one(tmp_path):
     assert not any(N in shape for shape in found["exchanged"])
 
 
-@thorough
 def test_in_batch_negatives_of_all_devices():
   """Values and gradients of `sampled_softmax` do not depend on how candidates are split."""
   rng = np.random.default_rng(3)

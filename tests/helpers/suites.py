@@ -2,8 +2,8 @@
 
 Every public function meets its oracle in the quick tests, values and gradients. The thorough ones
 repeat that for more parameters and sizes, and hold the laws of all metrics, the peers, the
-examples and the pages. The weekly ones, which a workflow runs, repeat for every public function
-what the thorough ones do for those that train.
+examples and the pages. Where a test compiles for seconds, the thorough ones take one metric, loss
+or ranking of each kind, and the weekly ones, which a workflow runs, take all of them.
 """
 
 from collections.abc import Callable, Container, Iterable

@@ -21,6 +21,8 @@ from jaxrank._core.recorder import Recorder
 from jaxrank.metrics import described
 from tests.helpers import parameters
 
+# One metric for each question to a ranking.
+QUESTIONS = ("ndcg", "reciprocal_rank", "average_precision", "err", "auc", "spearman")
 # Metrics of pairs: no rule breaks their ties.
 CONCORDANCE = ("auc", "kendall_tau", "ordered_pair_accuracy", "spearman")
 # Measures of the set of retrieved items, and counts: without a cut-off, ties do not matter.

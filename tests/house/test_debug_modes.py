@@ -29,11 +29,8 @@ FAULTS_OF_JAX = (
   "attempt to get argmin of an empty sequence",
 )
 
-TRAINED = ("losses.", "soft.", "exposure.", "plackett_luce.")
-REST = {name for name in CALLS if not name.startswith(TRAINED) and name != MANY}
-
-every = quick("name", CALLS, QUICK, weekly=REST)
-one_by_one = quick("name", [name for name in CALLS if name != MANY], QUICK, weekly=REST)
+every = quick("name", CALLS, QUICK, weekly=CALLS)
+one_by_one = quick("name", [name for name in CALLS if name != MANY], QUICK, weekly=CALLS)
 
 
 def lists():
@@ -63,7 +60,7 @@ def test_no_step_of_an_eager_call_is_nan(name):
   assert not np.isnan(slope).any()
 
 
-@quick("name", CALLS, QUICK)
+@every
 def test_no_tracer_leaks(name):
   # Each trace ends with a collection of garbage, which need not visit the programs of other tests.
   gc.freeze()

@@ -373,6 +373,29 @@ def test_gradients_are_slopes(name):
       same(rise, (up - down) / 2e-6, rtol=1e-6, atol=1e-7 * np.abs(slope).max())
 
 
+def test_slopes_of_a_cross_entropy_by_weights_and_numbers():
+  """Its rule is written by hand: `poly1` has every term of it, and each may move."""
+  rng = np.random.default_rng(1)
+  scores, labels, where = DISTINCT[:3]
+  point = {
+    "weights": rng.uniform(0.5, 2.0, scores.shape),
+    "epsilon": np.float64(0.6),
+    "temperature": np.float64(1.7),
+  }
+
+  @jax.jit
+  def value(given):
+    return losses.poly1(scores.astype(np.float64), labels, where=where, **given)
+
+  with jax.enable_x64(True):
+    for name, x in point.items():
+      move = rng.normal(size=x.shape)
+      up, down = (value({**point, name: x + step * move}) for step in (1e-6, -1e-6))
+      along = {key: move if key == name else np.zeros_like(y) for key, y in point.items()}
+      _, rise = jax.jvp(value, (point,), (along,))
+      same(rise, (up - down) / 2e-6, rtol=1e-7, atol=1e-8)
+
+
 def test_lambda_rank_is_lambda_ndcg():
   for k in (None, 3):
     one = losses.lambda_rank(*TAME[:2], where=TAME.where, k=k)

@@ -44,7 +44,7 @@ def _same(ours, theirs, tolerance=2e-6):
 BLOCKS = {"cpu": ("cpu", 64), "gpu": ("gpu", 64), "whole": ("cpu", 2 * N)}
 
 
-@quick("name", LOSSES, ["pairwise_hinge"])
+@quick("name", LOSSES, ["pairwise_hinge"], weekly=[*LOSSES][2:])
 def test_platforms_and_blocks_agree(name, monkeypatch):
   rng = np.random.default_rng(5)
   scores, along = (jnp.asarray(rng.standard_normal((2, N)), jnp.float32) for _ in range(2))

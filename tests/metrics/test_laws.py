@@ -224,6 +224,8 @@ TOLERANCES = {"mask": 0.0, "gradients": 1e-6}
 # Laws about the form and the types of arrays: each function obeys them with one set of parameters,
 # because they compile the most programs.
 OF_ARRAYS = ("jit", "vmap", "batch", "dtypes")
+# Of these, only metrics of each kind are thorough.
+WEEKLY = (*OF_ARRAYS, "gradients", "ties")
 # These compile many programs.
 COSTLY = [("ndcg@3", "dtypes"), *(("kendall_tau", law) for law in ("dtypes", "jit", "vmap"))]
 
@@ -268,6 +270,7 @@ def applies(law: str, name: str) -> bool:
   ("name", "law"),
   [(name, law) for name in METRICS for law in testing.LAWS if applies(law, name)],
   lambda pair: (pair[0] in QUICK and pair not in COSTLY) or pair == ("alpha_ndcg", "nan"),
+  weekly=[(name, law) for name in METRICS if name not in KINDS for law in WEEKLY],
 )
 def test_metrics_obey_the_laws(name, law):
   for case in law_cases(law, name):
@@ -649,7 +652,13 @@ SMOOTH_ORACLES = {
   "average_precision": oracles.smooth_average_precision,
   "rbp": oracles.smooth_rbp,
 }
-smooth = quick("name", SMOOTH, ["ndcg@3", "reciprocal_rank"])
+# One for each question to a ranking.
+ASKING = [
+  "precision@2", "reciprocal_rank", "average_precision", "ndcg@3", "err", "auc", "spearman",
+  "bpref",
+]  # fmt: skip
+WEEKLY_SMOOTH = [name for name in SMOOTH if name not in ASKING]
+smooth = quick("name", SMOOTH, ["ndcg@3", "reciprocal_rank"], weekly=WEEKLY_SMOOTH)
 smooth_questions = quick("name", ["ndcg@3", "err"], ["ndcg@3"])
 
 
@@ -771,20 +780,7 @@ def test_smooth_not_a_number_poisons_its_own_query(name):
   same(slope[kept], clean_slope[kept])
 
 
-@quick(
-  "name",
-  [
-    "precision@2",
-    "reciprocal_rank",
-    "average_precision",
-    "ndcg@3",
-    "err",
-    "auc",
-    "spearman",
-    "bpref",
-  ],
-  ["reciprocal_rank", "ndcg@3", "auc"],
-)
+@quick("name", ASKING, ["reciprocal_rank", "ndcg@3", "auc"])
 def test_smooth_gradients_are_slopes(name):
   rng = np.random.default_rng(0)
   scores = rng.standard_normal((6, N))

@@ -65,12 +65,13 @@ def test_values_of_more_lists_agree(n, ties_of):
   check(QUICK, lists(n, ties_of))
 
 
-@thorough
+@pytest.mark.weekly
 def test_all_values_agree():
   check(ROWS, lists(40, "many"))
 
 
-@quick("kind", ["Laplace", "Logistic"], (), weekly=("Logistic",))
+@pytest.mark.weekly
+@pytest.mark.parametrize("kind", ["Laplace", "Logistic"])
 def test_all_slopes_agree(kind):
   """Gradients agree to 1e-6 of the largest of a query.
 

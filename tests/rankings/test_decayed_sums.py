@@ -141,7 +141,7 @@ def test_the_transpose_exchanges_inputs_and_outputs(kind, n):
   same(ours, theirs)
 
 
-@lengths
+@quick("n", [21, 300], [21], weekly=[300])
 @pytest.mark.parametrize("platform", [pytest.param("cpu", marks=thorough), "gpu"], indirect=True)
 @quick("kind", ["outputs", "inputs"], ["inputs"])
 def test_first_and_second_derivatives(kind, n):

@@ -564,7 +564,7 @@ def tolerated(n, ranking, tolerance, dtype):
   return jax.tree.map(lambda x: np.asarray(x, np.float64), found)
 
 
-@quick("n", [5, 30, 200, 1000], [5])
+@quick("n", [5, 30, 200, 1000], [5], weekly=[200, 1000])
 @rankings
 def test_values_are_within_the_tolerance(ranking, n):
   with jax.enable_x64(True):

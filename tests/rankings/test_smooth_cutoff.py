@@ -13,6 +13,8 @@ from tests.helpers.smooth_oracles import ahead, largest
 from tests.helpers.suites import quick, thorough
 
 KINDS = ("Laplace", "Logistic")
+# Both share all but the distribution, and each compiles for seconds.
+kinds = quick("kind", KINDS, KINDS[:1], weekly=KINDS[1:])
 # With labels from 0 to 3; the best one has a stop probability below 1.
 METRICS = {
   "dcg": jr.dcg,
@@ -59,7 +61,7 @@ def drawn(seed, n, queries=6):
 
 
 @quick("name", METRICS, ["dcg", "average_precision", "err", "reciprocal_rank"])
-@quick("kind", KINDS, KINDS[:1])
+@kinds
 def test_values_are_those_of_the_definition(kind, name):
   scores, labels, where = drawn(1, 14)
   live = where & (scores > -np.inf)
@@ -83,7 +85,7 @@ def test_values_are_those_of_the_definition(kind, name):
     np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-12)
 
 
-@quick("kind", KINDS, KINDS[:1])
+@kinds
 def test_a_static_cutoff_is_the_traced_one(kind):
   scores, labels, where = (jnp.asarray(x) for x in drawn(2, 14))
   for k in (1, 3, 14, 20):
@@ -92,7 +94,7 @@ def test_a_static_cutoff_is_the_traced_one(kind):
 
 
 @quick("name", METRICS, ["err"])
-@quick("kind", KINDS, KINDS[:1])
+@kinds
 def test_in_the_cold_it_is_the_exact_metric(kind, name):
   rng = np.random.default_rng(3)
   scores = rng.permuted(np.tile(np.arange(12, dtype=np.float32), (5, 1)), axis=1)
@@ -103,7 +105,7 @@ def test_in_the_cold_it_is_the_exact_metric(kind, name):
 
 
 @thorough
-@pytest.mark.parametrize("kind", KINDS)
+@kinds
 def test_in_the_cold_ties_at_the_cut_share_it(kind):
   scores = np.float32([[2, 1, 1, 1, 0]])
   labels = np.float32([[0, 1, 0, 1, 0]])
@@ -115,7 +117,7 @@ def test_in_the_cold_ties_at_the_cut_share_it(kind):
 
 @quick("name", METRICS, ("dcg", "err"))
 @quick("n", (10, 200, 1000), (200,))
-@quick("kind", KINDS, KINDS[:1])
+@kinds
 def test_gradients_live_where_a_scorer_gives_one_score_to_all(kind, n, name):
   labels = (np.random.default_rng(4).integers(0, 10, n) // 3).astype(np.float32)
   for t in (0.1, 1.0):
@@ -127,7 +129,7 @@ def test_gradients_live_where_a_scorer_gives_one_score_to_all(kind, n, name):
 
 # Each takes XLA seconds. The quick ones are a sum of discounts and a product of survivals.
 @quick("name", METRICS, ("dcg", "err"))
-@quick("kind", KINDS, KINDS[:1])
+@kinds
 def test_derivatives_are_differences(kind, name):
   """By scores and temperature, in both modes and in float64."""
   rng = np.random.default_rng(5)
@@ -148,7 +150,7 @@ def test_derivatives_are_differences(kind, name):
     np.testing.assert_allclose(pulled, forwards, rtol=1e-9, atol=1e-12)
 
 
-@quick("kind", KINDS, KINDS[:1])
+@kinds
 def test_a_temperature_of_zero_gives_the_limit_with_no_slope(kind):
   scores, labels = jnp.float32([3, 1, 1, 1, 0]), jnp.float32([0, 1, 0, 2, 1])
 
@@ -175,7 +177,7 @@ def test_items_on_the_threshold_have_the_slope_of_the_distribution(kind, density
 
 
 @thorough
-@pytest.mark.parametrize("kind", KINDS)
+@kinds
 def test_slopes_by_the_number_of_kept_items(kind):
   """At whole numbers too, where as many items as wanted are above the threshold."""
   ranking = getattr(jr, kind)(1.0)
@@ -198,7 +200,7 @@ def test_slopes_by_the_number_of_kept_items(kind):
         np.testing.assert_allclose(slope, (above - below) / 2e-5, rtol=1e-6, atol=1e-8)
 
 
-@quick("kind", KINDS, KINDS[:1])
+@kinds
 def test_a_query_without_items_has_no_slope_by_the_temperature(kind):
   scores, labels = jnp.full(3, -jnp.inf), jnp.array([1, 0, 1])
   for where in (jnp.ones(3, bool), jnp.zeros(3, bool)):
@@ -209,7 +211,7 @@ def test_a_query_without_items_has_no_slope_by_the_temperature(kind):
     assert jax.grad(value)(1.0) == 0
 
 
-@quick("kind", KINDS, KINDS[:1])
+@kinds
 def test_a_quotient_of_vanishing_sums_has_a_slope(kind):
   labels = jnp.arange(200) % 2
 

@@ -50,7 +50,7 @@ def scores_of(n, seed=0, dtype=np.float32):
   return s
 
 
-@quick("n", (2, 40, 300), (40,))
+@quick("n", (2, 40, 300), (40,), weekly=(300,))
 @quick(("name", "t"), itertools.product(SMOOTH, (0.05, 1.0, 20.0)), [("Laplace", 1.0)])
 def test_values_are_those_of_the_definitions(name, t, n):
   s, ranking = scores_of(n), getattr(jr, name)(t)
@@ -99,8 +99,7 @@ def test_gradients_are_those_of_the_definitions(operator, name):
   np.testing.assert_allclose(found[1], by_t, rtol=1e-4, atol=1e-4)
 
 
-@thorough
-@pytest.mark.parametrize("operator", OPERATORS)
+@quick("operator", OPERATORS, (), weekly=("sort",))
 def test_first_and_second_derivatives_in_float64(operator):
   ours, _ = OPERATORS[operator]
   with jax.enable_x64(True):

@@ -538,17 +538,13 @@ def is_answered(metric):
   return True
 
 
-# One metric for each question to the ranking.
-QUESTIONS = ("ndcg", "reciprocal_rank", "average_precision", "err", "auc", "spearman")
-
-
 # The thorough tests take one metric for each question, and the weekly ones all metrics.
-REST = [(name, ranking) for name in ROWS if name not in QUESTIONS for ranking in RANKINGS]
+REST = [(name, ranking) for name in ROWS if name not in traits.QUESTIONS for ranking in RANKINGS]
 
 
 @quick(
   ("name", "ranking"),
-  [*((name, "Laplace") for name in ROWS), *((name, "Logistic") for name in QUESTIONS)],
+  [*((name, "Laplace") for name in ROWS), *((name, "Logistic") for name in traits.QUESTIONS)],
   lambda pair: pair == ("ndcg", "Laplace"),
   weekly=REST,
 )
