@@ -188,7 +188,7 @@ def _of_state(state: Any) -> Sums:
   counted = counted.astype(weight.dtype)
   weighted = jnp.abs(count - counted) > 1e-6 * counted
   variance = safe_divide(spread, weight)
-  return Sums(jnp.round(count), mean, jnp.maximum(variance, 0), least, largest, weighted)
+  return Sums(jnp.round(count), mean, variance, least, largest, weighted)
 
 
 @jax.jit

@@ -50,6 +50,8 @@ def of(values: Array, weights: Array) -> Moments:
   mean = safe_divide(total(values), weight)
   rest = safe_divide(total(values - mean), weight)
   spread = total(jnp.square(values - mean)) - weight * jnp.square(rest)
+  # The difference for equal values may be rounded to less than 0.
+  spread = jnp.maximum(spread, 0)
   out = Moments(_pair(weight), _pair(square), _pair(mean, rest), _pair(spread))
   flat: Moments = jax.tree.map(lambda x: x.reshape(x.shape[-1]), out)
   return flat
@@ -81,6 +83,7 @@ def over(axis: str | tuple[str, ...], x: Moments) -> Moments:
   gap = (x.mean.high - mean) + x.mean.low
   rest = safe_divide(lax.psum(x.weight.high * gap, axis), weight.high)
   between = lax.psum(x.weight.high * jnp.square(gap), axis) - weight.high * jnp.square(rest)
+  between = jnp.maximum(between, 0)
   spread = _add(total(x.spread), Pair(between, jnp.zeros_like(between)))
   return Moments(weight, total(x.square), Pair(*_two_sum(mean, rest)), spread)
 

@@ -154,8 +154,7 @@ def summarize(state: State) -> Summary:
   )
   total, square = weight.sum(-2), square.sum(-2)
   overall = _divided(np.sum(weight * mean, -2), total, 0.0)
-  # The spread of equal values may be rounded to less than 0.
-  spread = np.sum(np.maximum(spread, 0) + weight * (mean - overall[..., None, :]) ** 2, -2)
+  spread = np.sum(spread + weight * (mean - overall[..., None, :]) ** 2, -2)
   # With equal weights, this is spread / (n - 1), and square / total ** 2 is 1 / n.
   variance = _divided(spread, total - _divided(square, total), np.nan)
   return Summary(total, overall, variance, np.sqrt(variance * _divided(square, total**2)))

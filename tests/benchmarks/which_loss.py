@@ -20,6 +20,7 @@ from jax import Array
 from sklearn import datasets
 
 import jaxrank as jr
+from tests.house.metric_table import table
 
 from .report import machine, write
 
@@ -150,19 +151,18 @@ def main() -> None:
       for part in zip(*splits, strict=True)
     ]
     head = ["trained on", *(str(m) for m in MEASURES), "nDCG@10 minus that of `softmax`", "time"]
-    lines = [f"### {name}\n", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    print("\n".join(lines), flush=True)
-    reference = None
+    print(name, *head, sep=" | ", flush=True)
+    reference, rows = None, []
     for title, loss in LOSSES.items():
       found, seconds = measured(loss, parts)
       reference = reference or (found, seconds)
       apart = found["nDCG@10"] - reference[0]["nDCG@10"]
       error = apart.std(ddof=1) / SPLITS**0.5
       means = (f"{found[str(measure)].mean():.4f}" for measure in MEASURES)
-      cells = [title, *means, f"{apart.mean():+.4f} ± {error:.4f}"]
-      lines.append("| " + " | ".join([*cells, f"{seconds / reference[1]:.1f}"]) + " |")
-      print(lines[-1], flush=True)
-    text.append("\n".join(lines))
+      change, time = f"{apart.mean():+.4f} ± {error:.4f}", f"{seconds / reference[1]:.1f}"
+      rows.append([title, *means, change, time])
+      print(*rows[-1], sep=" | ", flush=True)
+    text.append(f"### {name}\n\n{table(head, rows)}")
   write("which loss", "\n\n".join(text), "losses.md")
 
 
