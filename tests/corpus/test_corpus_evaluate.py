@@ -115,6 +115,19 @@ def test_values_by_the_algorithms_of_accelerators():
     compare(counted(names(MEASURES), *given), expected)
 
 
+def test_what_is_ahead_of_items_that_are_not_listed():
+  """Two slots stand for all of them: those that are retrieved, and those that are not."""
+
+  @jr.metric
+  def overtaken(ranked):
+    b = ranked.relevant()
+    w = ranked.weighted(jnp.where(b, 1, jnp.ones_like(ranked.labels) * 2))
+    return ranked.total(jnp.where(b, 0, ranked.before(w)))
+
+  given = batch(np.random.default_rng(8), 50, 60, 4, 9, 5)
+  compare(counted([overtaken], *given), dense([overtaken], *given))
+
+
 # The last one needs the number of candidates.
 SOME = "AP@9 R@3 SetP"
 Q, N = 11, 700

@@ -239,3 +239,28 @@ def test_pickles_of_a_users_metric(lists):
   measure = jr.Measure(BPREF, rel=2, name="mine")
   for one, other in ((copy, BPREF), (pickle.loads(pickle.dumps(measure)), measure)):
     np.testing.assert_array_equal(one(*lists[:2]), other(*lists[:2]))
+
+
+def test_a_comparison_of_facts_inside_of_a_program_leaves_a_metric_affine():
+  @jax.jit
+  def masked(answer, fact):
+    return jnp.where(fact > 1, answer, 0)
+
+  def hits(ranked):
+    return ranked.expect(ranked.relevant(), jr.discounts.reciprocal)
+
+  def plain(ranked):
+    return jnp.where(ranked.labels[0] > 1, hits(ranked), 0)
+
+  def affine(ranked):
+    return masked(hits(ranked), ranked.labels[0])
+
+  def compared(ranked):
+    return masked(ranked.labels[0], hits(ranked))
+
+  lists = jnp.array([3.0, 2.0, 1.0]), jnp.array([2.0, 0.0, 1.0])
+  expected = jr.losses.lambda_rank(*lists, metric=jr.metric(plain))
+  assert expected > 0
+  assert jr.losses.lambda_rank(*lists, metric=jr.metric(affine)) == expected
+  with pytest.raises(jr.UnansweredError, match="not affine"):
+    jr.losses.lambda_rank(*lists, metric=jr.metric(compared))
