@@ -63,6 +63,10 @@ def test_second_derivatives_are_differences_of_gradients(name):
     (losses.lambda_ndcg, 1 - 1 / np.log2(3)),
   ],
 )
-def test_a_tied_pair_has_the_curvature_of_the_logistic_loss(loss, change):
-  found = jax.hessian(loss)(jnp.zeros(2), jnp.array([1.0, 0.0]))
-  np.testing.assert_allclose(found, 0.25 * change * np.array([[1, -1], [-1, 1]]), rtol=1e-6)
+def test_a_tied_pair_has_the_derivatives_of_the_logistic_loss(loss, change):
+  # The better item stands first, or last.
+  for labels in np.eye(2, dtype=np.float32):
+    found = jax.grad(loss)(jnp.zeros(2), labels)
+    np.testing.assert_allclose(found, change * (0.5 - labels), rtol=1e-6)
+    found = jax.hessian(loss)(jnp.zeros(2), labels)
+    np.testing.assert_allclose(found, 0.25 * change * np.array([[1, -1], [-1, 1]]), rtol=1e-6)
