@@ -14,9 +14,9 @@ from tests.helpers.suites import quick
 pytestmark = pytest.mark.any_platform
 
 LISTS = public_calls.SCORES, public_calls.LABELS, public_calls.WHERE
-QUICK = ("sdcg@3", "alpha_dcg/perfect", "compatibility")
+QUICK = ("sdcg@3", "alpha_dcg/perfect", "compatibility", "losses.softmax")
 
-# Only the quick ones run: mistakes of layout show when a program is traced.
+# The others are weekly, and do not run: mistakes of layout show when a program is lowered.
 every = quick("name", CALLS, QUICK, weekly=CALLS)
 
 

@@ -1,9 +1,10 @@
 """Quick tests, which the README's command runs; thorough and weekly ones, which `-m` selects.
 
-Every public function meets its oracle in the quick tests, values and gradients. The thorough ones
-repeat that for more parameters and sizes, and hold the laws of all metrics, the peers, the
-examples and the pages. Where a test compiles for seconds, the thorough ones take one metric, loss
-or ranking of each kind, and the weekly ones, which a workflow runs, take all of them.
+The value of every public function meets its oracle in the quick tests, as do the gradients of
+losses and of one metric for each question. The thorough ones repeat that for more parameters and
+sizes, and hold the gradients and laws of all metrics, the peers, the examples and the pages. Where
+a test compiles for seconds, the thorough ones take one metric, loss or ranking of each kind, and
+the weekly ones, which a workflow runs, take the others.
 """
 
 from collections.abc import Callable, Container, Iterable

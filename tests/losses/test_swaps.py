@@ -207,10 +207,8 @@ def check(found, expected, lists):
   assert np.abs(found - expected).max() <= 1e-9 * max(np.abs(expected).max(), 1e-3)
 
 
-# Metrics that ask every question between them.
-QUICK = (
-  "bpref", "err", "fall_out", "ndcg", "users.mixture",
-)  # fmt: skip
+# Metrics that ask for expectations, users who stop, the first hit, precision and what is ahead.
+QUICK = ("bpref", "err", "fall_out", "ndcg", "reciprocal_rank", "users.mixture")
 
 
 def test_every_metric_has_swaps_that_are_tested_or_is_refused():

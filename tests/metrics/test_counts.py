@@ -1,11 +1,15 @@
 """Counts of whole lists, alone, together and within loops, beside those of sets."""
 
+import math
+from fractions import Fraction
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxrank as jr
+from jaxrank._core.arithmetic import share_of
 
 METRICS = {"precision": jr.precision, "recall": jr.recall, "f_measure": jr.f_measure}
 
@@ -82,3 +86,13 @@ def test_a_kernel_may_count_within_a_loop(loop):
 
   scores = np.float32([[3, 2, 1, -np.inf], [3, np.nan, 1, 0]])
   np.testing.assert_array_equal(levels(scores, np.array([[2, 1, 0, 2], [1, 1, 1, 1]])), [4, np.nan])
+
+
+@pytest.mark.parametrize("level", [0.3, 0.34, 0.1, 1 / 3, 1.0])
+def test_a_share_of_a_count_is_rounded_up_but_for_its_rounding_error(level):
+  counts = np.arange(1, 200)
+  exact = Fraction(level).limit_denominator(100)
+  for dtype in (jnp.float32, jnp.float16):
+    few = counts[: 200 if dtype == jnp.float32 else 15]
+    found = share_of(level, jnp.asarray(few, dtype), 200)
+    np.testing.assert_array_equal(found, [math.ceil(exact * int(count)) for count in few])

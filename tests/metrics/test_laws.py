@@ -1,5 +1,6 @@
 """Laws that every public metric obeys: one table of metrics against a list of laws."""
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -692,6 +693,33 @@ def at_temperature(name: str, temperature) -> Callable[..., Any]:
   return lambda *lists: soft(name)(*lists, np.float32(temperature))
 
 
+@thorough
+@pytest.mark.parametrize("part", range(3))
+def test_slopes_of_the_other_metrics_are_differences(part):
+  """Whole programs of many metrics compile faster than one for each."""
+  rng = np.random.default_rng(9)
+  labels, where = LISTS.labels[:30], LISTS.where[:30]
+  asked = {METRICS[name].public for name in ASKING}
+  others = [name for name in ONCE if METRICS[name].public not in asked]
+  others = [name for name in others if METRICS[name].takes("ranking")]
+
+  def values(scores):
+    found = []
+    for name in others[part::3]:
+      with contextlib.suppress(jr.UnansweredError):
+        found.append(METRICS[name](scores, labels, where=where, ranking=jr.Laplace(0.7)))
+    return jnp.stack(found)
+
+  with jax.enable_x64(True):
+    scores, move = jnp.asarray(rng.normal(size=(2, *labels.shape)))
+    _, rise = jax.jit(lambda s: jax.jvp(values, (s,), (move,)))(scores)
+    above, below = (jax.jit(values)(scores + by * move) for by in (1e-6, -1e-6))
+    rise, above, below = map(np.asarray, (rise, above, below))
+  np.testing.assert_allclose(rise, (above - below) / 2e-6, rtol=1e-6, atol=1e-7)
+  # Most of them move with the scores.
+  assert np.sum(np.any(np.abs(rise) > 1e-3, axis=1)) > len(rise) / 2 >= 4
+
+
 @pytest.mark.parametrize("temperature", [1e-30, 1e-3, 0.7, 1e30])
 @smooth
 def test_smooth_values_and_gradients_are_finite(name, temperature):
@@ -817,7 +845,7 @@ def test_smooth_agrees_with_its_definition_in_longer_lists(name):
 
 
 @thorough
-@smooth_questions
+@pytest.mark.parametrize("name", ["ndcg@3", "err"])
 def test_smooth_temperatures_and_cutoffs_sweep(name):
   temperatures = np.float32([0.1, 0.7, 3.0])
   at = lambda ranking, **k: METRICS[name](*LISTS[:2], where=LISTS.where, ranking=ranking, **k)  # noqa: E731

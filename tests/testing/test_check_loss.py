@@ -445,7 +445,11 @@ def test_every_loss_is_a_subject():
   assert taken["rank_mse"] == {"ranking": jr.Logistic(1.0)}
 
 
-@quick("name", losses.__all__, ["softmax"])
+# Each shares its ranking and its kernel with a surrogate that is thorough, or with a metric.
+SIBLINGS = ("softrank_rr", "softrank_err", "approx_ap", "approx_err", "approx_mrr", "smooth_ap")
+
+
+@quick("name", losses.__all__, ["softmax"], weekly=SIBLINGS)
 def test_public_losses_obey_the_laws(name):
   loss = subject(name)
   # A metric under a ranking has the program of all metrics.
@@ -559,7 +563,7 @@ def test_smooth_metrics_obey_the_laws(name, ranking):
   ("name", "ranking"),
   [(name, ranking) for name in ROWS for ranking in ("Laplace", "Logistic")],
   lambda pair: pair == ("ndcg", "Laplace"),
-  weekly=REST,
+  weekly=REST + [(name, "Logistic") for name in traits.QUESTIONS],
 )
 def test_smooth_metrics_are_alive(name, ranking):
   row = ROWS[name]
@@ -571,7 +575,7 @@ def test_smooth_metrics_are_alive(name, ranking):
     assert testing.LOSS_LAWS["alive"](metric, CASES.take(np.arange(5)).at(slice(0, 2)))
 
 
-@pytest.mark.parametrize("name", ["ndcg", "reciprocal_rank"])
+@quick("name", ["ndcg", "reciprocal_rank"], (), weekly=["reciprocal_rank"])
 @quick("ranking", RANKINGS, (), weekly=("Logistic", "Gumbel", "Gaussian"))
 def test_smooth_metrics_obey_all_laws(name, ranking):
   held(functools.partial(ROWS[name], ranking=RANKINGS[ranking], k=3), testing.LOSS_LAWS)

@@ -244,7 +244,7 @@ def test_metrics_of_a_users_obey_the_laws(name):
 @thorough
 @pytest.mark.parametrize("name", traits.rows())
 def test_public_metrics_obey_the_laws(name):
-  """In the queries of hypothesis; `tests/metrics/test_laws.py` holds them to all laws."""
+  """In the queries of hypothesis; `tests/metrics/test_laws.py` has more laws."""
   laws = [law for law in SHARED if name not in traits.EXCEPTIONS.get(law, ())]
   options = {"rankings": [jr.Exact()], "cutoffs": (None,)}
   assert testing.check_metric(traits.rows()[name], laws=laws, **options) is None
