@@ -225,7 +225,7 @@ TOLERANCES = {"mask": 0.0, "gradients": 1e-6}
 # Laws about the form and the types of arrays: each function obeys them with one set of parameters,
 # because they compile the most programs.
 OF_ARRAYS = ("jit", "vmap", "batch", "dtypes")
-# Of these, only metrics of each kind are thorough.
+# Of all metrics, these laws are weekly; of one metric of each kind, they are thorough.
 WEEKLY = (*OF_ARRAYS, "gradients", "ties")
 # These compile many programs.
 COSTLY = [("ndcg@3", "dtypes"), *(("kendall_tau", law) for law in ("dtypes", "jit", "vmap"))]
