@@ -51,7 +51,7 @@ def decayed_sums(
       group numbers `[..., n]`, equal ones side by side; pairs of different groups are left out.
     temperature: Positive numbers, `[...]`.
     w: `[inputs, ..., n]`.
-    schedule: That of accelerators.
+    schedule: In which parts powers are added up, if that makes a difference.
   """
   return _sums(coefficients, place, temperature, w, schedule=schedule, recompute=False)
 

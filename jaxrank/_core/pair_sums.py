@@ -107,7 +107,7 @@ def polynomial_sums(
     pair: `[2, powers]`, the coefficients `c` for `j < i` and for `j > i`.
     group: `[n]`, group numbers, equal ones side by side; pairs of different groups are left out.
       None is one group.
-    schedule: That of accelerators.
+    schedule: In which parts powers are added up, if that makes a difference.
 
   Returns:
     `[n]`.

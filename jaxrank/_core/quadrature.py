@@ -65,9 +65,10 @@ def _refused(*_: Array) -> Any:
   )
 
 
-# The number of floats in the largest array of a block of nodes, and the most nodes in a block.
+# The number of floats in the largest array of a block of nodes, and the most nodes in a block on a
+# CPU, by `Integrand.short_blocks`.
 _BLOCK_SIZE = 2**21
-_MOST_NODES = 64
+_MOST_NODES = {False: 64, True: 32}
 
 
 class Noise(NamedTuple):
@@ -98,7 +99,7 @@ class Integrand(NamedTuple):
     nodes: The number of nodes in a block on accelerators.
     pull: `pull(u, *args, weights)`, the gradient of the sum of the values times weights, one array
       per argument, for values without a `gradient`; None for that which JAX derives.
-    nodes_on_cpu: The most nodes in a block on a CPU.
+    short_blocks: Whether a block that is half empty takes too long.
   """
 
   value: Callable[..., Array]
@@ -106,7 +107,7 @@ class Integrand(NamedTuple):
   on_accelerators: "Integrand | None" = None
   nodes: int = 14
   pull: Callable[..., tuple[Array, ...]] | None = None
-  nodes_on_cpu: int = _MOST_NODES
+  short_blocks: bool = False
 
   def slopes(self, u: Array, *args: Array) -> tuple[Array, ...]:
     """The gradient of one number."""
@@ -253,7 +254,7 @@ def total_of_nodes(start: Array, stop: Array, *args: Array, sweep: Sweep) -> Any
 
 @total_of_nodes.on("cpu", gain="gradient of nDCG, Gumbel [32, 1000]: 2.6")
 def _total_in_cache(start: Array, stop: Array, *args: Array, sweep: Sweep) -> Any:
-  nodes = _nodes(args[0].size * sweep.width, sweep.integrand.nodes_on_cpu)
+  nodes = _nodes(args[0].size * sweep.width, _MOST_NODES[sweep.integrand.short_blocks])
   return _in_blocks(sweep, nodes, start, stop, *args)
 
 

@@ -21,10 +21,12 @@ from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain, Pairs
 from jaxrank._core import batching, checks, permutations, sorting
 
+# Where results are kept, and each result with its arguments, by method and arguments.
+_Memory = tuple[object, dict[Any, tuple[Any, Any]]]
+
 
 class _Remembering(Protocol):
-  memory: dict[Any, tuple[Any, Any]]
-  traces: tuple[object, ...]
+  memories: list[_Memory]
 
 
 _Query = TypeVar("_Query", bound=_Remembering)
@@ -48,12 +50,16 @@ def memoised(
     given = (*args, *named.values())
     values = (x if isinstance(x, int | float) else id(x) for x in given)
     asked = (method.__name__, *named, *values)
-    if asked in self.memory:
-      known: _Answer = self.memory[asked][0]
-      return known
+    for _, known in self.memories:
+      if asked in known:
+        kept: _Answer = known[asked][0]
+        return kept
     answer = method(self, *args, **named)
-    if current_trace() in self.traces:
-      self.memory[asked] = answer, given
+    here = current_trace()
+    for trace, known in reversed(self.memories):
+      if trace == here:
+        known[asked] = answer, given
+        break
     return answer
 
   return once
@@ -62,12 +68,11 @@ def memoised(
 @contextlib.contextmanager
 def remembering(query: _Remembering) -> Iterator[None]:
   """Keeps results in the loop, branch or `vmap` that is traced now, and forgets them at its end."""
-  memory, traces = query.memory, query.traces
-  query.memory, query.traces = {**memory}, (*traces, current_trace())
+  query.memories.append((current_trace(), {}))
   try:
     yield
   finally:
-    query.memory, query.traces = memory, traces
+    query.memories.pop()
 
 
 def current_trace() -> object:
@@ -160,8 +165,12 @@ class Ranked(abc.ABC):
     self.labels = self.given_labels.astype(self.dtype)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
-    self.memory: dict[Any, tuple[Any, Any]] = {}
-    self.traces: tuple[object, ...] = (current_trace(),)
+    self.memories: list[_Memory] = [(current_trace(), {})]
+
+  @property
+  def within_users(self) -> bool:
+    """Whether an answer is for one of many users, each of which asks for its own."""
+    return len(self.memories) > 1
 
   @property
   def keys(self) -> Array:

@@ -85,8 +85,8 @@ class Recorder(Ranked):
 
   def _begin(self, answers: list[Array] | None) -> None:
     self.given = answers
-    # A copy, because facts that are computed while a kernel is only traced must not be kept.
-    self.memory, self.traces = {**self.memory}, (*self.traces, current_trace())
+    # The query must not keep facts that are computed while a kernel is only traced.
+    self.memories = [*self.memories, (current_trace(), {})]
     self.questions: list[Question] = []
     self.zeros: list[Array] = []
     self.depths: list[int | None] = []

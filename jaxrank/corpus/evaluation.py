@@ -270,9 +270,9 @@ def _of_kernels(
   """The values of all calls for one query, NaN if it is unknown, or an answer is."""
   values = []
   for about, given in zip(program.descriptions, parameters, strict=True):
-    with naming(about.name):
+    with naming(about.name), ranked.asking() as is_unknown:
       value = about.kernel(ranked, **given)
-    values.append(jnp.where(unknown | ranked.forget(), jnp.nan, value))
+      values.append(jnp.where(unknown | is_unknown(), jnp.nan, value))
   return values
 
 

@@ -59,9 +59,8 @@ def apply_loss(
 
   The queries are sorted only if `ties` is given, the rule for tied scores. `key` gives each query
   its `query.noise`. `in_blocks` says that a kernel sorts in its own way, or holds a matrix for each
-  query, so that blocks of queries save time. `poisons` says that the kernel itself returns NaN,
-  with gradient 0, if a valid score or label is NaN. Error messages start with `name`, by default
-  the name of the kernel's function.
+  query, so that blocks of queries save time. `poisons` is that of `apply.Call`. Error messages
+  start with `name`, by default the name of the kernel's function.
   """
   about = description.of_kernel(kernel)
   with checks.named(name or about.name):

@@ -33,9 +33,7 @@ def bends(x: Array, z: Array, other_z: Array, scale: Array) -> Array:
 
 def _pairwise(name: str, link: Link | None, lists: Lists, **parameters: Any) -> Array:
   rows = rows_of(lists[0])
-  return apply_loss(
-    _mean_of_pairs, lists, name=name, poisons=True, link=link, rows=rows, **parameters
-  )
+  return apply_loss(_mean_of_pairs, lists, name=name, link=link, rows=rows, **parameters)
 
 
 def _mean_of_pairs(
@@ -49,9 +47,7 @@ def _mean_of_pairs(
   weights: Array | None = None,
 ) -> Array:
   z = logits(query, temperature)
-  nan = jnp.isnan(query.scores.astype(query.dtype)) | jnp.isnan(query.labels)
-  # Logits are finite, so that one maximum finds a NaN as well.
-  top = jnp.max(jnp.where(nan, jnp.inf, jnp.abs(lax.stop_gradient(z))))
+  top = jnp.max(jnp.abs(lax.stop_gradient(z)))
   # Sums of a bounded link are finite, whatever the logits are.
   scale = jnp.ones_like(top) if bounded else headroom_below(top, query.n**2)
   margin = scale * jnp.asarray(margin).astype(query.dtype)
@@ -66,8 +62,7 @@ def _mean_of_pairs(
     term = bends(x, z, other_z, scale) if link is None else link(x, scale)
     return jnp.where(better, w * term, 0), better.astype(z.dtype)
 
-  mean = saturated(safe_divide(*total(pair, items, rows)) / scale)
-  return jnp.where(jnp.isinf(top), jnp.nan, mean)
+  return saturated(safe_divide(*total(pair, items, rows)) / scale)
 
 
 def _hinge(x: Array, scale: Array) -> Array:

@@ -5,7 +5,8 @@ many items are above each relevant one, and tie with it: docs/mathematics.md, "Q
 ranks".
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 import jax
@@ -43,11 +44,11 @@ class Listed(Ranked):
 
   Its arrays have `p + 2` items: the listed ones, and two that stand for all others, retrieved or
   not. `total` and `count` weigh these by their number. An answer that needs the ranks of single
-  other items is refused, or sets `unknown`, if that depends on values.
+  other items is refused, or adds a condition to `unknown`, if that depends on values.
 
   Attributes:
     items: The number of items of the corpus.
-    unknown: Conditions under which answers since the last `forget` are not known.
+    unknown: Conditions under which the answers of each `asking` are not known, innermost last.
     number: `[p + 2]`, of how many items each is one.
     unlisted: `[p + 2]`, whether an item stands for others.
     others: The one that stands for the retrieved ones.
@@ -58,7 +59,7 @@ class Listed(Ranked):
   number: Array
   unlisted: Array
   others: Array
-  unknown: list[Array]
+  unknown: list[list[Array]]
 
   def _count_others(self, rest: Array) -> None:
     """Says how many other items are retrieved and not retrieved, `[2]`, once items are in order."""
@@ -87,28 +88,30 @@ class Listed(Ranked):
     """The number of items of the corpus."""
     return self.items
 
-  def forget(self) -> Array:
-    """Whether an answer since the last call is not known; then forgets the conditions."""
-    unknown, self.unknown = self.unknown, []
-    return jnp.any(jnp.stack([jnp.zeros((), bool), *unknown]))
+  @contextlib.contextmanager
+  def asking(self) -> Iterator[Callable[[], Array]]:
+    """A function that says whether an answer that is given in the context is not known."""
+    unknown: list[Array] = []
+    self.unknown.append(unknown)
+    try:
+      yield lambda: jnp.any(jnp.stack([jnp.zeros((), bool), *unknown]))
+    finally:
+      self.unknown.pop()
 
   def _listed_only(self, w: Array) -> None:
     """Takes an answer for unknown if it needs the ranks of single items that are not listed."""
-    self.unknown.append(jnp.any(self.unlisted & w.astype(bool)))
+    self.unknown[-1].append(jnp.any(self.unlisted & w.astype(bool)))
 
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """The answers to one question for many users, unknown if that of one user is."""
 
     def of_user(*columns: Array) -> tuple[Array, Array]:
       # A condition of one user is a value within `vmap`, which no later answer may hold.
-      earlier, self.unknown = self.unknown, []
-      try:
-        return question(*columns, **parameters), self.forget()
-      finally:
-        self.unknown = earlier
+      with self.asking() as is_unknown:
+        return question(*columns, **parameters), is_unknown()
 
     answers, unknown = jax.vmap(of_user, in_axes=-1)(*users)
-    self.unknown.append(jnp.any(unknown))
+    self.unknown[-1].append(jnp.any(unknown))
     return answers
 
   def total(self, x: Array, dtype: Any = None) -> Array:
@@ -146,8 +149,7 @@ class CountedQuery(Listed, ExactQuery):
   def __init__(
     self, standing: Standing, items: int, scores: Array, labels: Array, where: Array, depth: Any
   ):
-    self.items = items
-    self.unknown = []
+    self.items, self.unknown = items, []
     listed = where & (scores > -jnp.inf)
     lost = jnp.sum(where & ~listed, dtype=jnp.int32)
     retrieved = standing.retrieved - jnp.sum(listed, dtype=jnp.int32)

@@ -23,7 +23,7 @@ from jaxrank._core import batching, checks, pair_sums, sorting
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank._core.decays import Schedule, distance
 from jaxrank._core.pair_sums import Series, polynomial_sums
-from jaxrank._core.ranked import Ranked, Ranking, memoised
+from jaxrank._core.ranked import Ranked, Ranking, memoised, remembering
 from jaxrank.rankings import thresholds
 
 
@@ -111,9 +111,9 @@ class ExpectedRankQuery(SmoothQuery):
   """A query in which pairs have the order that a distribution function gives them."""
 
   series_of: Callable[[str], Series]
-  # Accelerators start a dozen steps for each sum over powers, whose memory is that of its powers.
-  # Fewer are summed at once for many users, whose stop probabilities are in memory as well.
-  schedule: Schedule
+  # Fewer powers at once take less memory and more steps. For many users, their probabilities of
+  # stopping are in memory as well.
+  for_one: ClassVar[Schedule]
   for_users: ClassVar[Schedule]
 
   def __init__(self, temperature: ArrayLike, *query: Any):
@@ -132,7 +132,8 @@ class ExpectedRankQuery(SmoothQuery):
     pair = np.stack([np.pad(c, (0, size - c.size)) for c in (ahead, behind)])
     place = self.score, self.temperature
     place = lax.stop_gradient(place) if fixed else place
-    return polynomial_sums(*place, w, pair, schedule=self.schedule)
+    schedule = self.for_users if self.within_users else self.for_one
+    return polynomial_sums(*place, w, pair, schedule=schedule)
 
   @memoised
   def rank_among(self, members: Array, fixed: bool = False) -> Array:
@@ -228,14 +229,10 @@ class ExpectedRankQuery(SmoothQuery):
 
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, whose sums are computed checkpointed for the gradient."""
-    checkpointed = jax.checkpoint(functools.partial(question, **parameters))
-    alone, self.schedule = self.schedule, self.for_users
-    try:
-      # All users need them.
-      self.rank(parameters.get("k"), None)
-      return super().each_user(checkpointed, *users)
-    finally:
-      self.schedule = alone
+    of_user = remembering(self)(functools.partial(question, **parameters))
+    # All users need them.
+    self.rank(parameters.get("k"), None)
+    return super().each_user(jax.checkpoint(of_user), *users)
 
 
 class LaplaceQuery(ExpectedRankQuery):
@@ -243,7 +240,7 @@ class LaplaceQuery(ExpectedRankQuery):
 
   name = "Laplace"
   series_of = staticmethod(pair_sums.laplace)
-  schedule = Schedule(4)
+  for_one = Schedule(4)
   for_users = Schedule(3, stored=True)
 
 
@@ -252,7 +249,7 @@ class LogisticQuery(ExpectedRankQuery):
 
   name = "Logistic"
   series_of = staticmethod(pair_sums.logistic)
-  schedule = Schedule()
+  for_one = Schedule()
   for_users = Schedule(stored=True)
 
 

@@ -22,9 +22,6 @@ from jaxrank._core.quadrature import Integrand, Noise, rank_chances
 from jaxrank._core.ranked import weighed
 from jaxrank.rankings.expected_rank import SmoothQuery, SmoothRanking
 
-# The most nodes in a block on a CPU, of integrands that tell ranks apart or that are tolerant.
-_FEW_NODES = 32
-
 # The position of items that are not retrieved, in temperatures: below all nodes.
 _NOWHERE = -1e30
 # The default tolerance is the least, because it is near the rounding of float32.
@@ -79,9 +76,8 @@ class NoiseQuery(SmoothQuery):
     width_in_nodes = 2.88 if self.digits > 5 else 2.14 * math.sqrt(self.digits / 5)
     closer = min(1.0, width_in_nodes / math.sqrt(depth + 2))
     spacing = closer * self.noise.spacing(self.n, self.digits)
-    if depth > 1 or self.digits < 5:
-      # Where each node costs much, or there are few, a block that is half empty takes too long.
-      integrand = integrand._replace(nodes_on_cpu=_FEW_NODES)
+    # Either each node costs much, or there are few of them.
+    integrand = integrand._replace(short_blocks=depth > 1 or self.digits < 5)
     # Under `shard_map`, all arguments must vary over the mesh axes over which the queries do.
     nothing = 0 * lax.stop_gradient(z[:1])
     args = tuple(x + nothing for x in args)
