@@ -119,8 +119,8 @@ def _bootstrap(
   block = max(1, _HELD // max(1, jax.tree.leaves(data)[0].size))
 
   def at(rows: Array) -> Array:
-    found = of_lists(*jax.tree.map(lambda x: x[..., rows], data))
-    return floating(checks.array("the value of statistic", found))
+    value = of_lists(*jax.tree.map(lambda x: x[..., rows], data))
+    return floating(checks.array("the value of statistic", value))
 
   def resample(key: Array) -> Array:
     return at(jax.random.randint(key, (n,), 0, n))

@@ -83,8 +83,8 @@ class Leaderboard:
         f"Leaderboard.columns: the table has leading axes {self.mean.shape[:-1]}, and a column has "
         "none; take one table, as by jax.tree.map(lambda x: x[0], board)."
       )
-    found = {name: getattr(self, name) for name in _COLUMNS}
-    known = {name: np.asarray(x) for name, x in found.items() if x is not None}
+    columns = {name: getattr(self, name) for name in _COLUMNS}
+    known = {name: np.asarray(x) for name, x in columns.items() if x is not None}
     return {"run": list(self.runs), **known}
 
   def __str__(self) -> str:
@@ -225,8 +225,8 @@ def _columns(
   ranks: tuple[Array | None, ...] = (None,) * 3
   if resamples is not None:
     other = jax.random.fold_in(key, 1)
-    found = rank_intervals(values, key=other, resamples=resamples, confidence=share)
-    ranks = found.lowest, found.highest, found.tiers
+    intervals = rank_intervals(values, key=other, resamples=resamples, confidence=share)
+    ranks = intervals.lowest, intervals.highest, intervals.tiers
   return (
     *_student.interval(values, share),
     *_student.interval(values - compared, share),
@@ -276,8 +276,8 @@ def _tested(values: Array, base: int | None, test: str, correction: str, key: Ar
 
     def tested(first: Array, second: Array) -> Array:
       x, y = values[..., first, :], values[..., second, :]
-      found = paired_t(x, y) if test == "t" else randomization_test(x, y, key=key)
-      return jnp.moveaxis(found.p_value, -1, 0)
+      tested = paired_t(x, y) if test == "t" else randomization_test(x, y, key=key)
+      return jnp.moveaxis(tested.p_value, -1, 0)
 
     in_blocks = batching.in_blocks(tested, max(1, _HELD // values[..., 0, :].size))
     corrections: dict[str, Callable[[Array], Array]]

@@ -56,8 +56,8 @@ def prediction_powered(
   query in twenty, it covers less than it says unless there are hundreds of labelled queries.
 
   >>> y, p = jnp.array([0.2, 0.9, 0.5, 0.7, 0.1, 0.6]), jnp.array([0.4, 1.0, 0.7, 0.8, 0.2, 0.8])
-  >>> found = prediction_powered(y, p, jnp.linspace(0.2, 1.0, 60))
-  >>> print(f"{found.low:.3f} {found.mean:.3f} {found.high:.3f}, {found.gain:.0%} narrower")
+  >>> value = prediction_powered(y, p, jnp.linspace(0.2, 1.0, 60))
+  >>> print(f"{value.low:.3f} {value.mean:.3f} {value.high:.3f}, {value.gain:.0%} narrower")
   0.236 0.431 0.626, 39% narrower
 
   Args:

@@ -70,8 +70,8 @@ def rank_intervals(
 
   >>> quality = jnp.array([0.7, 0.5, 0.5])[:, None]
   >>> values = quality + 0.1 * jax.random.normal(jax.random.key(1), (3, 40))
-  >>> found = rank_intervals(values, key=jax.random.key(0), resamples=2000)
-  >>> print(found.lowest, found.highest, found.tiers)
+  >>> ranks = rank_intervals(values, key=jax.random.key(0), resamples=2000)
+  >>> print(ranks.lowest, ranks.highest, ranks.tiers)
   [1 2 2] [1 3 3] [1 2 2]
 
   Args:
@@ -112,10 +112,10 @@ def rank_intervals(
     names, task = _tasks(tasks, values.shape[-1])
     complete = _check_shared(values, names, task)
   level = 1 - jnp.asarray(confidence, values.dtype)
-  found: RankIntervals = _rank_intervals(
+  intervals: RankIntervals = _rank_intervals(
     resamples, len(names), complete, values, jnp.asarray(task), key, level
   )
-  return found
+  return intervals
 
 
 def _tasks(tasks: Any, queries: int) -> tuple[np.ndarray, np.ndarray]:
@@ -183,9 +183,9 @@ def _rank_intervals(
 
   flat = values.reshape(-1, *values.shape[-2:])
   # All share the resamples, and the step-down method is fast for one after the other.
-  found = lax.map(stand, jax.vmap(resample)(flat))
+  standings = lax.map(stand, jax.vmap(resample)(flat))
   of_each: RankIntervals = jax.tree.map(
-    lambda x: x.reshape(*values.shape[:-2], *x.shape[1:]), found
+    lambda x: x.reshape(*values.shape[:-2], *x.shape[1:]), standings
   )
   return of_each
 

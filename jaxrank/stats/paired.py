@@ -149,8 +149,8 @@ def queries_needed(
       raise ValueError(f"arguments must have one shape or none, got {sorted(shapes)}.")
   dtype = jnp.result_type(*(x.dtype for x in arrays))
   shape = shapes.pop() if shapes else ()
-  found: Array = _queries_needed(*(jnp.broadcast_to(x.astype(dtype), shape) for x in arrays))
-  return found
+  needed: Array = _queries_needed(*(jnp.broadcast_to(x.astype(dtype), shape) for x in arrays))
+  return needed
 
 
 @jax.jit
@@ -164,11 +164,11 @@ def _queries_needed(difference: Array, deviation: Array, power: Array, level: Ar
   def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
     few, many = bounds
     middle = jnp.floor(0.5 * (few + many))
-    found = enough(middle)
-    return jnp.where(found, few, middle), jnp.where(found, middle, many)
+    suffices = enough(middle)
+    return jnp.where(suffices, few, middle), jnp.where(suffices, middle, many)
 
   # `few` queries are too few: 1 is, because there is no deviation.
   one = jnp.ones_like(effect)
   _, many = lax.fori_loop(0, 24, halve, (one, one * _MOST))
-  found = jnp.where((many < _MOST) | enough(many), jnp.maximum(many, 2), jnp.inf)
-  return jnp.where(jnp.isnan(effect), jnp.nan, found)
+  needed = jnp.where((many < _MOST) | enough(many), jnp.maximum(many, 2), jnp.inf)
+  return jnp.where(jnp.isnan(effect), jnp.nan, needed)

@@ -61,9 +61,9 @@ def confidence_sequence(
   merged, and looked at after each merger.
 
   >>> values = jax.random.uniform(jax.random.key(0), (2000,))
-  >>> found = confidence_sequence(values)
+  >>> interval = confidence_sequence(values)
   >>> for n in (20, 200, 2000):
-  ...   print(f"{n}: {found.low[n - 1]:.2f} to {found.high[n - 1]:.2f}")
+  ...   print(f"{n}: {interval.low[n - 1]:.2f} to {interval.high[n - 1]:.2f}")
   20: 0.10 to 1.00
   200: 0.42 to 0.59
   2000: 0.47 to 0.52
@@ -244,6 +244,6 @@ def _lower(count: Array, mean: Array, variance: Array, level: Array) -> Array:
     return jnp.where(real, 2 * c / (b + jnp.sqrt(jnp.where(real, inside, 0))), jnp.inf)
 
   roots = (root(float(bet), float(share)) for bet, share in zip(_BETS, _SHARES, strict=True))
-  found = mean / (1 + functools.reduce(jnp.minimum, roots))
+  lowest = mean / (1 + functools.reduce(jnp.minimum, roots))
   # Without values there is no lower end, and values that are unknown leave it unknown.
-  return jnp.where(count > 0, jnp.where(jnp.isnan(mean + variance), jnp.nan, found), 0)
+  return jnp.where(count > 0, jnp.where(jnp.isnan(mean + variance), jnp.nan, lowest), 0)

@@ -132,7 +132,7 @@ def members():
         if set(numeric(name, METRICS[name])) - {"scores"}:
           some[name] = (name, ranking, {})
       elif name not in EXACT_ONLY:
-        group = some if name in (*traits.QUESTIONS, "precision") else rest
+        group = some if name in (*traits.SMOOTHLY, "precision") else rest
         group[name] = (name, ranking, {})
         if name in CUT and ranking in ("Laplace", "Logistic"):
           group[f"{name}@3"] = (name, ranking, {"k": 3})

@@ -21,8 +21,21 @@ from jaxrank._core.recorder import Recorder
 from jaxrank.metrics import described
 from tests.helpers import parameters
 
-# One metric for each question to a ranking.
-QUESTIONS = ("ndcg", "reciprocal_rank", "average_precision", "err", "auc", "spearman")
+# One metric for each question to a ranking; `test_each_question_has_a_metric` compares the list
+# with what the metrics ask. `spearman` asks for the spread of the ranks as well.
+QUESTIONS = {
+  "expect": "ndcg",
+  "first": "reciprocal_rank",
+  "precision": "average_precision",
+  "cascade": "err",
+  "before": "auc",
+  "cumulative": "normalized_gain",
+  "pairs": "kendall_tau",
+  "exposure": "compatibility",
+}
+ASKING = (*QUESTIONS.values(), "spearman")
+# Those of which smooth rankings answer the question.
+SMOOTHLY = ("ndcg", "reciprocal_rank", "average_precision", "err", "auc", "spearman")
 # Metrics of pairs: no rule breaks their ties.
 CONCORDANCE = ("auc", "kendall_tau", "ordered_pair_accuracy", "spearman")
 # Measures of the set of retrieved items, and counts: without a cut-off, ties do not matter.
@@ -144,8 +157,8 @@ def rows() -> dict[str, Row]:
 
 
 @functools.cache
-def only_counts(about: Description) -> bool:
-  """Whether a metric is made of numbers of retrieved items: constant unless there is a cut-off."""
+def recorded(about: Description) -> Recorder:
+  """What a metric asks of a query with its required parameters."""
   recorders = []
 
   def ask(scores, labels):
@@ -155,7 +168,13 @@ def only_counts(about: Description) -> bool:
   scores = np.float32([2, 1])
   jax.eval_shape(ask, scores, np.ones((2, 2), np.float32) if about.subtopics else scores)
   (recorder,) = recorders
-  weights = [question.arguments.get("w", scores) for question in recorder.questions]
+  return recorder
+
+
+def only_counts(about: Description) -> bool:
+  """Whether a metric is made of numbers of retrieved items: constant unless there is a cut-off."""
+  recorder = recorded(about)
+  weights = [question.arguments.get("w", recorder.scores) for question in recorder.questions]
   counts = all(w.dtype == jnp.bool_ for w in weights)
   return bool(weights) and counts and all(depth == 0 for depth in recorder.depths)
 

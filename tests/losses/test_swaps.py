@@ -13,7 +13,7 @@ from jaxrank._core.description import Description
 from jaxrank.losses import swaps
 from tests.helpers import parameters, user_metrics
 from tests.helpers.suites import quick
-from tests.helpers.traits import QUESTIONS
+from tests.helpers.traits import ASKING
 from tests.house import metric_table
 
 QUERIES, N, SUBTOPICS = 30, 7, 3
@@ -224,7 +224,7 @@ def test_every_metric_has_swaps_that_are_tested_or_is_refused():
   "name",
   [*PARAMETERS, *(f"users.{name}" for name in USERS)],
   QUICK,
-  weekly=[x for x in PARAMETERS if x not in (*QUESTIONS, *QUICK)],
+  weekly=[x for x in PARAMETERS if x not in (*ASKING, *QUICK)],
 )
 def test_a_swap_changes_what_it_says(name):
   user = name.removeprefix("users.")
@@ -246,7 +246,7 @@ CUT = [
 ]
 
 
-@quick("name", CUT, ["ndcg", "average_precision"], weekly=[x for x in CUT if x not in QUESTIONS])
+@quick("name", CUT, ["ndcg", "average_precision"], weekly=[x for x in CUT if x not in ASKING])
 def test_a_swap_by_a_traced_cutoff(name):
   def both(k):
     sets = [PARAMETERS[name][0] | {"k": k}]

@@ -1,8 +1,10 @@
 """What holds for every described metric, and what a metric of a user's has to be."""
 
+import contextlib
 import functools
 import inspect
 import pickle
+from typing import get_args
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +13,13 @@ import pytest
 from jax import Array
 
 import jaxrank as jr
-from jaxrank._core import description
+from jaxrank._core import description, recorder
 from jaxrank._core.description import RESERVED, describe
 from jaxrank._core.parameters import SHARE
+from jaxrank._core.ranked import Ranked
 from jaxrank._core.recorder import deepest, depth_of
 from jaxrank.metrics import described
+from tests.helpers import traits
 from tests.helpers.suites import thorough
 
 METRICS = {about.name: (metric, about) for metric, about in described()}
@@ -313,3 +317,21 @@ def test_a_metric_of_many_values_is_called_alone():
   measures = [jr.Measure(given_weights, weights=WEIGHTS), jr.ndcg]
   with pytest.raises(ValueError, match="given_weights must have one value per query.*alone"):
     jr.evaluate(measures, SCORES, LABELS)
+
+
+def test_each_question_has_a_metric():
+  """Tests of what all metrics share take these, and not every metric."""
+  methods = {name for name, x in vars(Ranked).items() if inspect.isfunction(x) and x.__doc__}
+  assert set(get_args(recorder.Name)) == set(traits.QUESTIONS) <= methods
+  for question, name in traits.QUESTIONS.items():
+    about = description.of_metric(getattr(jr, name))
+    asked = traits.recorded(about).questions
+    assert {x.kind for x in asked} == {question}, name
+  rows, three = traits.rows(), jnp.arange(3.0)
+
+  def is_answered(name):
+    with contextlib.suppress(jr.UnansweredError):
+      return rows[name](three, three, ranking=jr.Laplace(1.0)).ndim == 0
+    return False
+
+  assert {x for x in traits.ASKING if is_answered(x)} == set(traits.SMOOTHLY)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 import jaxrank as jr
 from jaxrank.metrics import Description, described
-from tests.helpers import cases, oracles, parameters
+from tests.helpers import cases, oracles, parameters, traits
 from tests.helpers.suites import quick, thorough
 
 GAIN_TABLE = (0.0, 0.5, 0.75, 4.0, 4.5)
@@ -274,8 +274,8 @@ class Slot(NamedTuple):
   choice: int
 
 
-# Metrics that ask every question between them: the other tie rules are quick for these.
-TIED = ("average_precision", "bpref", "err", "ndcg", "reciprocal_rank")
+# The other tie rules are quick for one metric of each question, and for ranks among some items.
+TIED = (*traits.ASKING, "bpref")
 
 
 def slots(metric: Metric, ties: str, share: float) -> list[Slot]:

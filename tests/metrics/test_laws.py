@@ -653,7 +653,7 @@ SMOOTH_ORACLES = {
   "average_precision": oracles.smooth_average_precision,
   "rbp": oracles.smooth_rbp,
 }
-# One for each question to a ranking.
+# One for each question that smooth rankings answer, and one of ranks among some items.
 ASKING = [
   "precision@2", "reciprocal_rank", "average_precision", "ndcg@3", "err", "auc", "spearman",
   "bpref",

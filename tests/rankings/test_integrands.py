@@ -158,3 +158,47 @@ def test_the_terms_of_each_item_and_their_slopes(function, kind):
       for name, x in zip(names, pulled, strict=True):
         if name != "among":
           np.testing.assert_allclose(x, by[name], atol=1e-7, err_msg=name)
+
+
+def by_polynomials(noise, u, given, depth):
+  """`counts` by the coefficients of the product over the other items; a mark is a slope in `t`."""
+  above, density = chances(noise, u - given["z"])
+  total = 0.0
+  for i in range(len(above)):
+    plain, marked = np.eye(1, depth)[0], np.zeros(depth)
+    for j in set(range(len(above))) - {i}:
+      passed = above[j] * (1 - given["stop"][j])
+      up, marked_up = (np.concatenate([[0], x[:-1]]) for x in (plain, marked))
+      marked = (1 - above[j]) * marked + passed * (marked_up + given["mark"][j] * up)
+      plain = (1 - above[j]) * plain + passed * up
+    total += given["c"][i] * density[i] * given["w"] @ (plain + marked)
+  return total
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fewer_points_of_the_circle_than_items(kind):
+  """For 60 items and two ranks, 19 points in three blocks: terms that are left out are rounding."""
+  rng, n, depth = np.random.default_rng(5), 60, 2
+  given = {
+    "z": rng.normal(size=n),
+    "c": rng.normal(size=n),
+    "stop": rng.uniform(0.1, 0.8, n) if kind == "stops" else np.zeros(n),
+    "w": rng.normal(size=depth),
+    "mark": rng.normal(size=n) if kind == "marked" else np.zeros(n),
+  }
+  takes = {"stop": kind == "stops", "mark": kind == "marked"}
+  names = [name for name in given if takes.get(name, True)]
+  # Nodes below 20 items, as terms that are left out would show, and below few, as the sum needs.
+  u = np.array([1.0, 2.5])
+  expected = sum(by_polynomials("Gumbel", x, given, depth) for x in u)
+  plain = integrands.counts(quadrature.GUMBEL, **{kind: True} if kind else {})
+  with jax.enable_x64():
+    args = [jnp.asarray(x) for x in (u, *(given[name] for name in names))]
+    (value, by), (circle, by_circle) = (
+      jax.jit(lambda *args, x=x: (x.value(*args), x.slopes(*args)))(*args)
+      for x in (plain, plain.on_accelerators)
+    )
+  np.testing.assert_allclose(value, expected, rtol=1e-10)
+  np.testing.assert_allclose(circle, expected, rtol=1e-9)
+  for name, x, y in zip(names, by, by_circle, strict=True):
+    np.testing.assert_allclose(y, x, rtol=1e-7, atol=1e-9, err_msg=name)

@@ -543,12 +543,12 @@ def is_answered(metric):
 
 
 # The thorough tests take one metric for each question, and the weekly ones all metrics.
-REST = [(name, ranking) for name in ROWS if name not in traits.QUESTIONS for ranking in RANKINGS]
+REST = [(name, ranking) for name in ROWS if name not in traits.SMOOTHLY for ranking in RANKINGS]
 
 
 @quick(
   ("name", "ranking"),
-  [*((name, "Laplace") for name in ROWS), *((name, "Logistic") for name in traits.QUESTIONS)],
+  [*((name, "Laplace") for name in ROWS), *((name, "Logistic") for name in traits.SMOOTHLY)],
   lambda pair: pair == ("ndcg", "Laplace"),
   weekly=REST,
 )
@@ -563,7 +563,7 @@ def test_smooth_metrics_obey_the_laws(name, ranking):
   ("name", "ranking"),
   [(name, ranking) for name in ROWS for ranking in ("Laplace", "Logistic")],
   lambda pair: pair == ("ndcg", "Laplace"),
-  weekly=REST + [(name, "Logistic") for name in traits.QUESTIONS],
+  weekly=REST + [(name, "Logistic") for name in traits.SMOOTHLY],
 )
 def test_smooth_metrics_are_alive(name, ranking):
   row = ROWS[name]
