@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import jaxrank
+from jaxrank._core import platforms
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 LAYERS = (
@@ -125,3 +126,15 @@ def test_metrics_load_what_most_programs_need():
   needed = {"metrics", "config", "gains", "discounts", "aggregation"}
   late = {name for name in (*jaxrank._MODULES, *jaxrank._NAMES) if "." not in name} - needed
   assert not loaded & {f"jaxrank.{name}" for name in late}
+
+
+def test_names_of_jax_that_may_change_are_in_the_modules_that_say_so():
+  users = {
+    path.stem
+    for path in FILES
+    for node in statements(path)
+    for name in [getattr(node, "module", None), *(alias.name for alias in node.names)]
+    if name and name.startswith(("jax.interpreters", "jax._src", "jaxlib"))
+  }
+  paragraph = (platforms.__doc__ or "").partition("JAX has no stable names")[2]
+  assert users == {"platforms", *re.findall(r"`(?:interop\.)?(\w+)`", paragraph)}
