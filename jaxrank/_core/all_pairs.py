@@ -1,9 +1,10 @@
 """Sums over all pairs of the items of a query, in O(n^2) time and O(n) memory.
 
 On CPU the pairs are computed in blocks of rows. A GPU, which starts each step of a loop separately,
-takes all pairs in one kernel for each sum; XLA stores no matrix for a sum along the rows of its own
-matrix. `losses` and the pairwise losses of `jaxrank.interop.rax` take sums of functions with
-derivatives, and `rankings.pairs` takes counts.
+takes all pairs in one kernel for each sum. XLA stores no matrix for a sum along the rows of its own
+matrix, and stores one that several sums or queries share: the gain of the variant for a GPU is the
+memory that this takes. `losses` and the pairwise losses of `jaxrank.interop.rax` take sums of
+functions with derivatives, and `rankings.pairs` takes counts.
 """
 
 import functools
@@ -92,7 +93,7 @@ def _sum_at_once(
 
 
 def _of_each_query(items: Items) -> tuple[Array, ...]:
-  """The same items. XLA would store the matrix of a feature that the queries of a batch share."""
+  """The same items, of which the queries of a batch share no feature, whose matrix is stored."""
   numbers = [x for x in items if jnp.issubdtype(x.dtype, jnp.inexact)]
   # Every item has a number that is not NaN, but XLA does not know it.
   known = functools.reduce(jnp.logical_or, (x == x for x in numbers))
@@ -113,7 +114,7 @@ def _sums(pair: _Pair, upper: Items, lower: Items, constants: Items) -> list[Arr
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _at_once(pair: _Pair, items: tuple[Array, ...], constants: tuple[Array, ...]) -> Any:
-  """Computes the pairs anew for each sum: XLA would store what several have in common."""
+  """Computes the pairs anew for each sum: what several have in common is stored."""
   one = tuple(x[0] for x in items)
   like, sums = jax.eval_shape(pair, one, one, *constants), []
   for index in range(len(jax.tree.leaves(like))):

@@ -280,7 +280,6 @@ def apart(*x: Array) -> tuple[Array, ...]:
 
 @apart.on("gpu", gain="memory of the gradient of nDCG@10, Gumbel [32, 1000]: 5.4")
 def _behind_a_barrier(*x: Array) -> tuple[Array, ...]:
-  # XLA would store what several sums share.
   kept: tuple[Array, ...] = lax.optimization_barrier(x)
   return kept
 

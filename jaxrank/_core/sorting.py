@@ -337,7 +337,7 @@ def _largest_by_levels(x: Array, *, k: int) -> Array:
   state = lax.while_loop(unfinished, fill, (0, jnp.concatenate([none[None], nowhere])))
 
   def placed() -> Array:
-    # In one pass: XLA would store an array that a loop carries at each level.
+    # In one pass: a loop would carry an array, which is stored at each level.
     slot = slots_like(x)[..., :k].astype(x.dtype)
     out = jnp.zeros_like(slot)
     counts, values = (lax.index_in_dim(state[1], i, axis=1, keepdims=False) for i in (0, 1))

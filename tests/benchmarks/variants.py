@@ -33,6 +33,11 @@ from .devices import compilers, counting, programs, report, turns
 _ROUNDS, _SECONDS = 9, 0.1
 
 _PLATFORMS = {"cpu": "cpu", "tpu": "tpu", "cuda": "gpu"}
+_PAGES = {
+  "cpu": "times on a CPU",
+  "tpu": "cycles or bytes on a TPU",
+  "cuda": "launches or bytes on a GPU",
+}
 _NAMES = (
   "ndcg [1000, 1000]",
   "ndcg, k=10 [32, 1000]",
@@ -111,7 +116,7 @@ def main() -> None:
   print("\n".join(text))
   if arguments.output:
     body = "\n".join([report.versions(), "", *text])
-    report.write(arguments.output, f"Without a variant, {arguments.where}", body)
+    report.write(arguments.output, f"## Without a variant: {_PAGES[arguments.where]}", body)
 
 
 def _ratios(
