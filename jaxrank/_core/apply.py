@@ -240,8 +240,8 @@ def _answers(
     # Blocks of a mask of ones would be arrays like any other.
     where = checks.mask(where, scores)
     has_nan = where & (_isnan(scores) | _of_item(_isnan(labels)))
-    # Neither depends on the other: XLA would read it again for each item that it gathers.
-    scores, labels = (_known(x, _column(where, x), program.poisons) for x in (scores, labels))
+    known = where if program.poisons else where & ~has_nan
+    scores, labels = (jnp.where(_column(known, x), x, jnp.zeros_like(x)) for x in (scores, labels))
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=depth)
     values, found = [], []
@@ -354,11 +354,6 @@ def naming(metric: str) -> Iterator[None]:
     yield
   except UnansweredError as error:
     raise type(error)(f"{metric}: {error}") from None
-
-
-def _known(x: Array, where: Array, nan: bool) -> Array:
-  """`x`, with zeros on padding and, unless `nan` may stay, instead of NaN."""
-  return jnp.where(where if nan else where & ~_isnan(x), x, jnp.zeros_like(x))
 
 
 def _of_item(mask: Array) -> Array:

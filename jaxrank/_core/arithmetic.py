@@ -80,10 +80,11 @@ def log_of_rest(ended: Array, factor: Array) -> Array:
 
 
 def plain_sum(x: Array, axis: int | None = None) -> Array:
-  """`jnp.sum` of floats, which XLA computes faster on CPU if `x` is the result of arithmetic.
+  """`jnp.sum` of floats, which is computed faster on CPU if `x` is the result of arithmetic.
 
-  There XLA hands a sum, together with the arithmetic before it, to a library that takes several
-  times as long for the arithmetic as a loop of XLA. The library has no select, so the select here,
+  There XLA hands a sum, together with the arithmetic before it, to a library that takes longer for
+  the arithmetic than a loop of XLA: the gradient of nDCG, Gumbel [32, 1000] 1.4 times as long, and
+  softmax [1024, 1024] 1.35 times (jaxlib 0.10.2). The library has no select, so the select here,
   which changes no value, leaves the arithmetic to XLA. The reverse mode stores the mask of the
   select: call this function where the derivative is written by hand.
   """

@@ -24,8 +24,6 @@ _MORE_BITS, _WORDS, _ROW = 3, 2**17, 128
 
 def ascending(x: Array) -> Array:
   """Sorts integers `[2^m, ...]` along the leading axis."""
-  # XLA would fuse the first pass with what computes the integers, and compile a kernel for it.
-  x = lax.optimization_barrier(x)
   row = np.arange(x.shape[0])
   phases = (x.shape[0] - 1).bit_length()
   many = x.size > max(_WORDS, _ROW * x.shape[0])

@@ -241,10 +241,7 @@ def order_by_network(key: Array) -> tuple[Array, Array]:
   with enable_x64():
     padding = ((0, (1 << (n - 1).bit_length()) - n), *((0, 0),) * (key.ndim - 1))
     words = jnp.pad(_words(key, 0), padding, constant_values=jnp.iinfo(jnp.int64).max)
-    # One array behind a barrier: XLA would transpose two arrays in each kernel that reads them.
-    both = jnp.stack(_unpacked(jnp.moveaxis(networks.ascending(words)[:n], 0, -1)))
-    key, index = lax.optimization_barrier(both)
-    return key, index
+    return _unpacked(jnp.moveaxis(networks.ascending(words)[:n], 0, -1))
 
 
 def slots(x: Array) -> Array:

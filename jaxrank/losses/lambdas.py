@@ -305,8 +305,8 @@ def _sum_of_swaps(
 def _logistic_term(delta: Array, z: Array, other_z: Array, scale: Array) -> Array:
   """`|delta| scale log(1 + exp(sign(delta) x / scale))` of the difference `x`.
 
-  The exponential of `-|x|` does not depend on `delta`. XLA would compute `delta` anew for one that
-  does, and the gradient takes three times as long.
+  The exponential of `-|x|` does not depend on `delta`, which would be computed anew for one that
+  does: the gradient of lambda_ndcg [32, 1000] takes twice as long (jaxlib 0.10.2).
   """
   x = z - other_z
   # Not an absolute value, whose slope at 0 is 0, as the second derivative there would be.

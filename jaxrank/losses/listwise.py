@@ -196,8 +196,7 @@ def _xe_ndcg(
   weights: Array | None = None,
 ) -> Array:
   # The sum divides the loss and not each target, which would take a pass. The power of two keeps
-  # the loss of the undivided targets finite. XLA would multiply by it again for each sum if it came
-  # after the selects of `worth_of`.
+  # the loss of the undivided targets finite.
   power = 2.0 ** -(query.n.bit_length() + 8)
   worth = query.gain(lambda labels: power * _softened(labels, gain, query.noise), weights)
   loss, total = _cross_entropy(query, worth, temperature)

