@@ -180,7 +180,10 @@ def enumerated(small):
 
 @pytest.mark.parametrize(
   ("means", "measures"),
-  [pytest.param(FEW, FEW, id="few"), pytest.param(MEANS, MEASURES, marks=thorough, id="all")],
+  [
+    pytest.param(FEW, FEW, id="few"),
+    pytest.param(MEANS, MEASURES, marks=pytest.mark.weekly, id="all"),
+  ],
 )
 def test_moments_are_those_of_all_orders(small, enumerated, means, measures):
   with jax.enable_x64(True):

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq  # noqa: E402
 
 import jaxrank as jr  # noqa: E402
 from jaxrank.interop.ray import PerQuery, evaluate  # noqa: E402
+from tests.helpers.suites import thorough  # noqa: E402
 
 pytestmark = [
-  pytest.mark.thorough,
   pytest.mark.xdist_group("ray"),
   # Ray warns of its own settings, and of its sockets.
   pytest.mark.filterwarnings("ignore"),
@@ -98,11 +98,17 @@ def check(frame, lists, weights=None):
     assert [*rows["measure"]] == MEASURES.split()
 
 
-@pytest.mark.parametrize("options", [{}, {"batch_size": 37, "buckets": [4, 9, 20]}], ids=str)
+@thorough
+@pytest.mark.parametrize(
+  "options",
+  [{}, pytest.param({"batch_size": 37, "buckets": [4, 9, 20]}, marks=pytest.mark.weekly)],
+  ids=str,
+)
 def test_a_dataset_is_evaluated_as_a_whole(cluster, lists, folder, options):
   check(evaluate(ray.data.read_parquet(folder), MEASURES, **options), lists)
 
 
+@thorough
 def test_values_of_a_column_are_evaluated_apart(cluster, lists, folder):
   frame = evaluate(
     ray.data.read_parquet(folder), MEASURES, by="country", query_weights="weight", batch_size=50
@@ -124,6 +130,7 @@ class Killing:
     return part
 
 
+@pytest.mark.weekly
 def test_a_killed_worker_loses_and_repeats_no_query(cluster, lists, folder, tmp_path):
   flag = str(tmp_path / "killed")
   dataset = ray.data.read_parquet(folder, override_num_blocks=FILES)
@@ -132,6 +139,7 @@ def test_a_killed_worker_loses_and_repeats_no_query(cluster, lists, folder, tmp_
   assert os.path.exists(flag)
 
 
+@thorough
 def test_values_of_rows_are_columns(cluster, lists, folder):
   dataset = ray.data.read_parquet(folder).map_batches(PerQuery("nDCG@5 RR"), batch_format="pyarrow")
   rows = dataset.take_all()
@@ -151,6 +159,7 @@ def with_row(lists, name, at, value):
   return {**lists, name: column}
 
 
+@thorough
 @pytest.mark.parametrize(
   ("changed", "options", "text"),
   [
@@ -172,6 +181,7 @@ def test_what_cannot_be_evaluated_is_named(cluster, lists, changed, options, tex
     evaluate(dataset, MEASURES, **options)
 
 
+@thorough
 def test_labels_beyond_the_scale_of_a_measure_are_named(cluster, lists):
   at = next(i for i, x in enumerate(lists["labels"]) if i > 10 and len(x) > 2)
   batch = table(with_row(lists, "labels", at, np.append(lists["labels"][at][:-1], 5)))
@@ -184,7 +194,8 @@ def test_labels_beyond_the_scale_of_a_measure_are_named(cluster, lists):
   assert PerQuery("RR err(max_label=5)@10")(batch).num_rows == ROWS
 
 
-@pytest.mark.parametrize("value", [np.nan, None])
+@thorough
+@pytest.mark.parametrize("value", [np.nan, pytest.param(None, marks=pytest.mark.weekly)])
 def test_a_bad_score_is_named_with_its_file(cluster, lists, tmp_path, value):
   at = next(i for i, x in enumerate(lists["scores"]) if i > 10 and len(x) > 2)
   rows = with_row(lists, "scores", at, [value, *lists["scores"][at][1:].tolist()])

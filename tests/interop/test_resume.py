@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("grain")
 pytest.importorskip("orbax.checkpoint")
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.weekly
 ROOT = Path(__file__).parents[2]
 
 

@@ -565,7 +565,7 @@ def tolerated(n, ranking, tolerance, dtype):
 
 
 @quick("n", [5, 30, 200, 1000], [5], weekly=[200, 1000])
-@rankings
+@quick("ranking", NAMES, ["Gumbel"], weekly=["Gaussian"])
 def test_values_are_within_the_tolerance(ranking, n):
   with jax.enable_x64(True):
     exact = tolerated(n, ranking, 1e-5, np.float64)
