@@ -139,7 +139,7 @@ def test_a_killed_worker_loses_and_repeats_no_query(cluster, lists, folder, tmp_
   assert os.path.exists(flag)
 
 
-@thorough
+@pytest.mark.weekly
 def test_values_of_rows_are_columns(cluster, lists, folder):
   dataset = ray.data.read_parquet(folder).map_batches(PerQuery("nDCG@5 RR"), batch_format="pyarrow")
   rows = dataset.take_all()

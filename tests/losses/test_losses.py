@@ -422,7 +422,7 @@ SHARED = ["approx_ndcg@3", "xe_ndcg(key)", "perturbed", "sampled_softmax", "list
           "unique_softmax", "logistic", "lambda_rank(err)"]  # fmt: skip
 
 
-@quick("name", SHARED, ["logistic"])
+@quick("name", SHARED, ["logistic"], weekly=SHARED[3:6])
 def test_losses_train_on_many_devices(name, monkeypatch):
   value, slope = call(name, DISTINCT)
   # So that the seven rows of a query make three blocks.
