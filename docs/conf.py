@@ -185,8 +185,9 @@ def trim_examples(app, doctree):
 def offer_download(app, doctree):
   """Puts a link to the executed notebook under the title of its page."""
   name = app.env.docname
-  if name.startswith("notebooks/"):
-    executed = Path(app.env.mystnb_config.output_folder, f"{name}.ipynb")
+  executed = Path(app.env.mystnb_config.output_folder, f"{name}.ipynb")
+  # There is none in a build that executes no notebook.
+  if name.startswith("notebooks/") and executed.exists():
     target = "/" + os.path.relpath(executed, app.srcdir)
     link = addnodes.download_reference("", "Download this page as a notebook", reftarget=target)
     title = doctree.next_node(nodes.title)

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import jaxrank
 from jaxrank._core import platforms
 
@@ -43,7 +41,22 @@ def imports(path):
       assert not any(alias.name.startswith("jaxrank.") for alias in node.names)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def of_each_file(test):
+  """One test of all files, because a test of each takes longer to report than to run."""
+
+  def of_all():
+    for path in FILES:
+      try:
+        test(path)
+      except AssertionError as error:
+        error.add_note(f"in {path.relative_to(ROOT)}")
+        raise
+
+  of_all.__name__, of_all.__doc__ = test.__name__, test.__doc__
+  return of_all
+
+
+@of_each_file
 def test_imports_point_down(path):
   module = path.relative_to(ROOT).parts[0].removesuffix(".py")
   for name in imports(path):
@@ -63,7 +76,7 @@ def test_files_of_the_core_import_files_of_lower_rows():
           assert rows.index(used) > rows.index(name), f"{name} imports {used}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@of_each_file
 def test_private_modules_serve_their_own_package(path):
   """Except for the internals in `_core`, which serve all."""
   package = ".".join(("jaxrank", *path.relative_to(ROOT).parts[:-1]))
@@ -75,7 +88,7 @@ def test_private_modules_serve_their_own_package(path):
         assert not private or package.startswith(home), f"{package} imports {name}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@of_each_file
 def test_files_begin_with_what_is_in_them(path):
   text = ast.get_docstring(ast.parse(path.read_text()))
   assert text
@@ -83,18 +96,18 @@ def test_files_begin_with_what_is_in_them(path):
   assert text.partition("\n\n")[0].endswith((".", ":"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@of_each_file
 def test_only_sorting_sorts(path):
   called = re.findall(r"\b(?:lax|jnp)\.(?:sort|argsort|top_k|approx_max_k)\(", path.read_text())
   assert not called or path.name == "sorting.py"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@of_each_file
 def test_files_stay_small(path):
   assert len(path.read_text().splitlines()) <= 500
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@of_each_file
 def test_one_module_chooses_by_platform(path):
   """And only the core has variants for platforms."""
   text = path.read_text()

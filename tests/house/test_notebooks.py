@@ -8,6 +8,8 @@ import jax
 import numpy as np
 import pytest
 
+from tests.helpers.suites import thorough
+
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.md"))
 HEADER = """\
 ---
@@ -54,9 +56,14 @@ def names():
   pyplot.close("all")
 
 
-# The site, which every run of `.ci/run` builds, runs them too.
-@pytest.mark.weekly
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+# The site, which a workflow builds after each change, runs them too.
+@pytest.mark.parametrize(
+  "path",
+  [
+    pytest.param(x, id=x.stem, marks=thorough if x.stem == "quickstart" else pytest.mark.weekly)
+    for x in NOTEBOOKS
+  ],
+)
 def test_notebooks_run(path, names):
   pyplot = pytest.importorskip("matplotlib.pyplot")
   for module in ("optax", "pyarrow", "sklearn"):
