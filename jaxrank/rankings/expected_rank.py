@@ -230,9 +230,10 @@ class ExpectedRankQuery(SmoothQuery):
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, whose sums are computed checkpointed for the gradient."""
     of_user = remembering(self)(functools.partial(question, **parameters))
-    # All users need them.
-    self.rank(parameters.get("k"), None)
-    return super().each_user(jax.checkpoint(of_user), *users)
+    with remembering(self):
+      # All users need them.
+      self.rank(parameters.get("k"), None)
+      return super().each_user(jax.checkpoint(of_user), *users)
 
 
 class LaplaceQuery(ExpectedRankQuery):
