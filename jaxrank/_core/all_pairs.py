@@ -71,7 +71,7 @@ def sum_of_pairs(
   return _block(pair, items, items)
 
 
-@sum_of_pairs.on("cpu", gain="gradient of pairwise_logistic [32, 1000]: 3.5")
+@sum_of_pairs.on("cpu", gain="gradient of pairwise_logistic [128, 200]: 3.5")
 def _sum_in_blocks(
   items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, rows: int, **_: Any
 ) -> Any:
@@ -185,7 +185,7 @@ def counts_by_item(
 
 @counts_by_item.on(
   "cpu",
-  gain="Kendall's tau [100, 100]: 2",
+  gain="Kendall's tau [100, 100]: 8",
   when=lambda upper, lower, count: len(lower[0]) > ADDED_AT_ONCE,
 )
 def _counts_in_slices(

@@ -30,7 +30,7 @@ def counts_above(threshold: Array, x: Array) -> _Counts:
 
 @counts_above.on(
   "cpu",
-  gain="counts above 10 thresholds [100, 10240]: 50",
+  gain="counts above 10 thresholds [100, 10240]: 43",
   when=lambda threshold, x: x.shape[1] % _WIDTHS[-1] == 0,
 )
 def _in_words(threshold: Array, x: Array) -> _Counts:

@@ -178,7 +178,7 @@ def _are_long_on(platform: str) -> Callable[..., bool]:
 
 
 @sums_of_powers.on(
-  "cpu", gain="gradient of nDCG@10, Laplace [32, 1000]: 110", when=_are_long_on("cpu")
+  "cpu", gain="gradient of nDCG@10, Laplace [32, 1000]: 150", when=_are_long_on("cpu")
 )
 def _sums_by_blocks(
   w: Array, temperature: Array, *place: Array, coefficients: Any, **_: Any
@@ -186,9 +186,7 @@ def _sums_by_blocks(
   return _in_cache(functools.partial(by_blocks, np.array(coefficients)), place, temperature, w)
 
 
-@sums_of_powers.on(
-  "tpu", gain="gradient of nDCG, Laplace [32, 1000]: 3.9", when=_are_long_on("tpu")
-)
+@sums_of_powers.on("tpu", gain="gradient of nDCG, Laplace [32, 1000]: 4", when=_are_long_on("tpu"))
 @sums_of_powers.on(
   "gpu",
   gain="launches of the gradient of nDCG@10, Logistic [32, 1000]: 24",

@@ -45,15 +45,9 @@ def ascending(x: Array) -> Array:
 
 @jax.jit
 def _arranged(x: Array, rows: Array | np.ndarray) -> Array:
-  """The given rows, which are data: a transpose would be another kernel for each phase.
-
-  Without the barriers, XLA compiles apart the kernels of tables in which it finds a pattern, and
-  those that read the shape of its gather.
-  """
-  rows = lax.optimization_barrier(rows)
-  moved = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
-  arranged: Array = lax.optimization_barrier(moved)
-  return arranged
+  """The given rows, which are data: a transpose would be another kernel for each phase."""
+  moved: Array = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
+  return moved
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -68,9 +62,7 @@ def _pass(x: Array, bits: int) -> Array:
   else:
     parts = _compared(x.reshape(2**bits, -1, *x.shape[1:]))
   stacked = lax.concatenate([lax.expand_dims(part, (1,)) for part in parts], 1)
-  # Without a barrier, the next pass is compiled for the shape before it is flattened, another for
-  # each number of bits.
-  flat: Array = lax.optimization_barrier(lax.reshape(stacked, x.shape))
+  flat: Array = lax.reshape(stacked, x.shape)
   return flat
 
 

@@ -168,11 +168,6 @@ class Ranked(abc.ABC):
     self.memories: list[_Memory] = [(current_trace(), {})]
 
   @property
-  def within_users(self) -> bool:
-    """Whether an answer is for one of many users, each of which asks for its own."""
-    return len(self.memories) > 1
-
-  @property
   def keys(self) -> Array:
     """`[n]`, int32 numbers in the order of the scores."""
     return self._keys_of_scores() if self._sorted_keys is None else self._sorted_keys

@@ -132,7 +132,8 @@ class ExpectedRankQuery(SmoothQuery):
     pair = np.stack([np.pad(c, (0, size - c.size)) for c in (ahead, behind)])
     place = self.score, self.temperature
     place = lax.stop_gradient(place) if fixed else place
-    schedule = self.for_users if self.within_users else self.for_one
+    # `each_user` keeps results in memories of its own.
+    schedule = self.for_one if len(self.memories) == 1 else self.for_users
     return polynomial_sums(*place, w, pair, schedule=schedule)
 
   @memoised

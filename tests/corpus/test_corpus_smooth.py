@@ -70,7 +70,7 @@ def compare(measures, kind, given, temperature, dtype=jnp.float32, exact=1e-5, c
 @pytest.mark.parametrize(
   ("kind", "measures"),
   [
-    pytest.param(x, y, marks=thorough if y == WHOLE else pytest.mark.weekly)
+    pytest.param(x, y, marks=thorough if x is jr.Laplace else pytest.mark.weekly)
     for x in RANKINGS
     for y in (WHOLE, CUT)
   ],

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import jaxrank
 from jaxrank._core import platforms
 
@@ -151,3 +153,42 @@ def test_names_of_jax_that_may_change_are_in_the_modules_that_say_so():
   }
   paragraph = (platforms.__doc__ or "").partition("JAX has no stable names")[2]
   assert users == {"platforms", *re.findall(r"`(?:interop\.)?(\w+)`", paragraph)}
+
+
+WALK = """
+import collections, sys
+import jax, jax.numpy as jnp
+import jaxrank as jr
+scores, labels = jnp.arange(3200.0).reshape(32, 100) % 7, jnp.arange(3200).reshape(32, 100) % 3
+called = set()
+def note(frame, event, _):
+  code = frame.f_code
+  if event == "call" and code.co_filename.startswith(jr.__path__[0]):
+    called.add((code.co_filename, code.co_qualname, code.co_firstlineno))
+jr.ndcg, jr.Laplace
+sys.setprofile(note)
+{call}
+sys.setprofile(None)
+print(len(called), len({{name for name, *_ in called}}))
+"""
+
+
+@pytest.mark.parametrize(
+  ("call", "functions", "files"),
+  [
+    ("jr.ndcg(scores, labels, k=10)", 155, 17),
+    (
+      "jax.grad(lambda s: jr.ndcg(s, labels, k=10, ranking=jr.Laplace(1.0)).sum())(scores)",
+      235,
+      21,
+    ),
+  ],
+)
+def test_a_first_call_takes_few_functions_in_few_files(call, functions, files):
+  """Comprehensions included; docs/internals.md follows such a call."""
+  done = subprocess.run(
+    [sys.executable, "-c", WALK.format(call=call)], capture_output=True, text=True, check=True
+  )
+  walked = tuple(map(int, done.stdout.split()))
+  assert walked[0] <= functions, walked
+  assert walked[1] <= files, walked

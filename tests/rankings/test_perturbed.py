@@ -565,8 +565,12 @@ def tolerated(n, ranking, tolerance, dtype):
   return jax.tree.map(lambda x: np.asarray(x, np.float64), found)
 
 
-@quick("n", [5, 30, 200, 1000], [5], weekly=[200, 1000])
-@quick("ranking", NAMES, ["Gumbel"], weekly=["Gaussian"])
+@quick(
+  ("n", "ranking"),
+  [*itertools.product([5, 30, 200, 1000], NAMES)],
+  [(5, "Gumbel")],
+  weekly=[(30, "Gaussian"), *itertools.product([200, 1000], NAMES)],
+)
 def test_values_are_within_the_tolerance(ranking, n):
   with jax.enable_x64(True):
     exact = tolerated(n, ranking, 1e-5, np.float64)
