@@ -278,7 +278,7 @@ def apart(*x: Array) -> tuple[Array, ...]:
   return x
 
 
-@apart.on("gpu", gain="memory of the gradient of nDCG@10, Gumbel [32, 1000]: 5.4")
+@apart.on("gpu", gain="memory of the gradient of nDCG@10, Gumbel [32, 1000]: 5.3")
 def _behind_a_barrier(*x: Array) -> tuple[Array, ...]:
   kept: tuple[Array, ...] = lax.optimization_barrier(x)
   return kept
