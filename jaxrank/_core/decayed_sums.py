@@ -29,7 +29,7 @@ _FEW = 10
 # The longest lists that are summed over all pairs: for few powers, and for more.
 # docs/mathematics.md, "Short lists", has both ways side by side.
 _ITEMS = {"cpu": (0, 56), "tpu": (256, 256), "gpu": (256, 128)}
-# The most pairs of a batch of such lists, because XLA may store arrays of pairs.
+# The most pairs of a batch of such lists, because arrays of pairs may be stored.
 _PAIRS = {"cpu": 2**19, "tpu": 2**21, "gpu": 2**22}
 
 

@@ -145,7 +145,8 @@ def by_doubling(
       total = jnp.sum(terms, axis=1) + (0 if total is None else total)
   if total is None:
     return jnp.zeros((coefficients.shape[0], *w.shape[1:]), w.dtype)
-  # Otherwise XLA repeats the last steps in each program that uses the sums, and keeps their inputs.
+  # Otherwise what uses the sums repeats the last steps, and their inputs are kept: the gradient of
+  # err_ia, Laplace [8, 10000] on an H100 takes 30.5 floats an item instead of 29.5 (jaxlib 0.10.2).
   return jnp.stack(lax.optimization_barrier(list(total))) if schedule.stored else total
 
 

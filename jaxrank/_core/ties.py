@@ -79,8 +79,8 @@ def _ends_by_lengths(tied: Array) -> tuple[Array, Array]:
     ahead = jnp.where(ahead == length, ahead + _from(ahead, -length), ahead)
     return 2 * length, ahead, jnp.any(ahead[0] == 2 * length)
 
-  # How many members of its tie are ahead of each item, also in the reverse order: XLA compiles less
-  # for both in one array.
+  # How many members of its tie are ahead of each item, also in the reverse order: both are in one
+  # array, so that one loop is compiled.
   ahead = jnp.stack([tied, jnp.flip(below(tied), -1)]).astype(jnp.int32)
   state = (jnp.int32(1), ahead, jnp.any(tied))
   _, ahead, _ = lax.while_loop(lambda state: state[2], double, state)
