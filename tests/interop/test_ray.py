@@ -108,7 +108,7 @@ def test_a_dataset_is_evaluated_as_a_whole(cluster, lists, folder, options):
   check(evaluate(ray.data.read_parquet(folder), MEASURES, **options), lists)
 
 
-@thorough
+@pytest.mark.weekly
 def test_values_of_a_column_are_evaluated_apart(cluster, lists, folder):
   frame = evaluate(
     ray.data.read_parquet(folder), MEASURES, by="country", query_weights="weight", batch_size=50

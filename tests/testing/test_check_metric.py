@@ -232,8 +232,10 @@ OWN = {
 SHARED = {"mask", "nan", "permutation", "empty", "order"}
 
 
-@thorough
-@pytest.mark.parametrize("name", [*user_metrics.AFFINE, *user_metrics.BENT])
+OF_USERS = [*user_metrics.AFFINE, *user_metrics.BENT]
+
+
+@quick("name", OF_USERS, (), weekly=[x for i, x in enumerate(OF_USERS) if i % 4])
 def test_metrics_of_a_users_obey_the_laws(name):
   metric = (user_metrics.AFFINE | user_metrics.BENT)[name]
   laws = SHARED | {"padding", "batch", "ties", "gradients"}
@@ -241,8 +243,7 @@ def test_metrics_of_a_users_obey_the_laws(name):
   assert testing.check_metric(metric, laws=laws - OWN.get(name, set()), **options) is None
 
 
-@thorough
-@pytest.mark.parametrize("name", traits.rows())
+@quick("name", traits.rows(), (), weekly=[x for x in traits.rows() if x not in traits.ASKING])
 def test_public_metrics_obey_the_laws(name):
   """In the queries of hypothesis; `tests/metrics/test_laws.py` has more laws."""
   laws = [law for law in SHARED if name not in traits.EXCEPTIONS.get(law, ())]
