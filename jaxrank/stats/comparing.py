@@ -276,8 +276,8 @@ def _tested(values: Array, base: int | None, test: str, correction: str, key: Ar
 
     def tested(first: Array, second: Array) -> Array:
       x, y = values[..., first, :], values[..., second, :]
-      tested = paired_t(x, y) if test == "t" else randomization_test(x, y, key=key)
-      return jnp.moveaxis(tested.p_value, -1, 0)
+      result = paired_t(x, y) if test == "t" else randomization_test(x, y, key=key)
+      return jnp.moveaxis(result.p_value, -1, 0)
 
     in_blocks = batching.in_blocks(tested, max(1, _HELD // values[..., 0, :].size))
     corrections: dict[str, Callable[[Array], Array]]

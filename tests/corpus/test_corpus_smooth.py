@@ -89,12 +89,9 @@ def test_values_and_slopes_are_those_of_all_scores(kind, measures):
     compare(measures, kind, (scores, *rest), 0.7, jnp.float64, 1e-9, 1e-7)
 
 
-@quick(
-  ("kind", "items"),
-  [(kind, items) for kind in RANKINGS for items in (3, 1000)],
-  (),
-  weekly=[(kind, items) for kind in RANKINGS for items in (3, 1000)],
-)
+@pytest.mark.weekly
+@pytest.mark.parametrize("items", [3, 1000])
+@pytest.mark.parametrize("kind", RANKINGS)
 def test_many_shapes_and_temperatures(kind, items):
   rng = np.random.default_rng(items)
   with jax.enable_x64():

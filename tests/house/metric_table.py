@@ -16,8 +16,8 @@ import jax.numpy as jnp
 
 import jaxrank
 from jaxrank import chance, losses, metrics
-from jaxrank._core import recorder
 from jaxrank._core.dialects import Name
+from tests.helpers import traits
 from tests.helpers.parameters import required
 from tests.house import reference, uses
 
@@ -49,10 +49,7 @@ def query(about: metrics.Description) -> tuple[jax.Array, jax.Array]:
 
 def questions(about: metrics.Description) -> list[str]:
   """The kinds of questions that the kernel asks the ranking, without repeats."""
-  scores, labels = query(about)
-  asked = recorder.Recorder(scores, labels, jnp.ones_like(scores, bool), None)
-  about.kernel(asked, **about.bind(required(about)))
-  return list(dict.fromkeys(question.kind for question in asked.questions))
+  return list(dict.fromkeys(question.kind for question in traits.recorded(about).questions))
 
 
 def answered(function: Callable, *arguments: Any) -> bool:

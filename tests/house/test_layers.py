@@ -156,7 +156,7 @@ def test_names_of_jax_that_may_change_are_in_the_modules_that_say_so():
 
 
 WALK = """
-import collections, sys
+import sys
 import jax, jax.numpy as jnp
 import jaxrank as jr
 scores, labels = jnp.arange(3200.0).reshape(32, 100) % 7, jnp.arange(3200).reshape(32, 100) % 3
