@@ -45,6 +45,7 @@ from jaxrank.testing.exact import (
 from jaxrank.testing.laws import (
   check_batch,
   check_empty,
+  check_isolation,
   check_jit,
   check_mask,
   check_nan,
@@ -66,6 +67,7 @@ __all__ = [
   "check_dtypes",
   "check_empty",
   "check_gradients",
+  "check_isolation",
   "check_jit",
   "check_limit",
   "check_long_cutoff",

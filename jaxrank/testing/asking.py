@@ -17,7 +17,7 @@ from jaxrank.rankings.exact import Exact
 from jaxrank.testing.queries import Case, array, call
 
 Metric = Callable[..., Any]
-How = Literal["direct", "jitted", "whole", "mapped", "cutoffs", "slopes"]
+How = Literal["direct", "jitted", "whole", "mapped", "cutoffs", "slopes", "beside"]
 
 _OPTIONS = ("where", "k", "ranking")
 
@@ -84,6 +84,7 @@ class Programs:
       "mapped": jax.jit(jax.vmap(value, (0, 0, 0, None, None))),
       "cutoffs": jax.jit(jax.vmap(value, over)),
       "slopes": jax.jit(slopes),
+      "beside": jax.jit(jax.vmap(slopes, (0, 0, 0, None, 0))),
     }
 
 
@@ -199,10 +200,14 @@ class Law:
     values = run(case.scores, case.labels, case.valid, ks.astype(np.int32), case.ranking)
     return np.asarray(values)
 
-  def slopes(self, case: Case) -> list[np.ndarray]:
-    """The values `[...]`, and the gradients in scores and labels, `[..., n]`."""
+  def slopes(self, case: Case, how: How = "slopes") -> list[np.ndarray]:
+    """The values `[...]`, and the gradients in scores and labels, `[..., n]`.
+
+    "beside" maps over the first axis, also of the numbers of the ranking.
+    """
+    self.asked = case
     k = None if case.k is None else np.int32(case.k)
-    run = self.programs.run["slopes"]
+    run = self.programs.run[how]
     arrays = run(case.scores, case.labels, case.valid, k, case.ranking)
     return [np.asarray(x) for x in arrays]
 

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import jax
@@ -24,6 +24,8 @@ _ADVICE = {
   "permutation": "Sum over items or over pairs. A sort breaks ties by the column.",
   "empty": "Divide by jnp.where(total > 0, total, 1), not by a total that may be 0.",
   "batch": "Reduce over the last axis, axis=-1, and return one value per query.",
+  "isolation": "Take maxima, sums and lengths of loops in each query alone. A product with 0 keeps "
+  "what is not finite: take jnp.where.",
   "vmap": "Reduce over the last axis, axis=-1; look at rules of custom_vmap and at callbacks.",
   "finite": "Use jax.nn.logsumexp and jax.nn.softplus for logarithms of sums, and replace infinite "
   "scores before they meet arithmetic: a jnp.where after it still multiplies 0 by inf.",
@@ -221,17 +223,30 @@ class LossLaw(Law):
       )
     return Both(values, slopes, lambda query: prefix + self.text(case, query))
 
-  def by_numbers(self, case: Case, parameters: Iterable[str] | None) -> Both:
-    """The values `[Q]` of all queries of a case, and their gradients in some numbers, `[Q, m]`."""
+  def by_numbers(
+    self, case: Case, parameters: Iterable[str] | None, odd: Sequence[float] = ()
+  ) -> Both:
+    """The values `[Q]` of all queries of a case, and their gradients in some numbers, `[Q, m]`.
+
+    With `odd`, one call maps over the queries beside copies of them, in which each number in turn
+    is each of `odd`, and the gradients in the scores stand in front of the others.
+    """
     case = case.arrays(lambda x: x.reshape(-1, x.shape[-1]))
     self.asked, (size, n) = case, case.scores.shape
     given = self.programs.given(parameters, size, n)
-    given = jax.tree.map(np.float32, given)
-    values, (_, slopes) = self.programs.backward(case.scores, case.labels, case.valid, given)
-    flat = [np.reshape(x, (size, -1)) for x in jax.tree.leaves(slopes)]
-    slopes = np.concatenate([*flat, np.zeros((size, 0), np.float32)], -1)
-    what = f"the gradient in {' and '.join(sorted(given))}"
-    return Both(np.asarray(values), slopes, lambda query: self.text(case, query), what)
+    leaves, tree = jax.tree.flatten(jax.tree.map(np.float32, given))
+    blocks = [[x] * (1 + len(leaves) * len(odd)) for x in leaves]
+    for i, (x, block) in enumerate(zip(leaves, blocks, strict=True)):
+      first = 1 + i * len(odd)
+      block[first : first + len(odd)] = [np.full_like(x, number) for number in odd]
+    lists = [np.tile(x, (1 + len(leaves) * len(odd), 1)) for x in case[:2] + (case.valid,)]
+    swept = jax.tree.unflatten(tree, list(map(np.concatenate, blocks)))
+    values, (by_scores, slopes) = self.programs.backward(*lists, swept)
+    flat = [np.reshape(x[:size], (size, -1)) for x in jax.tree.leaves(slopes)]
+    flat = [by_scores[:size] if odd else np.zeros((size, 0), np.float32), *flat]
+    what = f"the gradient in {' and '.join([*['scores'] * bool(odd), *sorted(given)])}"
+    values, slopes = np.asarray(values)[:size], np.concatenate(flat, -1)
+    return Both(values, slopes, lambda query: self.text(case, query), what)
 
   def text(self, case: Case, query: tuple[int, ...]) -> str:
     """The call of the loss on one query of a case, with what `functools.partial` sets."""

@@ -30,6 +30,7 @@ LAWS: Mapping[str, Callable[[Metric, Case], int]] = MappingProxyType(
     "permutation": laws.check_permutation,
     "empty": laws.check_empty,
     "batch": laws.check_batch,
+    "isolation": laws.check_isolation,
     "vmap": laws.check_vmap,
     "dtypes": numbers.check_dtypes,
     "order": exact.check_order,
@@ -52,6 +53,7 @@ LOSS_LAWS: Mapping[str, Callable[[Metric, Case], int]] = MappingProxyType(
     "permutation": losses.check_permutation,
     "empty": losses.check_empty,
     "batch": losses.check_batch,
+    "isolation": losses.check_isolation,
     "vmap": losses.check_vmap,
     "dtypes": losses.check_dtypes,
     "finite": losses.check_finite,
@@ -216,7 +218,9 @@ def check_loss(
     n, labels=labels, where=None if "where" in takes(loss) else st.just(np.ones(n, bool))
   )
   relevant = drawn.filter(lambda case: bool(np.any(case.valid & (case.labels > 0))))
-  given: dict[str, Any] = dict.fromkeys(("nan", "empty", "derivatives"), {"parameters": parameters})
+  given: dict[str, Any] = dict.fromkeys(
+    ("nan", "empty", "isolation", "derivatives"), {"parameters": parameters}
+  )
   given["alive"] = {"sizes": sizes}
   for law in chosen:
     check = functools.partial(LOSS_LAWS[law], **given.get(law, {}))

@@ -1,13 +1,31 @@
 """Laws of the arguments: order, padding, NaN, batch axes and transformations of JAX."""
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
 import numpy as np
 
+from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact
-from jaxrank.testing.asking import Law, Metric, known
+from jaxrank.testing.asking import Answer, Law, Metric, known
+from jaxrank.testing.numbers import as_floats
 from jaxrank.testing.queries import Case, stacked
 
 # What stands under a mask, as pairs of a score and a label. NaN has a law of its own.
 _HIDDEN = ((1e9, 4.0), (-3e38, -7.0), (np.inf, 1e9), (-np.inf, np.inf))
+
+# Scores and labels of the other query of a batch, and numbers of the other calls of a sweep.
+_SPOILED = (
+  (np.nan, None),
+  (np.inf, None),
+  (-np.inf, None),
+  (3e38, None),
+  (None, np.nan),
+  (None, np.inf),
+  (None, 3e38),
+)
+ODD_NUMBERS = (np.nan, np.inf, 0.0, -1.0, 1e30, 1e-30)
 
 
 def check_permutation(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
@@ -114,6 +132,41 @@ def check_batch(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   return law.compared
 
 
+def check_isolation(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
+  """A query in a batch keeps its value and its gradients, whatever is wrong with another query.
+
+  The scores or the labels of the other query are NaN, infinite or huge, or all its items are
+  masked. In a sweep over the numbers of the ranking, such as the temperature, the same is said of
+  calls whose number is NaN, infinite, huge, tiny, 0 or negative. See `jaxrank.testing` for the
+  arguments.
+  """
+  statement = "a query keeps its value and its gradients beside one that is not finite, or empty"
+  with Law("isolation", statement, metric, case, tolerance) as law:
+    single = as_floats(law.case, np.float32)
+    others = list(spoiled(single, "where" in law.takes))
+    count = len(others)
+
+    def ask(others: Sequence[Case], numbers: Sequence[float]) -> list[np.ndarray]:
+      pairs = pairs_of(single, [*others, *[single] * len(numbers)])
+      swept = pairs._replace(ranking=_swept(single.ranking, count, numbers))
+      return [x[:count, 0] for x in law.slopes(swept, "beside")]
+
+    def text(what: str) -> Callable[[tuple[int, ...]], str]:
+      def of(place: tuple[int, ...]) -> str:
+        index, *rest = place[: single.scores.ndim]
+        query = tuple(rest)
+        return f"{what}{law.text(single, query)}\nin a batch with\n{law.text(others[index], query)}"
+
+      return of
+
+    whats = ("", "the gradient in the scores of\n", "the gradient in the labels of\n")
+    answers = ask(others, ODD_NUMBERS)
+    ordinary = ask([single] * count, (1.0,) * len(ODD_NUMBERS))
+    for what, got, expected in zip(whats, answers, ordinary, strict=True):
+      law.equal(Answer(got, text(what)), Answer(expected, lambda _: "the same beside itself"))
+  return law.compared
+
+
 def check_vmap(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """`jax.vmap(m)` of a batch is `m` of the batch.
 
@@ -168,6 +221,26 @@ def padded(case: Case, places: np.ndarray, width: int) -> Case:
   return case._replace(
     scores=wide(case.scores, 1e4), labels=wide(case.labels, 4.0), where=wide(case.valid, 0.0)
   )
+
+
+def spoiled(case: Case, masks: bool) -> Iterator[Case]:
+  """The case with scores or labels that are not finite or huge, and with all items masked."""
+  everywhere = np.ones_like(case.valid)
+  for score, label in _SPOILED:
+    yield replaced(case, everywhere, score, label)
+  yield replaced(case, np.arange(case.scores.shape[-1]) % 2 == 0, 3e38, None)
+  if masks:
+    yield case._replace(where=~everywhere)
+
+
+def pairs_of(case: Case, others: Sequence[Case]) -> Case:
+  """Batches `[len(others), 2, ..., n]` of a case and another one."""
+  return stacked([stacked([case, other]) for other in others])
+
+
+def _swept(ranking: Ranking | None, count: int, numbers: Sequence[float]) -> Any:
+  """A ranking with its own numbers `count` times, and then with others."""
+  return jax.tree.map(lambda x: np.float32([*[x] * count, *numbers]), ranking)
 
 
 def batch_of(case: Case, masks: bool) -> Case:

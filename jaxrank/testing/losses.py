@@ -14,7 +14,7 @@ from jaxrank._core.platforms import enable_x64
 from jaxrank.testing.asking import Answer, Metric, known
 from jaxrank.testing.asking_losses import LossLaw
 from jaxrank.testing.exact import untied
-from jaxrank.testing.laws import batch_of, padded, replaced
+from jaxrank.testing.laws import ODD_NUMBERS, batch_of, padded, pairs_of, replaced, spoiled
 from jaxrank.testing.numbers import as_floats, integers, of_dtype
 from jaxrank.testing.queries import Case, array, stacked
 
@@ -134,6 +134,35 @@ def check_batch(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
     together = law.both(batch, prefix="one query of a batch, ")
     for i in (0, 1):
       law.same(together.at(i), law.both(batch.at(i), prefix="the query alone, "))
+  return law.compared
+
+
+def check_isolation(
+  loss: Metric, case: Case, *, parameters: Iterable[str] | None = None, tolerance: float = 1e-5
+) -> int:
+  """A query in a batch keeps its value and its gradients, whatever is wrong with another query.
+
+  The scores or the labels of the other query are NaN, infinite or huge, or all its items are
+  masked. In a sweep over the numbers of the loss, the same is said of calls of which a number is
+  NaN, infinite, huge, tiny, 0 or negative.
+  """
+  statement = "a query keeps its value and its gradients beside one that is not finite, or empty"
+  with LossLaw("isolation", statement, loss, case, tolerance) as law:
+    single = as_floats(law.case, np.float32)
+    others = list(spoiled(single, "where" in law.takes))
+    beside = law.both(pairs_of(single, others), "mapped")
+    ordinary = law.both(pairs_of(single, [single] * len(others)), "mapped")
+    for index, other in enumerate(others):
+
+      def together(query: tuple[int, ...], other: Case = other) -> str:
+        return f"{law.text(single, query)}\nin a batch with\n{law.text(other, query)}"
+
+      both = beside.at(index).at(0)._replace(text=together)
+      law.same(both, ordinary.at(index).at(0)._replace(text=lambda _: "the same beside itself"))
+    alone, swept = (
+      law.by_numbers(single, parameters, odd) for odd in ((1.0,) * len(ODD_NUMBERS), ODD_NUMBERS)
+    )
+    law.same(swept, alone._replace(text=lambda _: "the same beside ordinary numbers"))
   return law.compared
 
 

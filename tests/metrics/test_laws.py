@@ -224,7 +224,7 @@ RATIO = "ap@3/retrieved"
 TOLERANCES = {"mask": 0.0, "gradients": 1e-6}
 # Laws about the form and the types of arrays: each function obeys them with one set of parameters,
 # because they compile the most programs.
-OF_ARRAYS = ("jit", "vmap", "batch", "dtypes")
+OF_ARRAYS = ("jit", "vmap", "batch", "isolation", "dtypes")
 # Of all metrics, these laws are weekly; of one metric of each kind, they are thorough.
 WEEKLY = (*OF_ARRAYS, "gradients", "ties")
 # These compile many programs.

@@ -78,6 +78,8 @@ def entropy(scores, labels, *, where=None, temperature=1.0, weights=None, bug=No
     value = value / scores.shape[-1]
   if bug == "batch dependence":
     value = value / jnp.maximum(jnp.max(count), 1)
+  if bug == "infinity of a neighbour":
+    value = value + 0 * jnp.max(gain)
   if bug == "Python's if" and jnp.sum(count) > 3:
     value = 2 * value
   if bug == "side effect":
@@ -99,6 +101,7 @@ BUGS = {
   "0 / 0": "empty",
   "a prior of the temperature": "empty",
   "batch dependence": "batch",
+  "infinity of a neighbour": "isolation",
   "vmap difference": "vmap",
   "half precision": "dtypes",
   "infinite scores": "finite",
@@ -454,7 +457,7 @@ def test_public_losses_obey_the_laws(name):
   loss = subject(name)
   # A metric under a ranking has the program of all metrics.
   ranked = "ranking" in inspect.signature(loss).parameters
-  laws = (*OWN_LAWS, "padding", "dtypes", "alive") if ranked else testing.LOSS_LAWS
+  laws = (*OWN_LAWS, "padding", "isolation", "dtypes", "alive") if ranked else testing.LOSS_LAWS
   held(loss, [law for law in laws if law not in DEPARTS.get(name, ())])
 
 

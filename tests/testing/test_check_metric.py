@@ -50,6 +50,8 @@ def share(scores, labels, *, where=None, k=None, bug=None):
   value = found / jnp.where(total > 0, total, 1)
   if bug == "batch dependence":
     value = value / jnp.maximum(jnp.max(total), 1)
+  if bug == "infinity of a neighbour":
+    value = value + 0 * jnp.max(gains)
   if bug == "jit difference" and not isinstance(scores, jax.core.Tracer):
     value = jnp.round(value, 1)
   if bug == "vmap difference":
@@ -87,6 +89,7 @@ BUGS = {
   "vmap difference": "vmap",
   "jit difference": "jit",
   "batch dependence": "batch",
+  "infinity of a neighbour": "isolation",
 }
 
 
