@@ -240,7 +240,7 @@ def pairs_of(case: Case, others: Sequence[Case]) -> Case:
 
 def _swept(ranking: Ranking | None, count: int, numbers: Sequence[float]) -> Any:
   """A ranking with its own numbers `count` times, and then with others."""
-  return jax.tree.map(lambda x: np.float32([*[x] * count, *numbers]), ranking)
+  return jax.tree.map(lambda x: np.array([*[x] * count, *numbers], np.float32), ranking)
 
 
 def batch_of(case: Case, masks: bool) -> Case:
