@@ -5,18 +5,22 @@ import gc
 import itertools
 import os
 import time
+from importlib import metadata
 from pathlib import Path
+
+import platformdirs
 
 from tests.helpers import xla_flags
 
 os.environ["JAX_NUM_CPU_DEVICES"] = "4"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("XLA_FLAGS", xla_flags.flags())
-# Workers, runs and the processes that tests start share compiled programs. The name of each is the
-# hash of its text, its options and the version of jaxlib.
-os.environ.setdefault(
-  "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "programs")
+# Workers, runs, copies of the repository and the processes that tests start share compiled
+# programs. The name of each is the hash of its text, its options and the version of jaxlib.
+PROGRAMS = platformdirs.user_cache_path("jaxrank-tests") / "-".join(
+  ["programs", *map(metadata.version, ("jax", "jaxlib"))]
 )
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(PROGRAMS))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # Programs need not say where in Python each operation stands.
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
@@ -67,7 +71,8 @@ def _not_too_many_programs():
 def pytest_sessionstart(session):
   """Forgets compiled programs of which no run has read or written the file for a week."""
   if not hasattr(session.config, "workerinput"):
-    for path in Path(os.environ["JAX_COMPILATION_CACHE_DIR"]).glob("*-cache"):
+    # Those of other versions of JAX as well, but none in a folder that somebody chose.
+    for path in PROGRAMS.parent.glob("*/*-cache"):
       if path.stat().st_atime < time.time() - 7 * 86_400:
         path.unlink(missing_ok=True)
 
