@@ -161,8 +161,14 @@ def _rank_mse(ranked: Ranked) -> Array:
 
 
 def _both(function: str, scores: Any, teacher: Any) -> tuple[Array, Array]:
-  """The scores of the student and of the teacher, as floats of one shape."""
+  """The scores of the student and of the teacher, as floats of one shape.
+
+  An item that the teacher did not score counts as one that the student did not retrieve.
+  """
   with checks.named(function):
     student, known = checks.array("scores", scores), checks.array("teacher", teacher)
     checks.same_shape("teacher", known, "scores", student)
-  return floating(student), floating(known)
+  student, known = floating(student), floating(known)
+  # A NaN of the student stays.
+  lost = (known == -jnp.inf) & (student == student)
+  return jnp.where(lost, -jnp.inf, student), known
