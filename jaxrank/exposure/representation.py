@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -54,6 +56,26 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
   return jnp.sum(bits(p, apart) + bits(q, -apart), axis=-1) / (2 * math.log(2.0))
 
 
+def _check_target(target: Any, where: Any) -> None:
+  """Raises `ValueError` unless the targets of queries with an item are shares, or are traced."""
+  given = checks.array("target", target)
+  if not (checks.is_known(given) and checks.is_known(where)) or not given.ndim:
+    return
+  shares = np.asarray(given, float)
+  total = shares.sum(axis=-1)
+  wrong = ~(np.all(shares >= 0, axis=-1) & (total > 0) & np.isfinite(total))
+  valid = np.any(True if where is None else np.asarray(where), axis=-1)
+  if shares.ndim == 1 or valid.shape not in ((), wrong.shape):
+    # Other shapes are refused where they are used.
+    valid = np.asarray(shares.ndim == 1)
+  if np.any(wrong & valid):
+    first = shares[tuple(np.argwhere(wrong & valid)[0])].tolist()
+    raise ValueError(
+      f"target must be shares from 0 with a positive sum, got {first}; jnp.ones({len(first)}) are "
+      "equal shares."
+    )
+
+
 def _awrf(
   ranked: Ranked,
   *,
@@ -72,7 +94,8 @@ def _awrf(
   exposures = group_exposures(ranked, groups, n_groups, discount, k)
   goal = target.astype(ranked.dtype)
   far = distance(*(safe_divide(x, jnp.sum(x)) for x in (exposures, goal)))
-  return jnp.where(jnp.sum(exposures) == 0, 0, 1 - far)
+  known = jnp.all(goal >= 0) & (jnp.sum(goal) > 0)
+  return jnp.where(jnp.sum(exposures) == 0, 0, jnp.where(known, 1 - far, jnp.nan))
 
 
 @describe(
@@ -109,7 +132,8 @@ def awrf(
   See `jaxrank.exposure` for the arguments that its functions share.
 
   Args:
-    target: `[n_groups]` or `[..., n_groups]`, target shares, divided by their sum.
+    target: `[n_groups]` or `[..., n_groups]`, target shares, divided by their sum. Shares below 0,
+      or all of 0, raise `ValueError`, or make the value NaN if they are traced.
     distance: A function of two distributions `[n_groups]` to a number, by default the
       Jensen-Shannon divergence of base 2.
 
@@ -122,6 +146,7 @@ def awrf(
   """
   with checks.named("awrf"):
     check_ids(groups, n_groups, where)
+    _check_target(target, where)
   return apply(
     _awrf,
     scores,
