@@ -13,7 +13,7 @@ from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
-from jaxrank._core.arithmetic import floating, safe_divide
+from jaxrank._core.arithmetic import floating, steady_divide
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, DISTANCE, GROUPS, VECTOR
 from jaxrank._core.ranked import Ranked, Ranking
@@ -44,13 +44,13 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
   with checks.named("jensen_shannon"):
     p, q = (floating(checks.array(name, x)) for name, x in (("p", p), ("q", q)))
     checks.same_shape("p", p, "q", q)
-  apart = safe_divide(p - q, p + q)
+  apart = steady_divide(p - q, p + q)
 
   def bits(x: Array, apart: Array) -> Array:
     # `x log(1 + apart)`, with full relative precision where the shares are about equal.
     some, near = x > 0, jnp.abs(apart) < 0.5
     log = jnp.log1p(jnp.where(near, apart, 0))
-    far = jnp.log(jnp.where(some & ~near, safe_divide(2 * x, p + q), 1))
+    far = jnp.log(jnp.where(some & ~near, steady_divide(2 * x, p + q), 1))
     return jnp.where(some, x * jnp.where(near, log, far), 0)
 
   return jnp.sum(bits(p, apart) + bits(q, -apart), axis=-1) / (2 * math.log(2.0))
@@ -93,7 +93,7 @@ def _awrf(
     )
   exposures = group_exposures(ranked, groups, n_groups, discount, k)
   goal = target.astype(ranked.dtype)
-  far = distance(*(safe_divide(x, jnp.sum(x)) for x in (exposures, goal)))
+  far = distance(*(steady_divide(x, jnp.sum(x)) for x in (exposures, goal)))
   known = jnp.all(goal >= 0) & (jnp.sum(goal) > 0)
   return jnp.where(jnp.sum(exposures) == 0, 0, jnp.where(known, 1 - far, jnp.nan))
 

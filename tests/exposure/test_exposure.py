@@ -488,6 +488,21 @@ def test_an_evaluator_keeps_a_group_without_exposure():
   np.testing.assert_allclose(evaluator.compute(state)["x"], slow.MOST, rtol=1e-6)
 
 
+def test_tiny_shares_have_slopes():
+  """Quotients of exposures that are too small to be squared, and of shares near 0."""
+  p, q = np.float32([[1e-25, 1], [1e-30, 1]]), np.float32([[0, 1], [2e-30, 1]])
+  slope = jax.grad(lambda p: jnp.sum(exposure.jensen_shannon(p, q)))(p)
+  expected = [[0.5, 0], [np.log2(2 / 3) / 2, 0]]
+  np.testing.assert_allclose(slope, expected, atol=1e-6)
+
+  def value(members):
+    return exposure.awrf(DOWN[:2], members, np.float32([1, 3]), n_groups=2)
+
+  members = np.eye(2, dtype=np.float32)
+  small = jax.jit(jax.grad(value))(members * np.float32(1e-25))
+  np.testing.assert_allclose(small * 1e-25, jax.jit(jax.grad(value))(members), rtol=1e-4)
+
+
 def test_items_of_no_group_keep_their_ranks():
   """As the message for an id of -1 says."""
   groups = np.array([0, -1, 1])
