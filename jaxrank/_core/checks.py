@@ -219,6 +219,9 @@ def _no_numbers(name: str, x: Any) -> tuple[str, str]:
     return f"{kind} of objects", f"pass np.asarray({name}, float)"
   if wrong[0] is None:
     return f"{kind} with None", "pass a number, and where= with False there"
+  if name == "groups" and isinstance(wrong[0], str | bytes):
+    write = "number the names of all queries at once: names, groups = np.unique(groups, "
+    return f"{kind} with {told(wrong[0])}", f"{write}return_inverse=True)"
   return f"{kind} with {told(wrong[0])}", "pass numbers"
 
 

@@ -39,8 +39,9 @@ def check_ids(groups: Any, n_groups: Any, where: Any) -> None:
   wrong = ids[valid & ((ids < 0) | (ids >= count))]
   if wrong.size:
     raise ValueError(
-      f"groups must be ids from 0 to {count - 1}, one of {count} groups, got {wrong[0]}; "
-      "`where` leaves items out."
+      f"groups must be ids from 0 to {count - 1}, one of {count} groups, got {wrong[0]}; if such "
+      f"items are in none of the groups, pass the memberships jax.nn.one_hot(groups, {count}), "
+      "with which they keep their ranks: where=False would move those of the items behind them."
     )
 
 

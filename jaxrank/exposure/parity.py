@@ -1,9 +1,10 @@
 """Ratios of two groups (Singh and Joachims, 2018): exposure, and exposure per utility."""
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
@@ -33,11 +34,42 @@ def _ratio(
   ranked: Ranked, groups: Array, w: Array | int, u: Array | int, discount: Discount, k: Cutoff
 ) -> Array:
   """`sum w_i E_i / sum u_i` over the items of group 0, divided by that of group 1."""
-  zero, one = (
-    safe_divide(ranked.expect(member * w, discount, k=k), ranked.total(member * u))
-    for member in memberships(ranked, groups, 2).T
-  )
-  return safe_divide(zero, one)
+  member = memberships(ranked, groups, 2)
+  due = [ranked.total(x * u) for x in member.T]
+  got = [ranked.expect(x * w, discount, k=k) for x in member.T]
+  zero, one = (safe_divide(x, y) for x, y in zip(got, due, strict=True))
+  return jnp.where((due[0] == 0) | (due[1] == 0), 0, _quotient(zero, one))
+
+
+def _quotient(x: Array, y: Array) -> Array:
+  """`x / y` within the bounds of ratios: at an end where one of the two is 0, the lower for both.
+
+  The derivative of `x / y` would divide by the square of a tiny number, which may be 0.
+  """
+  x0, y0 = lax.stop_gradient((x, y))
+  most = jnp.where(x0 > 0, 1 / _least(x), 0)
+  ratio = _bounded(jnp.where(y0 <= 0, most, safe_divide(x0, y0)))
+  return ratio * _of_itself(x) / _of_itself(y)
+
+
+def _of_itself(x: Array) -> Array:
+  """1, with the slopes of `x` over its own value, which are 0 where `x` is not positive."""
+  now = lax.stop_gradient(x)
+  return jnp.where(now > 0, 1 + (x - now) / jnp.maximum(now, _least(x)), 1)
+
+
+def _least(x: Array) -> float:
+  """The least ratio of groups that can be compared; the largest one is its inverse.
+
+  Sums of the largest ratio over queries are finite, and so is the derivative of `squared_log`.
+  """
+  return math.pow(jnp.finfo(x.dtype).tiny, 0.75)
+
+
+def _bounded(ratio: Array) -> Array:
+  """The ratio, or the least or the largest one; NaN stays."""
+  least = _least(ratio)
+  return jnp.where(ratio < least, least, jnp.where(ratio > 1 / least, 1 / least, ratio))
 
 
 def _demographic_parity(ranked: Ranked, *, groups: Array, k: Cutoff, discount: Discount) -> Array:
@@ -77,7 +109,8 @@ def demographic_parity(
     groups: Ids 0 and 1, or memberships `[..., n, 2]`.
 
   Returns:
-    `[...]`, at least 0; best at 1. 0 if a group has no item, or group 1 no exposure.
+    `[...]`, at least 0; best at 1. 0 if a group has no item; the largest ratio, 2.8e28, if group 1
+    gets no exposure, and its inverse if group 0 or neither does: see `jaxrank.exposure`.
 
   References:
     Singh and Joachims, `Fairness of exposure in rankings
@@ -139,7 +172,8 @@ def disparate_treatment(
     groups: Ids 0 and 1, or memberships `[..., n, 2]`.
 
   Returns:
-    `[...]`, at least 0; best at 1. 0 if a group has no utility, or group 1 no exposure.
+    `[...]`, at least 0; best at 1. 0 if a group has no utility; the largest ratio, 2.8e28, if group
+    1 gets no exposure, and its inverse if group 0 or neither does: see `jaxrank.exposure`.
 
   References:
     Singh and Joachims, `Fairness of exposure in rankings
@@ -204,7 +238,8 @@ def disparate_impact(
     groups: Ids 0 and 1, or memberships `[..., n, 2]`.
 
   Returns:
-    `[...]`, at least 0; best at 1. 0 if a group has no utility, or group 1 no exposure.
+    `[...]`, at least 0; best at 1. 0 if a group has no utility; the largest ratio, 2.8e28, if group
+    1 gets no clicks, and its inverse if group 0 or neither does: see `jaxrank.exposure`.
 
   References:
     Singh and Joachims, `Fairness of exposure in rankings
@@ -228,7 +263,9 @@ def disparate_impact(
 def squared_log(ratio: ArrayLike) -> Array:
   """`log(ratio)^2`, the loss of a ratio that is best at 1; 0, with gradient 0, for a ratio of 0.
 
-  A ratio of 0 stands for a query in which the two groups cannot be compared.
+  A ratio of 0 stands for a query in which the two groups cannot be compared. Other ratios count as
+  at least the one of a group 0 without exposure and as at most its inverse: the loss is at most
+  4,290.6, or 282,276.8 in float64.
 
   >>> print(squared_log(jnp.array([1.0, 4.0, 0.25, 0.0])))
   [0.       1.921812 1.921812 0.      ]
@@ -241,4 +278,5 @@ def squared_log(ratio: ArrayLike) -> Array:
   """
   with checks.named("squared_log"):
     ratio = floating(checks.array("ratio", ratio))
-  return jnp.log(jnp.where(ratio == 0, 1, ratio)) ** 2
+  bounded = jnp.where(ratio > 0, _bounded(ratio), jnp.where(ratio == 0, 1, ratio))
+  return jnp.log(bounded) ** 2

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -11,7 +13,7 @@ from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
-from jaxrank._core.arithmetic import floating, safe_divide
+from jaxrank._core.arithmetic import floating, steady_divide
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, DISTANCE, GROUPS, VECTOR
 from jaxrank._core.ranked import Ranked, Ranking
@@ -42,16 +44,36 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
   with checks.named("jensen_shannon"):
     p, q = (floating(checks.array(name, x)) for name, x in (("p", p), ("q", q)))
     checks.same_shape("p", p, "q", q)
-  apart = safe_divide(p - q, p + q)
+  apart = steady_divide(p - q, p + q)
 
   def bits(x: Array, apart: Array) -> Array:
     # `x log(1 + apart)`, with full relative precision where the shares are about equal.
     some, near = x > 0, jnp.abs(apart) < 0.5
     log = jnp.log1p(jnp.where(near, apart, 0))
-    far = jnp.log(jnp.where(some & ~near, safe_divide(2 * x, p + q), 1))
+    far = jnp.log(jnp.where(some & ~near, steady_divide(2 * x, p + q), 1))
     return jnp.where(some, x * jnp.where(near, log, far), 0)
 
   return jnp.sum(bits(p, apart) + bits(q, -apart), axis=-1) / (2 * math.log(2.0))
+
+
+def _check_target(target: Any, where: Any) -> None:
+  """Raises `ValueError` unless the targets of queries with an item are shares, or are traced."""
+  given = checks.array("target", target)
+  if not (checks.is_known(given) and checks.is_known(where)) or not given.ndim:
+    return
+  shares = np.asarray(given, float)
+  total = shares.sum(axis=-1)
+  wrong = ~(np.all(shares >= 0, axis=-1) & (total > 0) & np.isfinite(total))
+  valid = np.any(True if where is None else np.asarray(where), axis=-1)
+  if shares.ndim == 1 or valid.shape not in ((), wrong.shape):
+    # Other shapes are refused where they are used.
+    valid = np.asarray(shares.ndim == 1)
+  if np.any(wrong & valid):
+    first = shares[tuple(np.argwhere(wrong & valid)[0])].tolist()
+    raise ValueError(
+      f"target must be shares from 0 with a positive sum, got {first}; jnp.ones({len(first)}) are "
+      "equal shares."
+    )
 
 
 def _awrf(
@@ -71,8 +93,9 @@ def _awrf(
     )
   exposures = group_exposures(ranked, groups, n_groups, discount, k)
   goal = target.astype(ranked.dtype)
-  far = distance(*(safe_divide(x, jnp.sum(x)) for x in (exposures, goal)))
-  return jnp.where(jnp.sum(exposures) == 0, 0, 1 - far)
+  far = distance(*(steady_divide(x, jnp.sum(x)) for x in (exposures, goal)))
+  known = jnp.all(goal >= 0) & (jnp.sum(goal) > 0)
+  return jnp.where(jnp.sum(exposures) == 0, 0, jnp.where(known, 1 - far, jnp.nan))
 
 
 @describe(
@@ -109,7 +132,8 @@ def awrf(
   See `jaxrank.exposure` for the arguments that its functions share.
 
   Args:
-    target: `[n_groups]` or `[..., n_groups]`, target shares, divided by their sum.
+    target: `[n_groups]` or `[..., n_groups]`, target shares, divided by their sum. Shares below 0,
+      or all of 0, raise `ValueError`, or make the value NaN if they are traced.
     distance: A function of two distributions `[n_groups]` to a number, by default the
       Jensen-Shannon divergence of base 2.
 
@@ -122,6 +146,7 @@ def awrf(
   """
   with checks.named("awrf"):
     check_ids(groups, n_groups, where)
+    _check_target(target, where)
   return apply(
     _awrf,
     scores,

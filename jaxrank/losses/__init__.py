@@ -33,7 +33,8 @@ The arguments that losses share mean the same in all of them, and a loss documen
   number `R` of relevant items, `"cutoff"` is `min(k, R)`.
 * `weights`: `[..., n]`, factors of the gains of the items, such as inverse propensities; None is 1.
 * `teacher`: `[..., n]`, the scores of a teacher, of any scale and sign. They stand apart from the
-  labels, where a negative number would mean unjudged.
+  labels, where a negative number would mean unjudged. An item that the teacher did not score, with
+  -inf here, is left out as one with a score of -inf is.
 * `temperature`: a positive number that divides the scores; may be traced.
 * `ranking`: a smooth ranking. The temperature of `jaxrank.Gaussian` is the standard deviation of
   the noise, that of `jaxrank.Gumbel` its scale. `1 / t` for `jaxrank.Logistic(t)` is the `alpha`

@@ -45,12 +45,8 @@ def margin_mse(
     Hofstatter et al., `Improving efficient neural ranking models with cross-architecture knowledge
     distillation <https://arxiv.org/abs/2010.02666>`_, 2020.
   """
-  student, known = _both("margin_mse", scores, teacher)
-  with checks.named("margin_mse"):
-    live = checks.mask(where, student)
+  student, known, live = _both("margin_mse", scores, teacher, where)
   bound = largest(student)
-  # Differences of NaN under the mask are false alarms under `jax.debug_nans`.
-  student, known = (jnp.where(live, x, 0) for x in (student, known))
   error = clipped(student, bound) - clipped(known, bound)
   # A pair has the difference of two errors, so that the errors stand for the scores.
   error = jnp.where(student == -jnp.inf, student, clipped(error, bound))
@@ -97,7 +93,7 @@ def kl(
     Hinton, Vinyals and Dean, `Distilling the knowledge in a neural network
     <https://arxiv.org/abs/1503.02531>`_, 2015.
   """
-  return apply_loss(_kl, (*_both("kl", scores, teacher), where), temperature=temperature)
+  return apply_loss(_kl, _both("kl", scores, teacher, where), temperature=temperature)
 
 
 def _kl(query: ExactQuery, *, temperature: ArrayLike) -> Array:
@@ -147,8 +143,8 @@ def rank_mse(
   References:
     Schlatt et al., `Rank-DistiLLM <https://arxiv.org/abs/2405.07920>`_, 2024.
   """
-  student, known = _both("rank_mse", scores, teacher)
-  return apply(_rank_mse, student, known, where=where, ranking=ranking)
+  student, known, live = _both("rank_mse", scores, teacher, where)
+  return apply(_rank_mse, student, known, where=live, ranking=ranking)
 
 
 def _rank_mse(ranked: Ranked) -> Array:
@@ -160,9 +156,17 @@ def _rank_mse(ranked: Ranked) -> Array:
   return safe_divide(ranked.total(jnp.where(live, error, 0)), ranked.count(live))
 
 
-def _both(function: str, scores: Any, teacher: Any) -> tuple[Array, Array]:
-  """The scores of the student and of the teacher, as floats of one shape."""
+def _both(function: str, scores: Any, teacher: Any, where: Any) -> tuple[Array, Array, Array]:
+  """The scores of the student and of the teacher, floats that are 0 under the mask, and the mask.
+
+  An item that the teacher did not score counts as one that the student did not retrieve.
+  """
   with checks.named(function):
     student, known = checks.array("scores", scores), checks.array("teacher", teacher)
     checks.same_shape("teacher", known, "scores", student)
-  return floating(student), floating(known)
+    live = checks.mask(where, student)
+  # Arithmetic with NaN under the mask would be a false alarm under `jax.debug_nans`.
+  student, known = (jnp.where(live, floating(x), 0) for x in (student, known))
+  # A NaN of the student stays.
+  lost = (known == -jnp.inf) & (student == student)
+  return jnp.where(lost, -jnp.inf, student), known, live

@@ -158,6 +158,9 @@ def lambda_ndcg(
     not;
   * `"ndcg2++"`: `mu` times `"ndcg2"`, plus `"lambdarank"`.
 
+  As in `lambda_rank`, tied items are ordered by label, not by gain, smallest first, and by column
+  if their labels are equal too. An unjudged item is ahead of those that it ties with.
+
   >>> scores, labels = jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 2])
   >>> for scheme in ("lambdarank", "ndcg2", "ndcg2++"):
   ...   print(f"{lambda_ndcg(scores, labels, scheme=scheme):.5f}")

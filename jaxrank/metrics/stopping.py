@@ -4,13 +4,13 @@ import functools
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core.apply import apply
-from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.arithmetic import steady_divide
 from jaxrank._core.cascades import over_ranks
 from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
 from jaxrank._core.dialects import Argument, ir_measures
@@ -51,9 +51,7 @@ def _nearly_err(
   seen = ranked.cascade(gains, discount, k=k, worth=ranked.retrieved)
   unmet = jnp.prod(jnp.where(ranked.retrieved, 1 - gains, 1))
   whole = seen + unmet * _past_the_end(ranked, discount, k)
-  # Both may be so small that the derivative of the quotient would divide by a square that is 0.
-  scale = lax.stop_gradient(whole)
-  return safe_divide(safe_divide(value, scale), safe_divide(whole, scale))
+  return steady_divide(value, whole)
 
 
 @describe(

@@ -170,7 +170,8 @@ class Evaluator:
       query_weights: `[...]`, the weight of each query; None is 1. A query of weight 0 does not
         count; a negative or infinite weight makes it invalid.
       groups: `[...]`, integers, the group of each query, from 0. A query whose group is out of
-        range is invalid, and the nearest group counts it as such.
+        range is invalid, and the nearest group counts it as such; give those of unknown groups a
+        group of their own.
 
     Returns:
       The state.

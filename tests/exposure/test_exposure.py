@@ -402,6 +402,134 @@ def test_empty_queries_and_missing_groups_are_0():
   assert exposure.by_group(np.zeros((0, 3)), np.zeros((0, 3), int), n_groups=2).shape == (0, 2)
 
 
+RATIOS = {
+  "demographic_parity": exposure.demographic_parity,
+  "disparate_treatment": lambda s, *own, **k: exposure.disparate_treatment(s, WORTH, *own, **k),
+  "disparate_impact": lambda s, *own, **k: exposure.disparate_impact(s, WORTH, *own, **k),
+}
+SPLIT = np.array([0, 0, 1, 1])
+DOWN = np.float32([3, 2, 1, 0])
+LOST = np.float32([1, 0, -np.inf, -np.inf])
+# Scores and groups; the first six have a group of items without exposure in the first two ranks.
+UNSEEN = [
+  (DOWN, SPLIT),
+  (DOWN, 1 - SPLIT),
+  (LOST, SPLIT),
+  (LOST, 1 - SPLIT),
+  (LOST - np.inf, SPLIT),
+  (np.float32([3, 2, 1, 0]), np.array([[0, 0], [0, 0], [1, 0], [0, 1]])),
+  (DOWN, 0 * SPLIT),
+  (DOWN, 0 * SPLIT + 1),
+  (DOWN, np.array([0, 1, 0, 1])),
+  (DOWN[[0, 3, 2, 1]], SPLIT),
+]
+WORTH = np.tile(np.float32([1, 2, 1, 2]), (len(UNSEEN), 1))
+
+
+def test_a_group_without_exposure_is_the_worst():
+  scores = np.stack([s for s, _ in UNSEEN])
+  members = [g if g.ndim == 2 else np.eye(2, dtype=int)[g] for _, g in UNSEEN]
+  groups = np.float32(members)
+
+  def loss(scores):
+    ratios = jnp.stack([ratio(scores, groups, k=2) for ratio in RATIOS.values()])
+    losses = exposure.squared_log(ratios)
+    return jnp.sum(losses), (ratios, losses)
+
+  (_, (ratios, losses)), slope = jax.jit(jax.value_and_grad(loss, has_aux=True))(scores)
+  for row, (own, worth) in enumerate(zip(scores, WORTH.tolist(), strict=True)):
+    shares = slow.expected(list(own), slow.tied_orders(list(own)), 2)
+    of = functools.partial(slow.ratio, shares, members[row])
+    expected = [of(), of(utility=worth), of(worth, worth)]
+    np.testing.assert_allclose(ratios[:, row], expected, rtol=1e-5)
+  worst = np.log(slow.MOST) ** 2
+  np.testing.assert_allclose(losses[:, :6], np.full((3, 6), worst), rtol=1e-6)
+  # Groups without an item cannot be compared.
+  np.testing.assert_array_equal(losses[:, 6:8], 0)
+  assert np.all((losses[:, 8:] > 0) & (losses[:, 8:] < 10))
+  np.testing.assert_array_equal(slope, 0)
+  # No number has a larger loss, and an inverse has the same one.
+  ends = exposure.squared_log(np.float32([np.inf, 3e38, 2e-38, 1 / slow.MOST, slow.MOST]))
+  np.testing.assert_allclose(ends, np.full(5, worst), rtol=1e-6)
+
+
+@quick("name", SMOOTH, ["Laplace"])
+def test_smooth_ratios_grow_to_that_of_a_group_without_exposure(name):
+  """Their losses have slopes, to finite differences, where a division would overflow."""
+  cold = np.float32([1.0, 0.04, 0.012, 0.01, 0.005, 0.001])
+
+  def loss(scores, groups, t):
+    ratio = exposure.demographic_parity(scores, groups, k=2, ranking=type(RANKINGS[name])(t))
+    return exposure.squared_log(ratio), ratio
+
+  grow = jax.vmap(jax.value_and_grad(loss, has_aux=True), (None, None, 0))
+  (values, ratios), slope = jax.jit(jax.vmap(grow, (None, 0, None)))(
+    DOWN, np.stack([SPLIT, 1 - SPLIT]), cold
+  )
+  assert np.all(np.diff(ratios[0]) >= 0)
+  assert np.all(ratios[0] <= np.float32(slow.MOST))
+  np.testing.assert_allclose(ratios[1] * ratios[0], 1, rtol=1e-5)
+  np.testing.assert_allclose(values[1], values[0], rtol=1e-5)
+  assert np.all(np.isfinite(slope))
+  if name in ("Laplace", "Logistic"):
+    np.testing.assert_array_equal(ratios[0, -1], np.float32(slow.MOST))
+    # The exposure of item 2 is as the exponential of half its distance from item 1.
+    ahead = (values[0, 3] ** 0.5 / cold[3]) * np.float32([0, 1, -1, 0])
+    np.testing.assert_allclose(slope[0, 3], ahead, rtol=1e-3, atol=1e-3 * np.max(ahead))
+
+
+def test_an_evaluator_keeps_a_group_without_exposure():
+  groups = np.array([SPLIT, 0 * SPLIT])
+  parity = jr.Measure(exposure.demographic_parity, name="x", k=2, groups=groups)
+  evaluator = jr.Evaluator([parity], empty="skip")
+  scores = np.stack([DOWN, DOWN])
+  state = evaluator.update(evaluator.init(), scores, np.zeros_like(scores))
+  assert int(state.count[0]) == 1
+  np.testing.assert_allclose(evaluator.compute(state)["x"], slow.MOST, rtol=1e-6)
+
+
+def test_tiny_shares_have_slopes():
+  """Quotients of exposures that are too small to be squared, and of shares near 0."""
+  p, q = np.float32([[1e-25, 1], [1e-30, 1]]), np.float32([[0, 1], [2e-30, 1]])
+  slope = jax.grad(lambda p: jnp.sum(exposure.jensen_shannon(p, q)))(p)
+  expected = [[0.5, 0], [np.log2(2 / 3) / 2, 0]]
+  np.testing.assert_allclose(slope, expected, atol=1e-6)
+
+  def value(members):
+    return exposure.awrf(DOWN[:2], members, np.float32([1, 3]), n_groups=2)
+
+  members = np.eye(2, dtype=np.float32)
+  small = jax.jit(jax.grad(value))(members * np.float32(1e-25))
+  np.testing.assert_allclose(small * 1e-25, jax.jit(jax.grad(value))(members), rtol=1e-4)
+
+
+def test_items_of_no_group_keep_their_ranks():
+  """As the message for an id of -1 says."""
+  groups = np.array([0, -1, 1])
+  with pytest.raises(ValueError, match=r"by_group: .*got -1; .*jax.nn.one_hot\(groups, 2\)"):
+    exposure.by_group(DOWN[:3], groups, n_groups=2)
+  members = jax.nn.one_hot(groups, 2)
+  found = exposure.by_group(DOWN[:3], members, n_groups=2)
+  np.testing.assert_allclose(found, [slow.discount(1), slow.discount(3)], rtol=1e-6)
+
+
+def test_targets_are_shares():
+  scores, groups = np.zeros((2, 4), np.float32), np.stack([SPLIT, SPLIT])
+  for wrong in ([0, 0], [1, -1], [np.nan, 1], [np.inf, 1], [[1, 1], [0, 0]]):
+    with pytest.raises(ValueError, match=r"^awrf: target must be shares .*; jnp.ones\(2\)"):
+      exposure.awrf(scores, groups, np.float32(wrong), n_groups=2)
+  # The target of a query of padding does not matter, and nothing is refused under `jit`.
+  shares, where = np.float32([[1, 1], [0, 0]]), np.array([[True] * 4, [False] * 4])
+  traced = jax.jit(
+    lambda target, where: exposure.awrf(scores, groups, target, n_groups=2, where=where)
+  )
+  np.testing.assert_array_equal(
+    exposure.awrf(scores, groups, shares, n_groups=2, where=where), [1, 0]
+  )
+  np.testing.assert_array_equal(traced(shares, where), [1, 0])
+  np.testing.assert_array_equal(traced(shares, np.ones_like(where)), [1, np.nan])
+
+
 @thorough
 def test_not_a_number_poisons_its_own_query():
   scores, groups = np.zeros((3, 4), np.float32), np.tile([0, 1], (3, 2))
@@ -531,6 +659,10 @@ BAD = [
   (lambda: by_group(np.ones((2, 3, 4)), n_groups=3), "by_group: groups.*3 groups.*got 4"),
   (lambda: by_group(GROUP, n_groups=2.5), "by_group: n_groups must be an int"),
   (lambda: by_group("ab", n_groups=2), "by_group: groups"),
+  (
+    lambda: by_group(np.array([["a", "b", "a"]] * 2), n_groups=2),
+    r"by_group: groups .*'a'; number .*names, groups = np.unique\(groups, return_inverse=True\)",
+  ),
   (lambda: awrf(SHARE[:2], n_groups=2), "awrf: .*got 2"),
   (lambda: awrf(SHARE[:2], n_groups=3), "awrf: target.*3 groups.*got 2"),
   (lambda: awrf(np.ones((3, 3)), n_groups=3), r"awrf: target.*\(3, 3\)"),

@@ -85,11 +85,19 @@ def awrf(exposure, members, shares):
   return 1 - divergence(p, q)
 
 
+# The largest ratio of groups that can be compared, in float32.
+MOST = 2**94.5
+
+
 def ratio(exposure, members, clicks=None, utility=None):
   """Exposure, or clicks, per item, or per utility, of group 0 over that of group 1."""
   found = []
   for g in (0, 1):
     got = sum(e * (clicks[i] if clicks else 1) * members[i][g] for i, e in enumerate(exposure))
     due = sum((utility[i] if utility else 1) * members[i][g] for i in range(len(exposure)))
-    found.append(got / due if due else 0.0)
-  return found[0] / found[1] if found[1] else 0.0
+    if not due:
+      return 0.0
+    found.append(got / due)
+  if not found[0]:
+    return 1 / MOST
+  return min(found[0] / found[1], MOST) if found[1] else MOST

@@ -111,6 +111,9 @@ def test_every_class_has_the_names_and_the_range_of_the_original():
     cls = classes[key]
     assert set(synonyms.split()) <= set(cls.synonyms)
     assert cls.value_range.notate() == bounds
+    upper = float(bounds.split(", ")[1][:-1])
+    assert cls.value_range.upper == (None if key.startswith("z_") else upper)
+    assert (math.inf in cls.value_range) == key.startswith("z_")
     assert cls.increasing == (better == "high")
     realistic_only = key.startswith(("adjusted", "z_"))
     assert (len(cls.supported_rank_types) == 1) == cls.needs_candidates == realistic_only

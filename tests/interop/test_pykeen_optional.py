@@ -79,6 +79,7 @@ def test_classes_describe_themselves_as_the_original(name):
     assert getattr(own, what) == getattr(original, what)
   assert tuple(own.synonyms) == tuple(original.synonyms)
   assert own.value_range.notate() == original.value_range.notate()
+  assert dataclasses.astuple(own.value_range) == dataclasses.astuple(original.value_range)
   assert set(own.supported_rank_types) == set(original.supported_rank_types)
   if "HitsAtK" not in name or name == "HitsAtK":
     assert own.key == original.key

@@ -129,6 +129,7 @@ def test_not_a_number_poisons_its_own_query(name):
   whole = np.ones_like(WHERE)
   (_, clean), clean_slope = both(name)(scores, teacher, whole)
   scores[2, 1] = teacher[5, 3] = np.nan
+  teacher[2, 1] = -np.inf
   (_, value), slope = both(name)(scores, teacher, whole)
   np.testing.assert_array_equal(np.isnan(value), np.isin(np.arange(QUERIES), [2, 5]))
   kept = np.delete(np.arange(QUERIES), [2, 5])
@@ -196,6 +197,21 @@ def test_rank_mse_under_other_rankings(ranking):
   expected = np.mean((rank - soft) ** 2 / np.log2(1 + rank))
   value = losses.rank_mse(s, teacher=t, ranking=ranking)
   np.testing.assert_allclose(value, [expected], rtol=1e-5)
+
+
+@every
+def test_an_item_without_a_score_of_the_teacher_is_left_out(name):
+  """As one with a score of -inf is, also if the teacher scored nothing."""
+  lost = (np.arange(N) % 3 == 1) | (np.arange(QUERIES) == 2)[:, None]
+  (_, value), slope = both(name)(SCORES, np.where(lost, -np.float32(np.inf), TEACHER), WHERE)
+  (_, expected), expected_slope = both(name)(
+    np.where(lost, -np.float32(np.inf), SCORES), TEACHER, WHERE
+  )
+  np.testing.assert_array_equal(value, expected)
+  np.testing.assert_array_equal(slope, expected_slope)
+  np.testing.assert_array_equal(np.asarray(slope)[lost], 0)
+  assert np.all(np.isfinite(value))
+  assert np.any(value > 0)
 
 
 BAD = [

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -394,6 +395,17 @@ def test_slopes_of_a_cross_entropy_by_weights_and_numbers():
       along = {key: move if key == name else np.zeros_like(y) for key, y in point.items()}
       _, rise = jax.jvp(value, (point,), (along,))
       same(rise, (up - down) / 2e-6, rtol=1e-7, atol=1e-8)
+
+
+def test_lambda_ndcg_orders_ties_by_label():
+  """Unjudged items first: the gradient of the weights of pairs that the order gives."""
+  order = [-1, 0, 1]
+  discount = [1 / np.log2(1 + r) for r in (1, 2, 3)]
+  expected = {-1: (discount[0] - discount[2]) / 2, 0: (discount[1] - discount[2]) / 2}
+  expected[1] = -sum(expected.values())
+  labels = np.array(list(itertools.permutations(order)))
+  slope = jax.grad(lambda s: jnp.sum(losses.lambda_ndcg(s, labels)))(np.zeros(labels.shape))
+  np.testing.assert_allclose(slope, np.vectorize(expected.get)(labels), rtol=1e-5)
 
 
 def test_lambda_rank_is_lambda_ndcg():

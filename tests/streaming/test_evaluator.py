@@ -632,6 +632,9 @@ def test_mistakes():
     own.update(state, *lists, groups=DATA["groups"][0])
   with pytest.raises(ValueError, match="groups=3, and groups= here are none"):
     grouped.update(grouped.init(), *lists)
+  for names in (["en", "de"], np.array(["en", "de"])):
+    with pytest.raises(TypeError, match=r"'en'; number .*np.unique\(groups, return_inverse=True\)"):
+      grouped.add(grouped.init(), {name: np.zeros(2) for name in grouped.names}, groups=names)
   with pytest.raises(TypeError, match="groups must be integers"):
     grouped.update(grouped.init(), *lists, groups=DATA["query_weights"][0])
   with pytest.raises(ValueError, match=r"query_weights.*\(1,\).*\(8,\)"):

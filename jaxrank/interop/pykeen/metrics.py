@@ -19,7 +19,7 @@ class ArithmeticMeanRank(RankBasedMetric):
 
   native = ranks.arithmetic_mean_rank
   name = "Mean Rank (MR)"
-  value_range = ValueRange(1, True)
+  value_range = ValueRange(1, True, math.inf)
 
 
 class InverseArithmeticMeanRank(RankBasedMetric):
@@ -35,7 +35,7 @@ class GeometricMeanRank(RankBasedMetric):
 
   native = ranks.geometric_mean_rank
   name = "Geometric Mean Rank (GMR)"
-  value_range = ValueRange(1, True)
+  value_range = ValueRange(1, True, math.inf)
 
 
 class InverseGeometricMeanRank(RankBasedMetric):
@@ -51,7 +51,7 @@ class HarmonicMeanRank(RankBasedMetric):
 
   native = ranks.harmonic_mean_rank
   name = "Harmonic Mean Rank (HMR)"
-  value_range = ValueRange(1, True)
+  value_range = ValueRange(1, True, math.inf)
 
 
 class InverseHarmonicMeanRank(RankBasedMetric):
@@ -67,7 +67,7 @@ class MedianRank(RankBasedMetric):
 
   native = ranks.median_rank
   name = "Median Rank"
-  value_range = ValueRange(1, True)
+  value_range = ValueRange(1, True, math.inf)
 
 
 class InverseMedianRank(RankBasedMetric):
@@ -95,7 +95,7 @@ class StandardDeviation(RankBasedMetric):
 
   native = ranks.standard_deviation
   name = "Standard Deviation (std)"
-  value_range = ValueRange(0, True)
+  value_range = ValueRange(0, True, math.inf)
 
 
 class Variance(RankBasedMetric):
@@ -103,7 +103,7 @@ class Variance(RankBasedMetric):
 
   native = ranks.variance
   name = "Variance"
-  value_range = ValueRange(0, True)
+  value_range = ValueRange(0, True, math.inf)
 
 
 class MedianAbsoluteDeviation(RankBasedMetric):
@@ -111,7 +111,7 @@ class MedianAbsoluteDeviation(RankBasedMetric):
 
   native = ranks.median_absolute_deviation
   name = "Median Absolute Deviation (MAD)"
-  value_range = ValueRange(0, True)
+  value_range = ValueRange(0, True, math.inf)
 
 
 class Count(RankBasedMetric):
@@ -119,7 +119,7 @@ class Count(RankBasedMetric):
 
   native = ranks.count
   name = "Count"
-  value_range = ValueRange(0, True)
+  value_range = ValueRange(0, True, math.inf)
   supports_weights = False
 
 
