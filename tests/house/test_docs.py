@@ -121,9 +121,11 @@ def test_examples_of_pages_are_true(page, tmp_path):
   for module in modules:
     if importlib.util.find_spec(module) is None:
       pytest.skip(f"{module} is not installed")
+  # One, unless the page says with how many to start Python.
+  devices = re.search(r"`JAX_NUM_CPU_DEVICES=(\d+)`", text)
   environment = os.environ | {
     "PYTHONPATH": str(ROOT),
-    "JAX_NUM_CPU_DEVICES": "1",
+    "JAX_NUM_CPU_DEVICES": devices[1] if devices else "1",
     "JAX_LEGACY_PRNG_KEY": "error",
     "JAX_NUMPY_RANK_PROMOTION": "raise",
     # The optimizers of optax promote dtypes.
