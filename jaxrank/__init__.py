@@ -23,8 +23,13 @@ share these conventions:
 """
 
 import importlib
+import importlib.metadata
 import itertools
 import typing
+
+_jax = next(iter(importlib.metadata.distributions(name="jax")), None)
+if _jax is not None and tuple(map(int, _jax.version.split(".")[:2])) < (0, 10):
+  raise ImportError(f"jaxrank needs jax>=0.10, got {_jax.version}: pip install --upgrade jax.")
 
 if typing.TYPE_CHECKING:
   from jaxrank import agreement as agreement
@@ -44,6 +49,7 @@ if typing.TYPE_CHECKING:
   from jaxrank import sharded as sharded
   from jaxrank import soft as soft
   from jaxrank import stats as stats
+  from jaxrank import testing as testing
   from jaxrank import trec as trec
   from jaxrank._core.ranked import Ranked as Ranked
   from jaxrank._core.ranked import Ranking as Ranking
@@ -98,6 +104,20 @@ _MODULES = (
   "soft",
   "stats",
   "trec",
+)
+# These are found as attributes too. What they define has shorter names, or needs more libraries, so
+# that `from jaxrank import *` leaves them out.
+_INNER = (
+  "aggregation",
+  "catalogue",
+  "command",
+  "interop",
+  "measures",
+  "padding",
+  "rankings",
+  "streaming",
+  "testing",
+  "validation",
 )
 _NAMES = {
   "_core.ranked": ("Ranked", "Ranking", "UnansweredError"),
@@ -175,7 +195,7 @@ def _exported() -> list[str]:
 
 
 def __getattr__(name: str) -> typing.Any:
-  if name in _MODULES:
+  if name in _MODULES or name in _INNER:
     return importlib.import_module(f"jaxrank.{name}")
   home = next((home for home, names in _NAMES.items() if name in names), "metrics")
   if name == "__all__":

@@ -21,6 +21,7 @@ from jaxrank import _base
 from jaxrank._base import LARGEST
 from jaxrank._base import count as count
 from jaxrank._base import told as told
+from jaxrank._core import containers
 from jaxrank._core.errors import AdvisedError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -156,7 +157,7 @@ def on_host(name: str, x: Any) -> np.ndarray:
     ValueError: if its rows differ in length.
   """
   untraced(name, x)
-  check_container(name, x)
+  containers.check(name, x)
   try:
     host = np.asarray(x)
   except (TypeError, ValueError, RuntimeError) as error:
@@ -180,7 +181,7 @@ def is_known(x: Any) -> bool:
 
 
 def _converted(name: str, x: Any) -> Array:
-  check_container(name, x)
+  containers.check(name, x)
   try:
     return jnp.asarray(without_loss(x))
   except OverflowError as error:
@@ -208,15 +209,21 @@ def _no_numbers(name: str, x: Any) -> tuple[str, str]:
   if isinstance(x, Iterator | Set):
     return f"a {kind}", f"pass list({name})"
   if hasattr(x, "detach") and hasattr(x, "cpu"):
-    return f"a {kind} that NumPy cannot read", f"pass {name}.detach().cpu()"
+    on_host = str(getattr(x, "device", "")) == "cpu"
+    write = "convert it to an array of NumPy" if on_host else f"pass {name}.cpu()"
+    return f"a {kind} that NumPy cannot read", write
   single = x is None or isinstance(x, str | bytes)
-  if single or not (isinstance(x, list | tuple) or hasattr(x, "dtype")):
+  if single or not (isinstance(x, list | tuple) or hasattr(x, "__array__")):
     return told(x), "pass a list or an array"
   kind = "an array" if hasattr(x, "dtype") else f"a {kind}"
   entries: list[Any] = [] if isinstance(x, type) else np.asarray(x, object).ravel().tolist()
   wrong = [entry for entry in entries if not isinstance(entry, numbers.Real)]
   if not wrong:
     return f"{kind} of objects", f"pass np.asarray({name}, float)"
+  column = not isinstance(x, list | tuple)
+  if column and any(isinstance(entry, list | tuple | np.ndarray) for entry in wrong):
+    method = next(way for way in ("tolist", "to_list", "to_pylist") if hasattr(x, way))
+    return "a column of lists", f"pass {name}.{method}()"
   if wrong[0] is None:
     return f"{kind} with None", "pass a number, and where= with False there"
   if name == "groups" and isinstance(wrong[0], str | bytes):
@@ -271,41 +278,11 @@ def cell(index: Iterable[Any]) -> str:
   return f"query {which}, item {item}" if query else f"item {item}"
 
 
-def check_container(name: str, x: Any) -> None:
-  """Raises `TypeError` for what holds numbers and is no array; the message has the conversion."""
-  kind = type(x).__name__
-  if hasattr(x, "columns") and hasattr(x, "shape"):
-    raise TypeError(
-      f"{name} must be an array, got a {kind}: pass {name}.to_numpy() if a row is a query, or its "
-      'columns to jaxrank.pad, such as frame["score"]; jaxrank.trec.evaluate takes frames of '
-      "judgements and of a run."
-    )
-  if hasattr(x, "tocsr"):
-    raise TypeError(
-      f"{name} must be an array, got a sparse {kind}: pass {name}.toarray(), and where= if cells "
-      "without an entry are no candidates."
-    )
-  if isinstance(x, np.ma.MaskedArray):
-    raise TypeError(
-      f"{name} must be an array, got a {kind}, whose mask would be lost: pass {name}.filled(0), "
-      f"and where=~np.ma.getmaskarray({name})."
-    )
-  if getattr(x, "requires_grad", False):
-    raise TypeError(
-      f"{name} must be an array, got a {kind} that requires a gradient: pass {name}.detach()."
-    )
-  if str(getattr(x, "dtype", "")) == "torch.bfloat16":
-    raise TypeError(
-      f"{name} must be an array, got a {kind} of bfloat16, which NumPy does not have: pass "
-      f"{name}.float()."
-    )
-
-
 def size(x: Any) -> int:
   """How many numbers are in what is passed as an array; 0 if `array` refuses it."""
   try:
     return math.prod(np.shape(x))
-  except (TypeError, ValueError):
+  except (TypeError, ValueError, RuntimeError):
     return 0
 
 

@@ -1,7 +1,7 @@
 """LambdaRank and LambdaLoss: logistic losses of pairs, weighted by changes of a metric.
 
 The change is that of the metric if the two items swap ranks; `jaxrank.losses.swaps` computes it.
-`rank_bends` and `ndcg_bends` serve `jaxrank.losses.curvature`.
+`rank_bends` and `ndcg_bends` serve `jaxrank/losses/curvature.py`.
 """
 
 import dataclasses

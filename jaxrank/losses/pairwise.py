@@ -1,6 +1,6 @@
 """Pairwise losses in O(n^2) time and O(n) memory: the loss of a query is a mean over pairs.
 
-`bends` and `logistic_bends` also serve `jaxrank.losses.curvature`.
+`bends` and `logistic_bends` also serve `jaxrank/losses/curvature.py`.
 """
 
 from collections.abc import Callable

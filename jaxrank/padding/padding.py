@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrank._core import checks
+from jaxrank._core import checks, containers
 from jaxrank.padding import _lengths
 
 _OF_LISTS = (
@@ -181,7 +181,7 @@ def as_list(batch: Batch | Iterable[Batch]) -> list[Batch]:
 def _cells(batch: Batch, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
   """The row and the value of each cell that is not padding."""
   checks.untraced("values", values)
-  checks.check_container("values", values)
+  containers.check("values", values)
   values, rows = np.asarray(values), np.asarray(batch.rows)
   if values.shape[: rows.ndim] != rows.shape:
     raise ValueError(
@@ -197,7 +197,7 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
     raise TypeError("the shapes of padded queries depend on the data; call it outside of jit.")
   names = "query_ids", "scores", "labels"
   for name, column in zip(names, columns, strict=True):
-    checks.check_container(name, column)
+    containers.check(name, column)
   if any(_is_nested(column) for column in columns):
     raise ValueError(
       "query_ids, scores and labels must be flat, one entry per row, got lists of lists. For lists "
@@ -217,8 +217,8 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
 
 
 def _is_nested(column: Any) -> bool:
-  """Whether a column is a list of lists or of arrays."""
-  first = column[:1] if isinstance(column, list | tuple) else ()
+  """Whether a column, of a frame too, has lists or arrays."""
+  first = column[:1] if isinstance(column, Sequence) or getattr(column, "ndim", 0) == 1 else ()
   return any(isinstance(x, list | tuple) or np.ndim(x) > 0 for x in first)
 
 

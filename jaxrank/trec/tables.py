@@ -177,9 +177,9 @@ class Run(_Table):
     """
     with checks.named("Run.from_arrays"):
       names, texts = np.asarray(queries, object), np.asarray(documents, object)
-      given = np.asarray(scores)
+      given = checks.on_host("scores", scores)
       values = given.astype(np.float64)
-      mask = np.ones(values.shape, bool) if where is None else np.asarray(where)
+      mask = np.ones(values.shape, bool) if where is None else checks.on_host("where", where)
       if mask.dtype != np.bool_:
         raise TypeError(f"where must be boolean, False on padding, got {mask.dtype}.")
       shapes = values.shape[:1], values.shape, values.shape
@@ -189,7 +189,11 @@ class Run(_Table):
           f"{names.shape}, {values.shape} and {mask.shape}."
         )
       if texts.shape not in (values.shape, values.shape[1:]):
-        raise ValueError(f"documents must be [q, n] or [n], got {texts.shape} for {values.shape}.")
+        lists = any(isinstance(x, list | tuple | np.ndarray) for x in texts[:1])
+        write = "; pass documents.tolist()" if lists else ""
+        raise ValueError(
+          f"documents must be [q, n] or [n], got {texts.shape} for {values.shape}{write}."
+        )
       kept = mask & (values != -np.inf)
       codes = np.repeat(np.arange(len(names), dtype=np.int32), kept.sum(axis=1))
       retrieved = strings(np.broadcast_to(texts, values.shape)[kept].tolist())

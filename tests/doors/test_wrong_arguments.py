@@ -12,6 +12,7 @@ import traceback
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
 import scipy.sparse
 
 import jaxrank as jr
@@ -49,8 +50,9 @@ class Tensor:
 
   shape, ndim = (1, 3), 2
 
-  def __init__(self, dtype, requires_grad=False):
-    self.dtype, self.requires_grad = dtype, requires_grad
+  def __init__(self, dtype="torch.float32", requires_grad=False, layout="torch.strided", **known):
+    self.dtype, self.requires_grad, self.layout = dtype, requires_grad, layout
+    vars(self).update(known)
 
   def __array__(self, dtype=None, copy=None):
     raise RuntimeError("Can't call numpy() on Tensor")
@@ -81,7 +83,16 @@ NO_ARRAYS = {
   "a frame": Frame(),
   "a sparse matrix": scipy.sparse.csr_matrix(np.eye(1, 3)),
   "bfloat16": Tensor("torch.bfloat16"),
-  "a tensor with a gradient": Tensor("torch.float32", requires_grad=True),
+  "a tensor with a gradient": Tensor(requires_grad=True),
+  "a sparse tensor": Tensor(layout="torch.sparse_coo"),
+  "a meta tensor": Tensor(is_meta=True),
+  "a nested tensor": Tensor(is_nested=True),
+  "rows of bfloat16": [Tensor("torch.bfloat16")],
+  "rows with a gradient": [[0.1, 0.2, 0.3], Tensor(requires_grad=True)],
+  "masked rows": [np.ma.masked_array([0.1, 0.2, 0.3], [True, False, False])],
+  "a column of lists": pa.chunked_array([[[0.1, 0.2, 0.3]]]),
+  "a column of arrays": np.array([np.ones(3), None], object)[:1],
+  "a column of ragged lists": np.array([[0.1, 0.2], [0.3]], object),
   "a masked array": np.ma.masked_array(np.ones((1, 3)), [[True, False, False]]),
   "a key": KEY,
 }

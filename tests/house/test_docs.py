@@ -2,12 +2,15 @@
 
 import collections
 import doctest
+import importlib.util
 import inspect
+import os
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
-import jax
 import pytest
 
 from jaxrank import losses, metrics
@@ -93,21 +96,46 @@ def test_metrics_and_losses_have_examples(name):
   assert any(test.examples for test in found)
 
 
+# The examples of a page in an interpreter of their own, as its reader starts one: of the library it
+# has the variants of platforms alone, of which it traces those of a CPU, as other tests do.
+IN_AN_INTERPRETER = """
+import doctest, gc, sys
+from jaxrank._core import platforms
+assert not [name for name in sys.modules if name.startswith("jaxrank.") and "._" not in name]
+gc.set_threshold(100_000, 50, 100)
+with platforms.forced("cpu"):
+  sys.exit(bool(doctest.testfile(sys.argv[1], module_relative=False).failed))
+"""
+
+
 # The examples of `peers.md` need many libraries, not all at once: tests/interop/test_peers_page.py.
 @thorough
 @pytest.mark.parametrize(
-  "page", [page for page in PAGES if page.stem != "peers"], ids=lambda page: page.name
+  "page",
+  [page for page in PAGES if page.stem != "peers" and ">>> " in page.read_text(encoding="utf-8")],
+  ids=lambda page: page.name,
 )
-def test_examples_of_pages_are_true(page):
+def test_examples_of_pages_are_true(page, tmp_path):
   text = page.read_text(encoding="utf-8")
   modules = re.findall(r"^>>> (?:import|from) (\w+)", text, re.MULTILINE)
   for module in modules:
-    pytest.importorskip(module)
-  # The optimizers of optax promote dtypes.
-  promotion = "standard" if "optax" in modules else "strict"
-  with jax.numpy_dtype_promotion(promotion):
-    failed, _ = doctest.testfile(str(page), module_relative=False)
-  assert not failed
+    if importlib.util.find_spec(module) is None:
+      pytest.skip(f"{module} is not installed")
+  # One, unless the page says with how many to start Python.
+  devices = re.search(r"`JAX_NUM_CPU_DEVICES=(\d+)`", text)
+  environment = os.environ | {
+    "PYTHONPATH": str(ROOT),
+    "JAX_NUM_CPU_DEVICES": devices[1] if devices else "1",
+    "JAX_LEGACY_PRNG_KEY": "error",
+    "JAX_NUMPY_RANK_PROMOTION": "raise",
+    # The optimizers of optax promote dtypes.
+    "JAX_NUMPY_DTYPE_PROMOTION": "standard" if "optax" in modules else "strict",
+  }
+  command = [sys.executable, "-W", "error", "-c", IN_AN_INTERPRETER, page]
+  done = subprocess.run(
+    command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+  )
+  assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_metric_that_extending_shows_is_the_one_of_the_library():

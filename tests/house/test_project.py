@@ -1,10 +1,13 @@
 """The files around the library agree, and those of `.github` have their schemas."""
 
+import importlib.metadata
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,6 +70,23 @@ def test_the_oldest_versions_are_the_bounds_of_the_metadata():
   assert pinned.keys() == bounds.keys()
   for name, bound in bounds.items():
     assert pinned[name].removesuffix(".*").removesuffix(".0") == bound.removesuffix(".0")
+
+
+@pytest.mark.parametrize("version", ["0.6.2", "0.9.9"])
+def test_an_older_jax_is_refused_by_the_import(version, monkeypatch):
+  (bound,) = [x.partition(",")[0] for x in PROJECT["dependencies"] if x.startswith("jax>")]
+  old = [SimpleNamespace(version=version)]
+  monkeypatch.setattr(importlib.metadata, "distributions", lambda name: old)
+  with pytest.raises(ImportError, match=f"^jaxrank needs {bound}, got {version}: pip install"):
+    runpy.run_path(jaxrank.__file__)
+
+
+@pytest.mark.parametrize("version", ["0.10.0", "0.10.1.dev2026", "1.0", None])
+def test_others_are_not(version, monkeypatch):
+  """Nor one that was put on the path without its metadata."""
+  found = [SimpleNamespace(version=version)] if version else []
+  monkeypatch.setattr(importlib.metadata, "distributions", lambda name: found)
+  assert runpy.run_path(jaxrank.__file__)["__version__"] == jaxrank.__version__
 
 
 def test_workflows_try_the_oldest_and_the_newest_python():

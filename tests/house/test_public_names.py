@@ -2,8 +2,11 @@
 
 import ast
 import dataclasses
+import functools
 import inspect
 import pickle
+import re
+import sys
 import textwrap
 from pathlib import Path
 
@@ -27,7 +30,8 @@ def bound_names(module):
     if isinstance(node, ast.ImportFrom) and package and node.names[0].name == "*":
       yield from set(MODULES[node.module].__all__) - module._OF_METRICS_ALONE
     elif isinstance(node, ast.ImportFrom) and package:
-      yield from (alias.asname or alias.name for alias in node.names)
+      names = {alias.asname or alias.name for alias in node.names}
+      yield from names - {*getattr(module, "_INNER", ())}
     elif isinstance(node, ast.FunctionDef | ast.ClassDef):
       yield node.name
     elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -41,6 +45,29 @@ def test_all_lists_the_public_names(name):
   public = {x for x in bound_names(module) if not x.startswith("_")}
   assert sorted(module.__all__) == sorted(public)
   assert all(hasattr(module, x) for x in module.__all__)
+
+
+@pytest.mark.parametrize("name", [*MODULES, "jaxrank.interop"][1:])
+def test_modules_are_attributes_that_load_on_first_use(name):
+  """As a fresh interpreter finds them, which has imported `jaxrank` alone."""
+  assert jaxrank.__getattr__(name.removeprefix("jaxrank.")) is sys.modules[name]
+
+
+def test_names_in_text_are_found_on_first_use():
+  """Those of pages, docstrings and messages, but for the adapters, which pages say to import."""
+  root = Path(__file__).parents[2]
+  pages = [root / "README.md", *(root / "docs").rglob("*.md"), *(root / "docs").rglob("*.rst")]
+  mentioned = set()
+  for path in [*pages, *(root / "jaxrank").rglob("*.py")]:
+    text = re.sub(
+      r"^.*\b(from|import) jaxrank.*$", "", path.read_text(encoding="utf-8"), flags=re.M
+    )
+    mentioned |= {*re.findall(r"(?<![\w./-])(?:jr|jaxrank)((?:\.(?!_)\w+)+)", text)}
+  assert len(mentioned) > 100
+  for name in mentioned:
+    first, *rest = name.split(".")[1:]
+    if first not in ("interop", "github"):
+      functools.reduce(getattr, rest, jaxrank.__getattr__(first))
 
 
 def public_callables():
