@@ -11,6 +11,7 @@ import jax
 import pytest
 
 from jaxrank import losses, metrics
+from tests.helpers.lenient import for_keras
 from tests.helpers.suites import quick, thorough
 from tests.house import derived, metric_table, repeated
 from tests.house.public_api import MODULES
@@ -105,7 +106,7 @@ def test_examples_of_pages_are_true(page):
     pytest.importorskip(module)
   # The optimizers of optax promote dtypes.
   promotion = "standard" if "optax" in modules else "strict"
-  with jax.numpy_dtype_promotion(promotion):
+  with for_keras() if "keras" in modules else jax.numpy_dtype_promotion(promotion):
     failed, _ = doctest.testfile(str(page), module_relative=False)
   assert not failed
 
