@@ -210,7 +210,9 @@ class Metric(keras.metrics.Metric):
   It is a `jaxrank.Evaluator` whose state is in variables of Keras. The means are over queries and
   not over batches, and weights are those of `weighted_metrics`. One measure has a number as its
   result, and several have a dictionary by name, which Keras writes into its logs under these names:
-  `EarlyStopping("val_nDCG@10")`. For a measure among several, pass the callback its `mode`.
+  `EarlyStopping("val_nDCG@10")`. For a measure among several, pass the callback its `mode`. Keras
+  puts the names of outputs in front of single measures only: a model of several outputs needs a
+  metric for each measure.
 
   >>> metric = Metric("nDCG@2 RR")
   >>> for y_true, y_pred in (([[0, 2, 1]], [[3.0, 2.0, 1.0]]), ([[0, 2, -1]], [[1.0, 2.0, 3.0]])):

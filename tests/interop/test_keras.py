@@ -124,10 +124,6 @@ def own_loss(scores, labels, where, power=2):
   return jnp.sum(jnp.where(where, jnp.abs(scores - labels) ** power, 0), axis=-1)
 
 
-def unregistered(scores, labels, where):
-  return own_loss(scores, labels, where)
-
-
 @pytest.mark.parametrize("make", [functional, Scorer])
 def test_fit_is_a_loop_by_hand(make):
   model = make()
