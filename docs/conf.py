@@ -14,6 +14,9 @@ from sphinx.util.typing import stringify_annotation
 
 import jaxrank
 
+# The reference of the adapter imports Keras.
+os.environ["KERAS_BACKEND"] = "jax"
+
 DOCS = Path(__file__).parent
 PROJECT = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 sys.path.insert(0, str(DOCS))

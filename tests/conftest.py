@@ -14,6 +14,7 @@ from tests.helpers import xla_flags
 
 os.environ["JAX_NUM_CPU_DEVICES"] = "4"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("XLA_FLAGS", xla_flags.flags())
 # Workers, runs, copies of the repository and the processes that tests start share compiled
 # programs. The name of each is the hash of its text, its options and the version of jaxlib.

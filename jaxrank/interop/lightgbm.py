@@ -39,6 +39,9 @@ def objective(loss: Loss, *, curvature: Curvature = "bound") -> "_Objective":
   >>> smooth = lambda s, y, where: 1 - jr.ndcg(s, y, where=where, ranking=jr.Laplace(1.0))
   >>> parameters = {"objective": objective(smooth), "learning_rate": 0.1}
 
+  LightGBM 4.7 grows no tree from an objective of one's own if it draws rows with
+  `bagging_by_query=True`.
+
   Gradient and curvature are multiplied by the number of rows over the number of queries, so that
   the objective is the mean loss of a query times the number of rows, and by the weights of the
   rows. Neither changes the step of a leaf, but thresholds such as `min_sum_hessian_in_leaf` and

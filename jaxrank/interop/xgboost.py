@@ -4,6 +4,10 @@
 and calls a metric with the rows of one query at a time.)
 Labels, groups and weights are those of the `DMatrix`. XGBoost itself is not imported.
 `docs/boosting.md` has examples and measurements.
+
+Set `disable_default_eval_metric` in the parameters of XGBoost. With an objective of one's own it
+evaluates `rmse` too otherwise, which wants a weight for each row, and the process aborts if the
+`DMatrix` has weights of queries.
 """
 
 import re
@@ -36,7 +40,8 @@ def objective(loss: Loss, *, curvature: Curvature = "bound") -> "_Objective":
 
   >>> import jaxrank as jr
   >>> smooth = lambda s, y, where: 1 - jr.ndcg(s, y, where=where, ranking=jr.Laplace(1.0))
-  >>> ours = objective(smooth)  # xgboost.train(..., obj=ours)
+  >>> ours = objective(smooth)
+  >>> parameters = {"disable_default_eval_metric": True}  # xgboost.train(parameters, ..., obj=ours)
 
   Gradient and curvature are multiplied by the number of rows over the number of queries, so that
   the objective is the mean loss of a query times the number of rows, and by the weight of the
@@ -66,8 +71,10 @@ def metrics(measures: Measures) -> "_Metrics":
   `pre_`, as in `pre_RR`, and one of which less is better gets `less_` if its name begins as one
   that is maximised. White space and colons, which separate names for XGBoost, become underscores.
 
-  >>> metrics("nDCG@10 AP(rel=2) RR fall_out@5").names
+  >>> ours = metrics("nDCG@10 AP(rel=2) RR fall_out@5")
+  >>> ours.names
   ('ndcg@10', 'map(rel=2)', 'pre_RR', 'fall_out@5')
+  >>> parameters = {"disable_default_eval_metric": True}  # train(parameters, custom_metric=ours)
 
   A value is the mean over queries, weighted by their weights. A query without relevant items has
   the value 0, where XGBoost's own nDCG is 1. XGBoost prints and compares six decimals. Early

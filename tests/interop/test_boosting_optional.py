@@ -3,7 +3,11 @@
 import copy
 import functools
 import pickle
+import re
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +22,7 @@ from tests.helpers.suites import thorough
 # Some queries that are drawn have equal labels.
 pytestmark = [thorough, pytest.mark.filterwarnings("ignore:.*queries have no gradient")]
 
+ROOT = Path(__file__).parents[2]
 QUIET = {"verbose": -1, "num_threads": 1, "deterministic": True, "seed": 0}
 
 
@@ -211,6 +216,37 @@ def test_bad_data_stop_before_the_first_tree(lightgbm, xgboost):
   data = xgboost.DMatrix(X, Y, group=SIZES, base_margin=start)
   with pytest.raises(ValueError, match=f"the score of row {SIZES[0] + 1}, in query 1, is nan"):
     xgboost.train({}, data, 2, obj=for_xgboost.objective(losses.softmax))
+
+
+def test_the_page_trains_xgboost_with_weights_of_queries(xgboost):
+  """In a process of its own, which XGBoost's default metric would end."""
+  page = (ROOT / "docs" / "boosting.md").read_text(encoding="utf-8")
+  (block,) = (x for x in re.findall(r"```python\n(.*?)```", page, re.S) if "xgboost.train" in x)
+  code = f"""
+import numpy as np
+import jaxrank as jr
+rng = np.random.default_rng(0)
+sizes = more_sizes = np.full(8, 6)
+features = more_features = rng.normal(size=(48, 3))
+labels = more_labels = rng.integers(0, 3, 48)
+query_weights = more_weights = rng.random(8)
+{block}
+"""
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+  assert done.returncode == 0, done.stderr
+  shown = done.stdout.splitlines()[-1].split("\t")
+  assert [x.partition(":")[0] for x in shown[1:]] == ["valid-map", "valid-ndcg@10"]
+
+
+def test_objectives_of_ones_own_with_bagging_by_query(lightgbm):
+  """The page says that they grow no tree; when this fails, it must not."""
+  bagging = {"bagging_by_query": True, "bagging_fraction": 0.5, "bagging_freq": 1, **QUIET}
+  for ours, grows in ((for_lightgbm.objective(losses.softmax), False), ("lambdarank", True)):
+    for parameters in (bagging, bagging | {"bagging_by_query": False}):
+      data = lightgbm.Dataset(X, Y, group=SIZES)
+      trees = lightgbm.train({"objective": ours, **parameters}, data, 2).dump_model()["tree_info"]
+      grown = trees[0]["num_leaves"] > 1
+      assert grown == (grows or not parameters["bagging_by_query"])
 
 
 def test_a_ranker_of_xgboost_takes_no_callable(xgboost):
