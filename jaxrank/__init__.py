@@ -10,7 +10,8 @@ share these conventions:
   means unjudged: gain 0, not relevant.
 * A score of -inf under `where=True` marks an item that is known but was not retrieved. It has no
   rank, but its label counts among the relevant items and in the ideal. It is not padding.
-* A NaN score or label of a valid item makes the value of its query NaN.
+* A NaN score or label of a valid item makes the value of its query NaN, with gradient 0. So does a
+  number of the call that is NaN, such as a traced temperature. Other queries do not change.
 * The value under tied scores is the mean over all orders of the tied items, unless
   `ranking=Exact(ties=...)` selects another rule.
 * `k=None` means the whole list; where a metric divides by `k`, it is the number of valid items. `k`

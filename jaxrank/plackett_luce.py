@@ -73,7 +73,7 @@ def sample(
 
   Returns:
     Columns of items, best first, `[*shape, ..., k]`, int32; -1 behind the last item, and for every
-    rank if a score is NaN.
+    rank if a score or the temperature is NaN.
 
   Raises:
     ValueError: if shapes differ, or the temperature is not positive.
@@ -89,11 +89,12 @@ def sample(
     if not isinstance(shape, Sequence) or isinstance(shape, str):
       raise TypeError(f"shape must be a tuple of ints, got {checks.told(shape)}; write (n,).")
     shape = tuple(checks.count("shape", size, 0) for size in shape)
-    numbers = {"samples": math.prod(shape), "k": length, "temperature": jnp.asarray(temperature)}
+    temperature = jnp.asarray(temperature)
+    numbers = {"samples": math.prod(shape), "k": length, "temperature": temperature}
     ranking = Exact("random", checks.prng_key(key))
     orders = _apply(_SAMPLE, scores, where, ranking, numbers, depth=0, poisons=True)
   # The samples of a query, `[..., samples, k]`, become the leading axes.
-  orders = jnp.moveaxis(orders, -2, 0)
+  orders = jnp.where(jnp.isnan(temperature), -1, jnp.moveaxis(orders, -2, 0))
   return orders.reshape(*shape, *orders.shape[1:])
 
 

@@ -1,8 +1,8 @@
 """Applies kernels of one ranked query to arrays `[..., n]`: checks, ranking, batching.
 
 Metrics, measures, and the losses that are kernels of a ranked query, call `apply` or `apply_calls`.
-A query with a NaN among the scores or labels of its valid items gets the value NaN, whatever the
-kernel returns.
+A query with a NaN among the scores or labels of its valid items, or among the numbers of the call,
+such as the temperature, gets the value NaN, with gradient 0, whatever the kernel returns.
 """
 
 import contextlib
@@ -228,6 +228,8 @@ def _answers(
   labels: Array,
   where: Array | None,
 ) -> list[Evaluated]:
+  # A loop whose length follows from a number must not see a NaN.
+  no_number, (arrays, ranking) = batching.without_nan((arrays, ranking))
   shared: list[dict[str, Any]] = batching.joined(arrays, program.parameters)
 
   def query(
@@ -252,9 +254,9 @@ def _answers(
       if program.with_found:
         found.append(about.finds(ranked, parameters))
     answers = _scalars(program, values) if len(values) > 1 else values
-    if not program.poisons:
-      found_nan = ranking.anywhere(has_nan)
-      answers = jax.tree.map(functools.partial(_nan_where, found_nan), answers)
+    unknown = no_number if program.poisons else no_number | ranking.anywhere(has_nan)
+    if unknown is not False:
+      answers = jax.tree.map(functools.partial(nan_where, unknown), answers)
     return answers, found
 
   depth = _depth(program, shared, extras, scores, labels, where)
@@ -365,7 +367,8 @@ def _column(mask: Array, like: Array) -> Array:
   return mask[:, None] if like.ndim > mask.ndim else mask
 
 
-def _nan_where(has_nan: Array, x: Array) -> Array:
+def nan_where(has_nan: Array | bool, x: Array) -> Array:
+  """`x`, NaN for a query with a NaN; integers stay as they are."""
   return jnp.where(has_nan, jnp.nan, x) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
 

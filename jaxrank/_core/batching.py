@@ -189,6 +189,27 @@ def key_of_each_query(key: Array | None, where: Array) -> Array | None:
   return keys
 
 
+def without_nan(numbers: Any) -> tuple[Array | bool, Any]:
+  """Whether a scalar of a pytree is NaN, and the pytree with other numbers for such scalars.
+
+  What is computed from them is then finite, as a gradient that is multiplied by 0 has to be. False,
+  rather than an array, without a scalar that can be NaN.
+  """
+  unknown: Array | bool = False
+
+  def known(x: Any) -> Any:
+    nonlocal unknown
+    if jnp.ndim(x) or not jnp.issubdtype(jnp.result_type(x), jnp.floating):
+      return x
+    is_nan = jnp.isnan(x)
+    unknown |= is_nan
+    # Within the range of all parameters: a temperature, a probability, a grade.
+    return jnp.where(is_nan, 0.5, x)
+
+  numbers = jax.tree.map(known, numbers)
+  return unknown, numbers
+
+
 class Static(NamedTuple):
   """What is left of a pytree without its arrays; hashable if its leaves are."""
 

@@ -35,8 +35,9 @@ def transposable(ahead: Callable[..., Any], back: Callable[[Any], Any], *x: Any)
   """
   # JAX transposes and batches the solution of a linear equation as it is told to. The equation has
   # as many unknowns as numbers, so that each side has room for the arguments and for the result.
-  # JAX transposes it only if each array of its right-hand side depends on what is transposed.
-  nothing = sum(jnp.sum(0 * part) for part in jax.tree.leaves(x))
+  # JAX transposes it only if each array of its right-hand side depends on what is transposed. A
+  # product with 0 would carry a NaN of one query to all others.
+  nothing = sum(jnp.sum(jnp.where(False, part, 0)) for part in jax.tree.leaves(x))
   x = jax.tree.map(lambda part: part + nothing, x)
   out = jax.tree.map(
     lambda like: jnp.broadcast_to(nothing, like.shape).astype(like.dtype), jax.eval_shape(ahead, *x)
@@ -69,6 +70,10 @@ def _refused(*_: Array) -> Any:
 # CPU, by `Integrand.short_blocks`.
 _BLOCK_SIZE = 2**21
 _MOST_NODES = {False: 64, True: 32}
+
+
+# A node above all scores, where densities and probabilities to be above it are 0.
+_BEYOND = 1e30
 
 
 class Noise(NamedTuple):
@@ -274,12 +279,17 @@ def _nodes(floats: int, most: int) -> int:
 
 def _in_blocks(sweep: Sweep, nodes: int, start: Array, stop: Array, *args: Array) -> Any:
   part, integrand, spacing, _ = sweep
-  count = jnp.max(jnp.ceil((stop - start) / (spacing * nodes))).astype(jnp.int32)
+  # A NaN, which the arguments have as well, must not end the loop of the other queries.
+  blocks = jnp.ceil((stop - start) / (spacing * nodes))
+  count = jnp.max(jnp.where(jnp.isnan(blocks), 1, blocks)).astype(jnp.int32)
 
   def block(index: Array) -> Any:
     step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
     step = step.reshape((1,) * start.ndim + (nodes,))
-    return part(integrand, start[..., None] + spacing * step, *args)
+    # A query adds nothing in the blocks that only others have.
+    inside = index.astype(start.dtype) < blocks[..., None]
+    u = jnp.where(inside, start[..., None] + spacing * step, _BEYOND)
+    return part(integrand, u, *args)
 
   def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
     index, total = state

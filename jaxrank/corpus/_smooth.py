@@ -354,6 +354,10 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
     others = others if axis is None else lax.psum(others, axis)
     return jax.tree.map(jnp.add, others, own), others
 
+  def is_sought(state: _Search) -> Array:
+    *_, at, step = state
+    return step > jnp.maximum(_CLOSE, rounding * jnp.abs(at))
+
   def search(state: _Search) -> _Search:
     passes, bottom, top, at, last = state
     sums, _ = sums_at(temperature * at, jnp.zeros_like(at))
@@ -363,11 +367,13 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
     moved = at + step
     good = (moved >= bottom) & (moved <= top) & ((passes < _FREE) | (jnp.abs(step) <= last / 2))
     moved = jnp.where(good, moved, (bottom + top) / 2)
-    return passes + 1, bottom, top, moved, jnp.abs(moved - at)
+    # A threshold that is found stays where it is, however long those of other queries take.
+    sought = is_sought(state)
+    last = jnp.where(sought, jnp.abs(moved - at), last)
+    return passes + 1, bottom, top, jnp.where(sought, moved, at), last
 
   def unfinished(state: _Search) -> Array:
-    passes, _, _, at, step = state
-    return (passes < _PASSES) & jnp.any(step > jnp.maximum(_CLOSE, rounding * jnp.abs(at)))
+    return (state[0] < _PASSES) & jnp.any(is_sought(state))
 
   rounding = 8 * float(jnp.finfo(top.dtype).eps)
   start = jnp.int32(0), bottom, top, top, jnp.full_like(top, jnp.inf)

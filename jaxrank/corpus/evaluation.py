@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff
 from jaxrank._core import batching, checks, sorting
-from jaxrank._core.apply import Call, naming
+from jaxrank._core.apply import Call, naming, nan_where
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank.corpus import _inputs, _smooth, _standing, _streamed, _sweep, search
@@ -236,6 +236,7 @@ def _values(
   counted: _standing.Counted,
 ) -> list[Array]:
   """The values of all calls, each `[q]`."""
+  no_number, arrays = batching.without_nan(arrays)
   parameters: Sequence[dict[str, Any]] = batching.joined(arrays, program.parameters)
 
   def query(
@@ -248,7 +249,7 @@ def _values(
     score = jnp.where(some & ~wrong, score, 0)
     labels = jnp.where(some, labels, jnp.zeros_like(labels))
     ranked = CountedQuery(standing, size, score, labels, some, None)
-    return _of_kernels(program, parameters, ranked, has_nan | jnp.any(wrong))
+    return _of_kernels(program, parameters, ranked, no_number | has_nan | jnp.any(wrong))
 
   values: list[Array] = batching.over_queries(query, 1)(removed, listed, labels, counted)
   return values
@@ -288,6 +289,7 @@ def _evaluate_smoothly(
   chunk: int,
   axis_name: str | None,
 ) -> list[Array]:
+  no_number, (ranking, arrays) = batching.without_nan((ranking, arrays))
   of_each = jnp.broadcast_to(jnp.asarray(ranking.temperature), listed.shape[:1])
   kind = type(ranking)
 
@@ -314,7 +316,7 @@ def _evaluate_smoothly(
   values: list[Array] = _sweep.over_devices(
     of_devices, inputs, items, axis_name, listed, labels, of_each
   )
-  return values
+  return [nan_where(no_number, value) for value in values]
 
 
 _DISTRIBUTIONS = {Laplace: _smooth.LAPLACE, Logistic: _smooth.LOGISTIC}

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks
+from jaxrank._core import batching, checks
+from jaxrank._core.apply import nan_where
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank.corpus import _inputs, _streamed, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs
@@ -115,6 +116,7 @@ def _softmax(
   chunk: int,
   axis_name: str | None,
 ) -> Array:
+  no_number, temperature = batching.without_nan(temperature)
   of_each = jnp.broadcast_to(jnp.asarray(temperature), positives.shape[:1])
 
   def of_devices(
@@ -132,7 +134,7 @@ def _softmax(
   losses: Array = _sweep.over_devices(
     of_devices, inputs, items, axis_name, positives, weights, of_each
   )
-  return losses
+  return nan_where(no_number, losses)
 
 
 def _logits(scores: Array, log_q: Array | None, temperature: Array) -> Array:
@@ -187,8 +189,12 @@ def _cross_entropy(params: Any, own: Any, totals: tuple[_LogSum]) -> Array:
   z = _logits(scores_of_own(similarity, queries, items), log_q, temperature)
   lost = ~some | (z == -jnp.inf)
   gap = (lax.stop_gradient(top)[:, None] - jnp.where(lost, 0, z)) + rest[:, None]
-  loss = jnp.sum(jnp.where(lost, 0, worth * gap), axis=1)
-  return jnp.where(jnp.isnan(rest), jnp.nan, loss)
+  worth = jnp.where(lost, 0, worth)
+  value = jnp.where(jnp.isnan(rest), jnp.nan, jnp.sum(worth * gap, axis=1))
+  # A slope that is not finite would reach the items, which all queries share.
+  known = jnp.isfinite(rest) & jnp.all(jnp.isfinite(worth), axis=1)
+  worth = jnp.where(known[:, None], worth, 0)
+  return jnp.where(known, jnp.sum(worth * gap, axis=1), lax.stop_gradient(value))
 
 
 _PROGRAM = Program(

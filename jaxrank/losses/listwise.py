@@ -10,7 +10,9 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._base import Gain
 from jaxrank._core import checks
+from jaxrank._core.apply import nan_where
 from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
+from jaxrank._core.batching import without_nan
 from jaxrank._core.ranked import by_column
 from jaxrank.losses._loss import apply_loss, cross_entropy, saturated, worth_of
 from jaxrank.rankings.exact import ExactQuery
@@ -273,7 +275,8 @@ def sampled_softmax(
     known = scores > -jnp.inf
     # A quotient of an infinity would have the derivative NaN by the temperature.
     z = saturated(jnp.where(known, scores, 0))
-    z = saturated(z / at_least_tiny(temperature, scores.dtype))
+    no_number, temperature = without_nan(temperature)
+    z = nan_where(no_number, saturated(z / at_least_tiny(temperature, scores.dtype)))
     if log_q is not None:
       log_q = checks.array("log_q", log_q).astype(scores.dtype)
       if log_q.ndim == 1 and scores.ndim > 1:

@@ -84,7 +84,7 @@ class SmoothRanking(Ranking):
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
-      that is not positive gives the limit at 0, with gradient 0.
+      that is not positive gives the limit at 0, and NaN gives NaN, with gradient 0.
   """
 
   temperature: ArrayLike
@@ -269,7 +269,7 @@ class Laplace(SmoothRanking):
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
-      that is not positive gives the limit at 0, with gradient 0.
+      that is not positive gives the limit at 0, and NaN gives NaN, with gradient 0.
   """
 
   query = LaplaceQuery
@@ -291,7 +291,7 @@ class Logistic(SmoothRanking):
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
-      that is not positive gives the limit at 0, with gradient 0.
+      that is not positive gives the limit at 0, and NaN gives NaN, with gradient 0.
   """
 
   query = LogisticQuery

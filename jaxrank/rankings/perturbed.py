@@ -253,7 +253,7 @@ class Gumbel(NoiseRanking):
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
-      that is not positive gives the limit at 0, with gradient 0.
+      that is not positive gives the limit at 0, and NaN gives NaN, with gradient 0.
     tolerance: The largest error of a metric between 0 and 1, from 1e-5 to 1e-3; static.
   """
 
@@ -275,7 +275,7 @@ class Gaussian(NoiseRanking):
 
   Attributes:
     temperature: A positive number, in units of the scores; may be traced. A traced temperature
-      that is not positive gives the limit at 0, with gradient 0.
+      that is not positive gives the limit at 0, and NaN gives NaN, with gradient 0.
     tolerance: The largest error of a metric between 0 and 1, from 1e-5 to 1e-3; static.
   """
 

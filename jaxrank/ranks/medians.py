@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxrank._base import LARGEST
 from jaxrank._core import sorting
 
 # The number of ranks whose counts are computed at a time.
@@ -119,6 +120,8 @@ def _middle(candidates: Array, share: Array) -> _Middle:
   kept = share > 0
   n = jnp.sum(kept, dtype=jnp.int32)
   largest = jnp.max(jnp.where(kept, candidates, 0))
+  # Larger counts than those of ranks have no median: steps of floats would never reach them.
+  largest = jnp.where(largest > LARGEST, jnp.nan, largest)
 
   def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
     low, high = ends
