@@ -154,7 +154,8 @@ def _of_chunk(shared: Any, chunk: Chunk) -> Array:
   return jnp.where(chunk.candidates(block), _logits(block, log_q, temperature), -jnp.inf)
 
 
-# The largest logit of each query, and the logarithm of the sum of exponentials relative to it.
+# The largest logit of each query, and the logarithm of the sum of exponentials relative to it. Only
+# the sum of both has the derivative that `_shares` gives to the second one.
 _LogSum = tuple[Array, Array]
 
 
@@ -186,7 +187,7 @@ def _cross_entropy(params: Any, own: Any, totals: tuple[_LogSum]) -> Array:
   ((top, rest),) = totals
   z = _logits(scores_of_own(similarity, queries, items), log_q, temperature)
   lost = ~some | (z == -jnp.inf)
-  gap = (lax.stop_gradient(top)[:, None] - jnp.where(lost, 0, z)) + rest[:, None]
+  gap = (top[:, None] - jnp.where(lost, 0, z)) + rest[:, None]
   loss = jnp.sum(jnp.where(lost, 0, worth * gap), axis=1)
   return jnp.where(jnp.isnan(rest), jnp.nan, loss)
 
