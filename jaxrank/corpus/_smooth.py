@@ -98,7 +98,8 @@ class Distribution(NamedTuple):
 
 
 def _laplace(x: Array) -> Array:
-  # Not the absolute value, whose slope at 0 is 0.
+  # Not the absolute value, whose slope at 0 is 0. The density has a kink there, and its derivative
+  # is that of the side above: docs/mathematics.md, "Smooth metrics over a corpus".
   tail = 0.5 * jnp.exp(jnp.where(x < 0, x, -x))
   return jnp.where(x < 0, tail, 1 - tail)
 

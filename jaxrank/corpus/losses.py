@@ -156,7 +156,8 @@ def _of_chunk(shared: Any, chunk: Chunk) -> Array:
   return jnp.where(chunk.candidates(block), _logits(block, log_q, temperature), -jnp.inf)
 
 
-# The largest logit of each query, and the logarithm of the sum of exponentials relative to it.
+# The largest logit of each query, and the logarithm of the sum of exponentials relative to it. Only
+# the sum of both has the derivative that `_shares` gives to the second one.
 _LogSum = tuple[Array, Array]
 
 
@@ -188,7 +189,7 @@ def _cross_entropy(params: Any, own: Any, totals: tuple[_LogSum]) -> Array:
   ((top, rest),) = totals
   z = _logits(scores_of_own(similarity, queries, items), log_q, temperature)
   lost = ~some | (z == -jnp.inf)
-  gap = (lax.stop_gradient(top)[:, None] - jnp.where(lost, 0, z)) + rest[:, None]
+  gap = (top[:, None] - jnp.where(lost, 0, z)) + rest[:, None]
   worth = jnp.where(lost, 0, worth)
   value = jnp.where(jnp.isnan(rest), jnp.nan, jnp.sum(worth * gap, axis=1))
   # A slope that is not finite would reach the items, which all queries share.

@@ -247,13 +247,14 @@ def _cross_entropy_jvp(
     pull = plain_sum(push)
   finite = jnp.isfinite(total + pull)
   slope = jnp.where(finite, mass * (pull / total) - push, 0)
-  # The slopes add up to 0, so that the drops stand for the logits, and cancel less. That of an item
-  # that has no slope is the largest float, and would overflow as the slope of the slope.
-  moves = finite & ((mass > 0) | (push != 0))
-  fall = jnp.sum(slope * jnp.where(moves, drop, 0))
   # 0 where the derivative, or what a loss divides it by, is too large for a float, as the gradient
   # of a loss that is.
-  small = jnp.abs(fall) < 2.0**-24 * largest(scores) * jnp.minimum(temperature, 1)
+  bound = 2.0**-24 * largest(scores) * jnp.minimum(temperature, 1)
+  # The slopes add up to 0, so that the drops stand for the logits, and cancel less. The drop of an
+  # item without a slope is the slope of its slope by its gain, unless it would overflow.
+  moves = finite & ((drop < bound) | (push != 0))
+  fall = jnp.sum(slope * jnp.where(moves, drop, 0))
+  small = jnp.abs(fall) < bound
   by_temperature = 4 * jnp.where(small, fall, 0) / temperature
   rise = jnp.sum(slope * d_scores) / temperature + by_temperature * d_temperature
   known = jnp.where(finite & live, d_gain, 0)

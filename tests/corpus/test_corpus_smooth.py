@@ -186,6 +186,35 @@ def test_second_derivatives_are_those_of_all_scores():
     np.testing.assert_allclose(x, y, atol=1e-9)
 
 
+@thorough
+def test_second_derivatives_at_a_tie_are_those_of_one_side():
+  """The density of `Laplace` has a kink at a tie, where the other item counts as ahead."""
+  rng = np.random.default_rng(12)
+  given = np.array([[6]]), np.array([[2]]), np.array([[-1]])
+  tied, turn = (rng.normal(size=(1, 12)) for _ in range(2))
+  tied[0, 9] = tied[0, 6]
+  ahead, behind = (tied + x * (np.arange(12) == 9) for x in (1e-9, -1e-9))
+
+  def found(way, scores):
+    slope = jax.grad(lambda s: way(["RBP"], jr.Laplace(1.0), s, *given)["RBP"][0])
+    return jax.jvp(slope, (scores,), (jnp.asarray(turn),))
+
+  with jax.enable_x64():
+    scores = jnp.asarray(np.stack([tied, ahead, behind]))
+    ours, theirs = (
+      [np.asarray(x) for x in jax.jit(jax.vmap(functools.partial(found, way)))(scores)]
+      for way in (streamed, dense)
+    )
+  # The value and the slopes have no kink.
+  np.testing.assert_allclose(ours[0], theirs[0], atol=1e-12)
+  np.testing.assert_allclose(ours[0][1:], ours[0][[0, 0]], atol=1e-8)
+  # Beside the tie both ways agree, and at the tie each is that of one side.
+  np.testing.assert_allclose(ours[1][1:], theirs[1][1:], atol=1e-12)
+  np.testing.assert_allclose(ours[1][0], ours[1][1], atol=1e-8)
+  np.testing.assert_allclose(theirs[1][0], theirs[1][2], atol=1e-8)
+  assert np.abs(ours[1][1] - ours[1][2]).max() > 1e-3
+
+
 def test_a_nan_spoils_its_query_alone():
   rng = np.random.default_rng(7)
   scores = rng.normal(size=(3, 200)).astype(np.float32)

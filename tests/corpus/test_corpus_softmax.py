@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
@@ -325,3 +326,28 @@ def test_what_is_refused():
   with pytest.raises(ValueError, match="items must hold at least one item"):
     corpus.softmax(u, v[:0], ids)
   assert corpus.softmax(u[:0], v, ids[:0]).shape == (0,)
+
+
+def test_hessians_are_symmetric():
+  """By the vectors, the weights, the bias and the temperature; far apart, with weights of 0."""
+  ids = np.array([[0, 2, 1], [3, 4, -1]])
+
+  def total(given):
+    u, v, weights, log_q, temperature = given
+    found = corpus.softmax(
+      u, v, ids, weights=weights, log_q=log_q, temperature=temperature, chunk=4
+    )
+    return found @ jnp.array([1.0, 2.0])
+
+  with jax.enable_x64():
+    rng = np.random.default_rng(11)
+    u, v, log_q = (jnp.asarray(rng.normal(size=x)) for x in ((2, 3), (6, 3), 6))
+    weights = jnp.array([[1.0, 0.5, 0.0], [0.0, 2.0, 0.0]])
+    cases = [(u, v.at[1].multiply(x), weights, log_q, jnp.asarray(1.0)) for x in (1, 100, 1000)]
+    back = ravel_pytree(cases[0])[1]
+    at = jnp.stack([ravel_pytree(case)[0] for case in cases])
+    found = np.asarray(jax.jit(jax.vmap(jax.jacfwd(jax.grad(lambda x: total(back(x))))))(at))
+  size = np.abs(found).max((1, 2), keepdims=True)
+  np.testing.assert_allclose(found / size, np.swapaxes(found, 1, 2) / size, rtol=0, atol=1e-12)
+  # The losses are linear in the weights.
+  assert np.all(found[:, 24:30, 24:30] == 0)
