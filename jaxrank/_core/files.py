@@ -90,8 +90,8 @@ class Stream(io.RawIOBase):
       if not self._packed:
         raise
       raise ValueError(
-        f"broken {self._kind} data: {error}; copy or download the file again, or pack the rows that "
-        "were appended to it"
+        f"broken {self._kind} data: {error}; copy or download the file again, or pack the rows "
+        "that were appended to it"
       ) from error
     self.count += count
     if self._packed and self.count > max(_LARGE, _RATIO * self._packed.count):
@@ -173,7 +173,7 @@ _STREAMS: dict[str, Callable[[], Any]] = {
 
 
 class _Unpacked(io.RawIOBase):
-  """The text of packed streams, one after another; zeros behind a stream are padding, as in gzip."""
+  """The text of packed streams, one after another; zeros between them are padding, as in gzip."""
 
   def __init__(self, file: Any, new: Callable[[], Any]):
     self._file, self._new, self._stream = file, new, new()

@@ -176,7 +176,8 @@ def test_what_follows_a_packed_stream_is_another_or_refused(tmp_path, monkeypatc
     for text in whole:
       path.write_bytes(text)
       assert str(read(path)) == expected, name
-    for rest in (b"x", b"B", b"\xfd", second, bytes(4) + second, other[:-1], other[:5], other + b"x"):
+    cut = (other[:-1], other[:5], other + b"x")
+    for rest in (b"x", b"B", b"\xfd", second, bytes(4) + second, *cut):
       path.write_bytes(stream + rest)
       with pytest.raises(ValueError, match=r"broken \w+ data: .*; copy or download .* appended to"):
         read(path)
