@@ -30,6 +30,9 @@ _BROKEN = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
 # The number of bytes by which the format of a file is known: the first line of most files.
 _HEAD = 1 << 16
 
+# What may stand before the first line.
+_BLANKS = re.compile(rb"(\xef\xbb\xbf)?\s*")
+
 # The length of the longest line, in bytes.
 LONGEST = 1 << 26
 
@@ -67,13 +70,13 @@ class Stream(io.RawIOBase):
 
     It is still to be read, and nothing may have been read before.
     """
-    begin = re.match(rb"(\xef\xbb\xbf)?\s*", self.head).end()  # type: ignore[union-attr]
-    self._ahead, parts = self._ahead[len(self.head) :], [self.head[begin:]]
-    while parts[-1] and b"\n" not in parts[-1] and len(parts) * _HEAD <= LONGEST:
-      parts.append(self.read(_HEAD) or b"")
-    text = b"".join(parts)
-    self._ahead = memoryview(self.head[:begin] + text)
-    return text.partition(b"\n")[0]
+    text, begin, end = bytearray(), 0, -1
+    while end < 0 and len(text) <= LONGEST and (part := self.read(_HEAD)):
+      text += part
+      begin = _BLANKS.match(text, begin).end()  # type: ignore[union-attr]
+      end = text.find(b"\n", max(begin, len(text) - len(part)))
+    self._ahead = memoryview(bytes(text) + self._ahead)
+    return bytes(text[begin : None if end < 0 else end])
 
   def readinto(self, buffer: Any) -> int:
     """Reads bytes into a buffer; 0 at the end.
