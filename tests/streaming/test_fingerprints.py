@@ -137,6 +137,15 @@ def test_every_route_with_groups_and_a_reservoir(tmp_path, route):
   refuses(another.merge, another.init(key), restored)
 
 
+def test_reservoirs_of_another_size_are_refused():
+  key, (one, another) = jax.random.key(0), (jr.Evaluator("RR", reservoir=n) for n in (4, 8))
+  restored = jax.tree.unflatten(
+    jax.tree.structure(another.init(key)), jax.device_get(jax.tree.leaves(one.init(key)))
+  )
+  refuses(another.quantile, restored)
+  refuses(another.merge, another.init(key), restored)
+
+
 def test_groups_are_no_rankers(tmp_path):
   """The arrays of a state with groups are those of as many rankers without groups."""
   grouped, plain = jr.Evaluator("RR P@1", groups=2), jr.Evaluator("RR P@1")
