@@ -2,6 +2,7 @@
 
 import bz2
 import contextlib
+import functools
 import gzip
 import importlib
 import io
@@ -10,7 +11,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
@@ -28,6 +29,9 @@ _BROKEN = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
 
 # The number of bytes by which the format of a file is known: the first line of most files.
 _HEAD = 1 << 16
+
+# What may stand before the first line.
+_BLANKS = re.compile(rb"(\xef\xbb\xbf)?\s*")
 
 # The length of the longest line, in bytes.
 LONGEST = 1 << 26
@@ -66,13 +70,13 @@ class Stream(io.RawIOBase):
 
     It is still to be read, and nothing may have been read before.
     """
-    begin = re.match(rb"(\xef\xbb\xbf)?\s*", self.head).end()  # type: ignore[union-attr]
-    self._ahead, parts = self._ahead[len(self.head) :], [self.head[begin:]]
-    while parts[-1] and b"\n" not in parts[-1] and len(parts) * _HEAD <= LONGEST:
-      parts.append(self.read(_HEAD) or b"")
-    text = b"".join(parts)
-    self._ahead = memoryview(self.head[:begin] + text)
-    return text.partition(b"\n")[0]
+    text, begin, end = bytearray(), 0, -1
+    while end < 0 and len(text) <= LONGEST and (part := self.read(_HEAD)):
+      text += part
+      begin = _BLANKS.match(text, begin).end()  # type: ignore[union-attr]
+      end = text.find(b"\n", max(begin, len(text) - len(part)))
+    self._ahead = memoryview(bytes(text) + self._ahead)
+    return bytes(text[begin : None if end < 0 else end])
 
   def readinto(self, buffer: Any) -> int:
     """Reads bytes into a buffer; 0 at the end.
@@ -89,7 +93,8 @@ class Stream(io.RawIOBase):
       if not self._packed:
         raise
       raise ValueError(
-        f"broken {self._kind} data: {error}; copy or download the file again"
+        f"broken {self._kind} data: {error}; copy or download the file again, or pack the rows "
+        "that were appended to it"
       ) from error
     self.count += count
     if self._packed and self.count > max(_LARGE, _RATIO * self._packed.count):
@@ -163,13 +168,48 @@ def without_suffix(path: str | os.PathLike[str]) -> PurePath:
   return pure.with_suffix("") if pure.suffix.lower() in SUFFIXES else pure
 
 
+# What unpacks one stream; Python's readers take for the end of a file what is no further stream.
+_STREAMS: dict[str, Callable[[], Any]] = {
+  "bz2": bz2.BZ2Decompressor,
+  "xz": functools.partial(lzma.LZMADecompressor, lzma.FORMAT_XZ),
+}
+
+
+class _Unpacked(io.RawIOBase):
+  """The text of packed streams, one after another; zeros between them are padding, as in gzip."""
+
+  def __init__(self, file: Any, new: Callable[[], Any]):
+    self._file, self._new, self._stream = file, new, new()
+
+  def readable(self) -> bool:
+    """True."""
+    return True
+
+  def readinto(self, buffer: Any) -> int:
+    """Reads bytes into a buffer; 0 at the end."""
+    text = b""
+    while buffer and not text:
+      packed = self._stream.unused_data.lstrip(b"\0")
+      if self._stream.eof:
+        while not packed and (more := self._file.read(_HEAD)):
+          packed = more.lstrip(b"\0")
+        if not packed:
+          return 0
+        self._stream = self._new()
+      elif self._stream.needs_input:
+        packed = self._file.read(_HEAD)
+        if not packed:
+          raise EOFError("the file ends within a stream")
+      text = self._stream.decompress(packed, len(buffer))
+    buffer[: len(text)] = text
+    return len(text)
+
+
 def _unpacking(kind: str, file: Any) -> Any:
   if kind == "gzip":
     return gzip.GzipFile(fileobj=file)
-  if kind == "bz2":
-    return bz2.BZ2File(file)
-  if kind == "xz":
-    return lzma.LZMAFile(file)
+  if kind in _STREAMS:
+    return _Unpacked(file, _STREAMS[kind])
   return _arrow(kind).CompressedInputStream(file, kind)
 
 

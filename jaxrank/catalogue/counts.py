@@ -177,8 +177,13 @@ class Catalogue:
     return {name: float(value) + 0.0 for name, value in values.items()}
 
   def _check_own(self, state: CatalogueState) -> None:
-    if not isinstance(state, CatalogueState) or jnp.shape(state.count) != (self.items,):
-      raise ValueError(f"Expected a state of a catalogue of {self.items} items, got {state!r}.")
+    known = isinstance(state, CatalogueState)
+    if not known or jnp.shape(state.count) != (self.items,):
+      got = f"one of counts {list(jnp.shape(state.count))}" if known else checks.told(state)
+      raise ValueError(
+        f"the state must be that of a catalogue of {self.items} items, got {got}; use the "
+        "catalogue that made it."
+      )
 
 
 @jax.jit

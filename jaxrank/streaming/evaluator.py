@@ -19,7 +19,7 @@ from jaxrank.measures.evaluation import evaluate_calls
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures, identity
 from jaxrank.rankings.exact import Exact
-from jaxrank.streaming import batch, moments, reservoir, summary
+from jaxrank.streaming import batch, fingerprint, moments, reservoir, summary
 from jaxrank.streaming.summary import State
 
 Empty = Literal["zero", "one", "skip", "error"]
@@ -39,6 +39,11 @@ class Evaluator:
   A state may have leading axes, such as those that `vmap` of `update` over the rankers of a sweep
   gives it. `merge` and `all_reduce` keep them, and the statistics are NumPy arrays of these axes
   instead of floats.
+
+  A state knows its evaluator by a fingerprint of the measures with their parameters, `empty`,
+  `groups` and the ranking, which saved states keep in any format. The statistics and, as far as
+  states are computed already, `merge`, `update` and `add` raise `ValueError` for the state of
+  another evaluator, and the statistics for one that was merged with it inside `jit`.
 
   Evaluators of equal measures, policies and rankings are equal, so that a program with one of them
   among its static arguments is not traced again for another.
@@ -107,6 +112,14 @@ class Evaluator:
   def _measures(self) -> tuple[Measure, ...]:
     return read_measures(self.measures)
 
+  @functools.cached_property
+  def _fingerprints(self) -> dict[int | None, int]:
+    """The fingerprints of states with the groups of the evaluator, and of one of a single group."""
+    # States under "error" are those under "zero".
+    empty = "zero" if self.empty == "error" else self.empty
+    settings = self._measures, empty, self.ranking
+    return {groups: fingerprint.of(*settings, groups) for groups in (self.groups, None)}
+
   @property
   def names(self) -> tuple[str, ...]:
     """The names of the measures."""
@@ -144,7 +157,8 @@ class Evaluator:
     count, empty, invalid = (jnp.zeros(s, jnp.uint32) for s in (shape, shape, groups))
     none = jnp.full(shape, jnp.inf, jnp.float32)
     sums = moments.zeros(shape)
-    state = State(self.names, self.groups, count, empty, invalid, sums, none, -none, sample)
+    own = jnp.uint32(self._fingerprints[self.groups])
+    state = State(self.names, self.groups, own, count, empty, invalid, sums, none, -none, sample)
     return state if axis_name is None else summary.apart(axis_name, state)
 
   def update(
@@ -263,8 +277,8 @@ class Evaluator:
         or the states have different leading axes.
     """
     with checks.named("Evaluator.merge"):
-      self._check_own(a)
-      self._check_own(b)
+      for state in (a, b):
+        self._check_own(state, wait=False)
       summary.check_same_leading(a, b)
     merged: State = summary.merge(a, b)
     return merged
@@ -285,7 +299,7 @@ class Evaluator:
       ValueError: if there is no such axis, or the state is the same on all devices already.
     """
     with checks.named("Evaluator.all_reduce"):
-      self._check_own(state)
+      self._check_own(state, wait=False)
       summary.check_apart(state, axis_name)
     return summary.over(axis_name, state)
 
@@ -426,7 +440,7 @@ class Evaluator:
       self._check_own(state)
       if checks.count("group", group, least=0) >= (self.groups or 0):
         raise ValueError(f"group must be one of {self.groups or 'no'} groups, got {group}.")
-    return summary.of_group(state, group)
+    return summary.of_group(state, group, self._fingerprints[None])
 
   def per_group(self, state: State) -> dict[str, list[Any]]:
     """What `compute` returns for each group.
@@ -461,9 +475,11 @@ class Evaluator:
       return dict(zip(state.names, map(float, values), strict=True))
     return dict(zip(state.names, np.moveaxis(values, -1, 0), strict=True))
 
-  def _check_own(self, state: State, *, or_of_a_group: bool = False) -> None:
+  def _check_own(self, state: State, *, or_of_a_group: bool = False, wait: bool = True) -> None:
     summary.check_like(state, self.names, self.groups, self.reservoir, or_of_a_group)
+    own = self._fingerprints[state.groups]
+    fingerprint.check(state.fingerprint, own, self.names, wait=wait)
 
   def _check_one(self, state: State) -> None:
-    self._check_own(state)
+    self._check_own(state, wait=False)
     summary.check_without_leading(state)

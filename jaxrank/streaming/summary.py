@@ -19,12 +19,12 @@ from jaxrank._base import pytree
 from jaxrank._core import checks
 from jaxrank._core.errors import counted
 from jaxrank.measures.measure import Measure
-from jaxrank.streaming import batch, moments, reservoir
+from jaxrank.streaming import batch, fingerprint, moments, reservoir
 from jaxrank.streaming.moments import Moments
 from jaxrank.streaming.reservoir import Reservoir
 
 
-@pytree("count", "empty", "invalid", "moments", "least", "largest", "reservoir")
+@pytree("fingerprint", "count", "empty", "invalid", "moments", "least", "largest", "reservoir")
 @dataclasses.dataclass(frozen=True)
 class State:
   """The state of an `Evaluator` after some queries: a pytree of a few small arrays.
@@ -34,6 +34,8 @@ class State:
   Attributes:
     names: The names of the measures.
     groups: The number of groups, or None.
+    fingerprint: `[]`, uint32, a number for the evaluator with its measures, by which it knows its
+      states, and 0 if a parameter was traced.
     count: `[measures]` or `[groups, measures]`, uint32, how many queries the mean includes.
     empty: `[measures]` or `[groups, measures]`, uint32, how many queries hold nothing that the
       measure seeks, under any policy.
@@ -47,6 +49,7 @@ class State:
 
   names: tuple[str, ...]
   groups: int | None
+  fingerprint: Array
   count: Array
   empty: Array
   invalid: Array
@@ -91,6 +94,7 @@ def _merge(a: State, b: State) -> State:
   return State(
     a.names,
     a.groups,
+    fingerprint.merged(a.fingerprint, b.fingerprint),
     a.count + b.count,
     a.empty + b.empty,
     a.invalid + b.invalid,
@@ -109,9 +113,16 @@ def over(axis: str | tuple[str, ...], state: State) -> State:
     whole = moments.over(axis, state.moments)
     least, largest = lax.pmin(state.least, axis), lax.pmax(state.largest, axis)
     sample = None if state.reservoir is None else reservoir.over(axis, state.reservoir)
-    return State(state.names, state.groups, count, empty, invalid, whole, least, largest, sample)
+    known = state.names, state.groups, state.fingerprint
+    return State(*known, count, empty, invalid, whole, least, largest, sample)
 
-  return each(one, state)
+  reduced = each(one, state)
+  # That of states which were passed from outside, one for each device.
+  apart = checks.axes_of(axis) & checks.varying(state.fingerprint)
+  if apart:
+    own = lax.pmax(state.fingerprint, tuple(apart))
+    reduced = dataclasses.replace(reduced, fingerprint=own)
+  return reduced
 
 
 # The least and the largest value that a query can have.
@@ -138,7 +149,8 @@ class Summary(NamedTuple):
 def update(rules: batch.Rules, state: State, *arrays: Array) -> State:
   """The state after one more batch; `arrays` are the arguments of `batch.queries`."""
   queries = batch.queries(rules, *arrays)
-  counts = State(state.names, rules.groups, *batch.tally(queries, rules.groups), None)
+  tally = batch.tally(queries, rules.groups)
+  counts = State(state.names, rules.groups, state.fingerprint, *tally, None)
   merged: State = merge(dataclasses.replace(state, reservoir=None), counts)
   sample = None if state.reservoir is None else reservoir.add(state.reservoir, queries)
   return dataclasses.replace(merged, reservoir=sample)
@@ -256,12 +268,14 @@ def has_invalid(state: State) -> np.ndarray:
   return np.asarray(np.any(invalid, -1) if state.groups is not None else invalid > 0)
 
 
-def of_group(state: State, group: int) -> State:
-  """The state of one group, without the axis of groups."""
+def of_group(state: State, group: int, fingerprint: int) -> State:
+  """The state of one group, without the axis of groups and with another fingerprint."""
   axis = len(leading(state))
-  arrays = dataclasses.replace(state, reservoir=None)
+  others: dict[str, Any] = {"fingerprint": None, "reservoir": None}
+  arrays = dataclasses.replace(state, **others)
   part: State = jax.tree.map(lambda x: np.take(host(x), group, axis), arrays)
-  part = dataclasses.replace(part, groups=None)
+  own: Any = np.full_like(host(state.fingerprint), fingerprint)
+  part = dataclasses.replace(part, groups=None, fingerprint=own)
   sample = state.reservoir
   if sample is not None:
     in_group = host(sample.group) == group
@@ -272,7 +286,9 @@ def of_group(state: State, group: int) -> State:
 
 def apart(axis: str | tuple[str, ...], state: State) -> State:
   """The state as one of its own for each device along a mesh axis, with a seed of its own."""
-  state = lax.pcast(state, axis, to="varying")
+  # But for the fingerprint, which all devices share and need not exchange.
+  varying = lax.pcast(state, axis, to="varying")
+  state = dataclasses.replace(varying, fingerprint=state.fingerprint)
   sample = state.reservoir
   if sample is None:
     return state

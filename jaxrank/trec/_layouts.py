@@ -40,7 +40,7 @@ class Layout(NamedTuple):
     columns: The names of the columns.
     value: The name of the column of numbers.
     names: What the columns that are needed are called under a header or in a frame.
-    whole: Whether the numbers must be whole.
+    whole: The columns of numbers that must be whole.
     separator: The only separator; None for any blanks.
     quoted: Whether a column may be quoted.
   """
@@ -49,7 +49,7 @@ class Layout(NamedTuple):
   columns: tuple[str, ...]
   value: str
   names: Mapping[str, tuple[str, ...]]
-  whole: bool = False
+  whole: tuple[str, ...] = ()
   separator: str | None = None
   quoted: bool = False
 
@@ -99,17 +99,20 @@ _BY_SUBTOPIC = {
   "label": (*_JUDGED["label"], "judgement", "judgment"),
 }
 
-QRELS = Layout("qrels", ("query", "iteration", "document", "label"), "label", _JUDGED, whole=True)
-RUN = Layout("run", ("query", "Q0", "document", "rank", "score", "tag"), "score", _SCORED)
+QRELS = Layout("qrels", ("query", "iteration", "document", "label"), "label", _JUDGED, ("label",))
+# The rank is not needed; where it is no whole number, the id of the document has a blank.
+RUN = Layout(
+  "run", ("query", "Q0", "document", "rank", "score", "tag"), "score", _SCORED, ("rank",)
+)
 # Of ndeval, whose second column is the subtopic.
 SUBTOPICS = QRELS._replace(columns=("query", "subtopic", "document", "label"), names=_BY_SUBTOPIC)
 # Without an iteration, as BEIR and many sets of data have them.
-_THREE = QRELS._replace(columns=("query", "document", "label"), whole=False)
+_THREE = QRELS._replace(columns=("query", "document", "label"), whole=())
 _BEIR = _THREE._replace(separator="\t")
 # Those of MS MARCO.
-_RANKS = Layout("run", ("query", "document", "rank"), "rank", _IDS | {"rank": ()}, whole=True)
+_RANKS = Layout("run", ("query", "document", "rank"), "rank", _IDS | {"rank": ()}, ("rank",))
 # Under a header that has other names.
-_SCORES = RUN._replace(columns=("query", "document", "score"), separator="\t")
+_SCORES = RUN._replace(columns=("query", "document", "score"), whole=(), separator="\t")
 _RANKED = RUN._replace(columns=("query", "document", "rank", "score"))
 
 
@@ -160,7 +163,7 @@ def of_first_line(line: bytes, layout: Layout) -> tuple[Layout, bool]:
     wide = layout._replace(separator=separator, quoted=quoted)
     fields = [field.decode(errors="replace") for field in split(line, wide)]
     if is_named(fields, layout):
-      return wide._replace(columns=_placed(fields, layout), whole=False), True
+      return wide._replace(columns=_placed(fields, layout), whole=()), True
   tokens = line.split()
   if layout is SUBTOPICS:
     return layout, False

@@ -77,11 +77,12 @@ def _from_file(path: str | os.PathLike[str], layout: Layout) -> Rows:
 
 
 def _from_stream(stream: Stream, layout: Layout) -> Rows:
-  head = stream.head.removeprefix(_text.BOM)
-  if head.startswith(b"PAR1"):
+  # An id may begin like a format, but has no control characters.
+  if re.match(rb"PAR1[\x00-\x08\x0e-\x1f]", stream.head):
     return _from_parquet(stream, layout)
-  if re.match(rb"\s*(\{|\[\s*([\[{]|\]\s*\Z))", head):
-    has_lines = _is_row(stream.first_line(), layout)
+  line = stream.first_line()
+  if _is_json(line, layout):
+    has_lines = _is_row(line, layout)
     return _from_json_lines(stream, layout) if has_lines else _from_json(stream, layout)
   rows = _text.read(stream, layout)
   if layout.value == "label" and not rows.queries:
@@ -101,6 +102,21 @@ def _from_parquet(stream: Stream, layout: Layout) -> Rows:
   except (OSError, pa.ArrowException) as error:
     raise ValueError(f"broken parquet data: {error}; copy or download it again.") from None
   return _from_frame(table, layout)
+
+
+def _is_json(line: bytes, layout: Layout) -> bool:
+  """Whether the first line of a file begins JSON, rather than an id with a bracket in front."""
+  if not re.match(rb"\{|\[\s*([\[{\]]|\Z)", line):
+    return False
+  try:
+    text = line.decode()
+    json.loads(text)
+  except json.JSONDecodeError as error:
+    # Up to the end of the line, JSON that goes on in the next one has no fault.
+    return error.pos >= len(text.rstrip()) or not _text.is_row(line, layout)
+  except ValueError:
+    pass
+  return True
 
 
 def _is_row(line: bytes, layout: Layout) -> bool:

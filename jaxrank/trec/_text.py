@@ -61,6 +61,12 @@ def read(stream: Stream, layout: Layout) -> Rows:
   return _scored(rows) if layout.value == "rank" else rows
 
 
+def is_row(line: bytes, layout: Layout) -> bool:
+  """Whether the first line of a file is a row between blanks."""
+  actual, has_header = _layouts.of_first_line(line, layout)
+  return not has_header and _fault(split(line, actual), actual) is None
+
+
 def merged(parts: Iterable[Rows]) -> Rows:
   """The rows of several parts of a file."""
   names: dict[str, int] = {}
@@ -138,10 +144,12 @@ def _parsed(text: bytes, layout: Layout) -> Rows:
   pa, csv = arrow(), arrow("pyarrow.csv")
   named = pa.dictionary(pa.int32(), pa.string())
   types = {"query": named, "document": pa.large_string(), layout.value: pa.float64(), "tag": named}
-  types["subtopic"] = pa.large_string()
+  types |= {"subtopic": pa.large_string(), **dict.fromkeys(layout.whole, pa.float64())}
   wanted = [name for name in layout.columns if name in types]
+  # The parser takes the mark of an id at the begin of a block for that of a file.
+  marked = BOM + text if text.startswith(BOM) else text
   table = csv.read_csv(
-    pa.py_buffer(text),
+    pa.py_buffer(marked),
     # Threads of the parser that are left when the process ends with an error may abort it.
     csv.ReadOptions(column_names=layout.columns, use_threads=False),
     csv.ParseOptions(delimiter=layout.separator or " ", quote_char='"' if layout.quoted else False),
@@ -153,10 +161,11 @@ def _parsed(text: bytes, layout: Layout) -> Rows:
   subtopics = table["subtopic"].combine_chunks() if "subtopic" in layout.columns else None
   ids = [documents] if subtopics is None else [documents, subtopics]
   empty = "" in queries or any((lengths(x) == 0).any() for x in ids)
-  if empty or not np.isfinite(values).all():
+  whole = [numbers(table[name]) for name in layout.whole]
+  if empty or not all(np.isfinite(x).all() for x in (values, *whole)):
     raise ValueError("an id is empty, or a value is not finite")
   is_large = layout.value != "score" and (abs(values) >= LARGEST).any()
-  if is_large or (layout.whole and np.mod(values, 1).any()):
+  if is_large or any((np.rint(x) != x).any() for x in whole):
     raise ValueError("a value is not whole, or too large")
   tag = table["tag"][-1].as_py() if "tag" in layout.columns else None
   return Rows(queries, numbers(query.indices), documents, values, tag, subtopics=subtopics)
@@ -250,6 +259,11 @@ def _fault(tokens: list[bytes], layout: Layout) -> str | None:
   needed = {x: tokens[layout.columns.index(x)] for x in layout.names}
   if not all(needed.values()):
     return f"a column is empty: {_short(shown)}; mend the line"
+  if layout.value == "score" and layout.whole and _has_blank(tokens, layout):
+    return (
+      "the document must be followed by its rank, a whole number, and its score, got "
+      f"{_short(shown)}; an id with blanks needs CSV, TSV, JSON or parquet"
+    )
   written = _short(needed[layout.value].decode())
   if not is_number(needed[layout.value]):
     return f"the {layout.value} must be a number, got {written}; mend the line"
@@ -259,11 +273,29 @@ def _fault(tokens: list[bytes], layout: Layout) -> str | None:
     return f"the {layout.value} must be finite, got {written}; {advice}"
   if abs(number) >= LARGEST and layout.value != "score":
     return f"the {layout.value} must be less than 2**31 in size, got {written}; mend the line"
-  if layout.whole and number % 1:
+  if layout.value in layout.whole and number % 1:
     advice = "round it, or write TSV, CSV or JSON, which keep fractions"
     advice = advice if layout.value == "label" else "mend the line"
     return f"the {layout.value} must be a whole number, got {written}; {advice}"
   return None
+
+
+def _has_blank(tokens: list[bytes], layout: Layout) -> bool:
+  """Whether the id of a document has a blank, by what stands in the place of the rank.
+
+  Its last word may be a whole number itself; the rank and the score then follow it.
+  """
+  rank, *after = tokens[layout.columns.index("rank") :]
+  return not _is_whole(rank) or (
+    len(tokens) > len(layout.columns)
+    and _is_whole(after[0])
+    and is_number(after[1])
+    and not _is_whole(after[1])
+  )
+
+
+def _is_whole(token: bytes) -> bool:
+  return is_number(token) and float(token) % 1 == 0
 
 
 def _short(text: str) -> str:

@@ -103,7 +103,7 @@ def check_ids(what: str, ids: Any, name: str) -> None:
     return
   kind, pattern = _FORBIDDEN[name]
   if name == "trec" and what == "the id of a query":
-    kind, pattern = f"{kind}, nor begin with '#',", f"^#|{pattern}"
+    kind, pattern = f"{kind}, nor begin with '#' or U+FEFF,", f"^[#\ufeff]|{pattern}"
   bad = arrow("pyarrow.compute").match_substring_regex(ids, pattern)
   at = arrow("pyarrow.compute").index(bad, True).as_py()
   if at >= 0:

@@ -66,8 +66,9 @@ def read_run(source: Any, *, name: str | None = None) -> Run:
 
   Args:
     source: What `read_qrels` takes, with scores in the column `score` instead of labels. TREC's
-      files have six columns (query, Q0, document, rank, score, tag), and what follows is ignored;
-      those of MS MARCO have three (query, document, rank), whose scores are minus the ranks, or
+      files have six columns (query, Q0, document, rank, score, tag), and what follows is ignored.
+      The rank must be a whole number, because it is none where an id has a blank. The files
+      of MS MARCO have three (query, document, rank), whose scores are minus the ranks, or
       four (query, document, rank, score), and begin with rank 1. A source without rows is a run
       that retrieved nothing. A `Run` is returned as it is.
     name: A name; None takes the tag of the last line, as trec_eval does, the stem of the file,

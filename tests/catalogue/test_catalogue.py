@@ -3,6 +3,7 @@
 import collections
 import itertools
 import math
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -178,6 +179,25 @@ def test_smooth_distance_is_the_product_of_soft_masks(ranking):
   np.testing.assert_array_equal(slope[~where[1]], 0)
 
 
+def test_a_saved_state_of_a_catalogue_of_another_size_is_refused():
+  """The counts of a state say how many items there are, also where its arrays were read alone."""
+  one, another = jr.Catalogue(3), jr.Catalogue(2, jnp.ones(2))
+  state = one.update(one.init(), jnp.array([[0, 2]]))
+  leaves = jax.device_get(jax.tree.leaves(state))
+  for restored in (
+    jax.tree.unflatten(jax.tree.structure(another.init()), leaves),
+    pickle.loads(pickle.dumps(state)),
+  ):
+    assert one.compute(restored) == one.compute(state)
+    for call in (
+      another.compute,
+      lambda x: another.merge(another.init(), x),
+      lambda x: another.update(x, jnp.array([[0]])),
+    ):
+      with pytest.raises(ValueError, match=r"of a catalogue of 2 items, got one of counts \[3\]"):
+        call(restored)
+
+
 def mistakes():
   x, vectors, ragged = jnp.ones((2, 3)), jnp.ones((2, 3, 4)), [[1.0], [1.0, 2.0]]
   catalogue = jr.Catalogue(3)
@@ -186,6 +206,7 @@ def mistakes():
     (ValueError, r"popularity must be \[3\], got \[2\]", lambda: jr.Catalogue(3, [1.0, 2.0])),
     (TypeError, "ids must be integers", lambda: catalogue.update(catalogue.init(), x)),
     (ValueError, "of a catalogue of 3 items", lambda: catalogue.compute(jr.Catalogue(2).init())),
+    (ValueError, "of 3 items, got None; use", lambda: catalogue.compute(None)),
     (TypeError, "outside jit", lambda: jax.jit(catalogue.compute)(catalogue.init())),
     (
       ValueError,

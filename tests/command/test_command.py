@@ -34,6 +34,7 @@ def files(tmp_path, monkeypatch):
   (tmp_path / "one.txt").write_text(QRELS.splitlines()[0])
   (tmp_path / "folder").mkdir()
   (tmp_path / "empty.run").write_text("")
+  (tmp_path / "blank.run").write_text("q1 Q0 my doc 1 0.5 r\n")
   for name, text in RUNS.items():
     (tmp_path / f"{name}.run").write_text(text)
   return tmp_path
@@ -305,6 +306,7 @@ def fails(words, capsys, text, status=1):
     ("qrels.txt a.run nDGC@10", "'nDGC@10' is no file and no name of a measure"),
     ("qrels.txt a.run alpha_ndcg AP", "AP takes one label for each document"),
     ("qrels.txt qrels.txt AP", "qrels.txt, line 1: a line of a run file has 6 columns"),
+    ("qrels.txt blank.run AP", "blank.run, line 1: the document must be followed by its rank"),
     ("qrels.txt a.run b.run --trec map", "--trec prints the lines of one run, got 2 runs"),
     ("qrels.txt a.run AP --compare", "--compare needs two runs or more, got one"),
     ("one.txt a.run b.run AP --compare --queries both", "--compare needs two queries or more"),

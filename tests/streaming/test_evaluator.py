@@ -300,9 +300,9 @@ def test_queries_that_are_not_finite_count_apart():
     with pytest.warns(UserWarning, match="2 queries"):
       means = evaluator(empty=policy).compute(state)
     assert means == evaluator(empty=policy).compute(without)
-  own = evaluator(invalid="propagate")
+  own = evaluator(empty="skip", invalid="propagate")
   assert all(map(math.isnan, own.compute(state).values()))
-  assert own.compute(without) == evaluator().compute(without)
+  assert own.compute(without) == evaluator(empty="skip").compute(without)
 
 
 def test_bad_weights_and_groups_are_invalid_unless_left_out():

@@ -155,6 +155,36 @@ def test_packed_files_are_known_by_their_content(tmp_path, kind):
       trec.read_run(path)
 
 
+PACKED_ROWS = {
+  "qrels": (trec.read_qrels, b"q 0 a 1\n", b"q 0 b 2\n"),
+  "run": (trec.read_run, b"q Q0 a 1 1 t\n", b"q Q0 b 1 2 t\n"),
+  "features": (jr.letor.read, b"1 qid:1 1:1\n", b"2 qid:1 1:1\n"),
+}
+
+
+@pytest.mark.parametrize("size", [1 << 16, 11])
+@pytest.mark.parametrize("kind", PACKED)
+def test_what_follows_a_packed_stream_is_another_or_refused(tmp_path, monkeypatch, kind, size):
+  monkeypatch.setattr(files, "_HEAD", size)
+  path, pack = tmp_path / "file", PACKED[kind]
+  for name, (read, first, second) in PACKED_ROWS.items():
+    path.write_bytes(first + second)
+    expected, stream, other = str(read(path)), pack(first), pack(second)
+    whole = [stream + other, pack(b"") + stream + pack(b"") + other]
+    if kind in ("gz", "bz2", "xz"):
+      whole.append(stream + bytes(12) + other + bytes(9))
+    for text in whole:
+      path.write_bytes(text)
+      assert str(read(path)) == expected, name
+    cut = (other[:-1], other[:5], other + b"x")
+    for rest in (b"x", b"B", b"\xfd", second, bytes(4) + second, *cut):
+      path.write_bytes(stream + rest)
+      with pytest.raises(ValueError, match=r"broken \w+ data: .*; copy or download .* appended to"):
+        read(path)
+  path.write_bytes(pack(b"") + pack(b""))
+  assert len(trec.read_run(path)) == len(jr.letor.read(path).labels) == 0
+
+
 @pytest.mark.parametrize("kind", PACKED)
 def test_packed_files_that_grow_without_end_are_refused(tmp_path, monkeypatch, kind):
   monkeypatch.setattr(files, "_LARGE", 1 << 22)

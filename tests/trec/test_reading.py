@@ -228,6 +228,70 @@ def test_runs_are_written_best_first(tmp_path):
   )
 
 
+def test_a_remark_may_follow_the_tag_of_a_run(write):
+  text = (
+    "q Q0 a 1 0.5 t by hand\nq Q0 b 2.0 0.4 t\nq\tQ0\tc\t+3 .3 t 7\nq Q0 d -4 2 1 x\n"
+    "q Q0 e 05 1 2 0.5\n"
+  )
+  found = {"q": {"a": 0.5, "b": 0.4, "c": 0.3, "d": 2.0, "e": 1.0}}
+  assert trec.read_run(write("run", text)).to_dict() == found
+
+
+BLANKS = {"json": '{"q": {"d": 1}}', "array": '[\n\n["q", "d", 1]]', "TREC": "q Q0 d 1 1 t"}
+BLANKS |= {"JSON lines": '{"qid": "q", "docno": "d", "score": 1}\n', "lines": '{\n\n"q": {"d": 1}}'}
+
+
+@pytest.mark.parametrize("form", BLANKS)
+def test_any_blanks_may_stand_before_the_first_line(write, form):
+  for blanks in (" " * 70_000, "\n" * 65_536, "\ufeff" + "\t\n" * 70_000):
+    path = write("x", blanks + BLANKS[form])
+    assert trec.read_run(path).to_dict() == {"q": {"d": 1}}
+    path.write_text(blanks + BLANKS[form] + "]")
+    if form not in ("TREC", "JSON lines"):
+      line = (blanks + BLANKS[form]).count("\n") + 1
+      with pytest.raises(ValueError, match=f"line {line}: broken JSON"):
+        trec.read_run(path)
+
+
+BEGINS = [
+  "{",
+  "{}",
+  "{q",
+  '{"',
+  '{"q":{"d":1}}',
+  "[",
+  "[]",
+  "[[",
+  "[{",
+  '[["q","d",1]]',
+  "PAR1",
+  "<a>",
+]
+
+
+@pytest.mark.parametrize("suffix", ["", ".tsv", ".csv", ".json", ".jsonl", ".parquet", ".gz"])
+def test_ids_may_begin_like_another_format(tmp_path, suffix):
+  path = tmp_path / f"x{suffix}"
+  for begin in [*BEGINS, "%PDF", "\x01", "\ufeff"]:
+    rows = {begin: {f"{begin}d": 1.0}, "q": {begin: 0.0, "e": 2.0}}
+    for read in (trec.read_run, trec.read_qrels):
+      table = read(rows, name="x")
+      if begin == "\ufeff" and suffix in ("", ".gz"):
+        with pytest.raises(ValueError, match=r"write: the id of a query .* begin with .* U\+FEFF"):
+          table.write(path)
+        continue
+      table.write(path)
+      assert read(path).to_dict() == rows, begin
+
+
+def test_a_mark_at_the_begin_of_a_block_is_kept(write, monkeypatch):
+  """A file of two parts with a byte order mark each."""
+  part = "\ufeffq Q0 d 1 1 t\n"
+  monkeypatch.setattr(_text.blocks, "__defaults__", (len(part.encode()) - 3,))
+  expected = {"q": {"d": 1}, "\ufeffq": {"d": 1}}
+  assert trec.read_run(write("run", part + part)).to_dict() == expected
+
+
 def test_ids_with_blanks_are_not_written(tmp_path):
   with pytest.raises(ValueError, match=r"Run.write: the id of a document .* 'd\\u20031'|'d 1'"):
     trec.read_run({"q": {"d 1": 1.0}}).write(tmp_path / "run")
@@ -276,6 +340,24 @@ BAD_RUNS = {
   "NaN": ("q Q0 d 1 0.5 t\nq Q0 e 2 nan t\n", "line 2: the score must be finite, got 'nan'"),
   "infinite": ("q Q0 d 1 -Infinity t\n", "line 1: the score must be finite, got '-Infinity'"),
   "overflow": ("q Q0 d 1 1e999 t\n", "line 1: the score must be finite, got '1e999'"),
+  "an id with a blank": (
+    "q Q0 d 1 0.5 t\nq Q0 my doc 2 0.4 t\n",
+    "line 2: the document must be followed by its rank, .* 'q Q0 my doc 2 0.4 t'; an id with blan",
+  ),
+  "an id with a blank in the place of the tag": (
+    "# one\nq Q0 d 1 0.5 t\nq Q0 my doc 1 0.5\n",
+    "line 3: the document must be followed by its rank, .* got 'q Q0 my doc 1 0.5'",
+  ),
+  "an id with two blanks": ("q Q0 my old doc 1 0.5 t\n", "line 1: the document must be followed"),
+  "an id with a blank and a number": (
+    "q Q0 d 1 0.5 t\nq Q0 part 7 2 4e-1 t\n",
+    "line 2: the document must be followed by its rank, .* got 'q Q0 part 7 2 4e-1 t'",
+  ),
+  "a query with a blank": ("my q Q0 d 1 0.5 t\n", "line 1: the document must be followed by"),
+  "a query with a blank and no tag": ("my q Q0 d 1 0.5\n", "line 1: the document must be"),
+  "a fraction for a rank": ("q Q0 d 1.5 0.5 t\n", "line 1: the document must be followed by its"),
+  "NaN for a rank": ("q Q0 d nan 0.5 t\n", "line 1: the document must be followed by its rank"),
+  "infinity for a rank": ("q Q0 d inf 0.5 t\n", "line 1: the document must be followed by its"),
   "twice": (
     "q Q0 d 1 3 t\np Q0 d 1 2 t\n\nq Q0 d 3 1 t\n",
     "line 4: query 'q' has document 'd' twice, first in line 1",
@@ -306,6 +388,7 @@ BAD_RUNS = {
     "q d 1\nq e 1.5\n",
     "line 2: the rank must be a whole number, got '1.5'",
   ),
+  "MS MARCO, no rank": ("q d 1 0.5\nq e f 0.4\n", "line 2: the document must be followed by"),
   "MS MARCO, a column too few": ("q d 1 0.5\nq e 2\n", "line 2: .* has 4 columns .*, got 3"),
   "JSON lines, broken": (
     '{"qid": "q", "docno": "d", "score": 1}\n\n{"qid": "q", }\n',
