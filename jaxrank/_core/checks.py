@@ -404,11 +404,14 @@ def varying(x: Any) -> frozenset[str]:
   return axes
 
 
+def tracked(axis: str | tuple[str, ...]) -> bool:
+  """Whether JAX tracks what varies along mesh axes: not in pmap, or with check_vma=False."""
+  return axes_of(axis) <= varying(lax.axis_index(axis))
+
+
 def reduced(x: Any, axis: str | tuple[str, ...]) -> bool:
   """Whether an array is the same along a mesh axis inside shard_map, as far as JAX can tell."""
-  axes = axes_of(axis)
-  # With check_vma=False, shard_map does not track what varies.
-  return axes <= varying(lax.axis_index(axis)) and not axes <= varying(x)
+  return tracked(axis) and not axes_of(axis) <= varying(x)
 
 
 def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:

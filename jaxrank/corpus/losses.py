@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks
+from jaxrank._core import checks, devices
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank.corpus import _inputs, _streamed, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs
@@ -45,7 +45,8 @@ def softmax(
   See `jaxrank.corpus` for the arguments that all searches share. Items from the host are sent to
   the device at once. Derivatives are those of reverse mode, and second ones those of forward mode
   over it, in the queries, the items, the weights, `log_q`, the temperature and the parameters of
-  the similarity.
+  the similarity. With `axis_name`, a gradient needs `check_vma=True`, the default of
+  `jax.shard_map`; the losses do not.
 
   Args:
     positives: `[q, p]`, ids of items in any order, padded with -1. Repeats count once, with the
@@ -66,7 +67,8 @@ def softmax(
   Raises:
     TypeError: if ids are not integers, or an argument has another wrong type.
     ValueError: if shapes do not match, there are no items, an id is not that of an item, a
-      positive is excluded, or the temperature is not positive.
+      positive is excluded, the temperature is not positive, or a gradient is taken with an
+      `axis_name` that JAX does not track, in `jax.pmap` or with `check_vma=False`.
 
   References:
     Milakov and Gimelshein, `Online normalizer calculation for softmax
@@ -89,7 +91,7 @@ def softmax(
       return jnp.zeros(0)
     items = jax.tree.map(jnp.asarray, items), log_q
     loss: Array = _softmax(inputs, items, positives, weights, temperature, chunk, axis_name)
-  return loss
+  return loss if axis_name is None else devices.summed("corpus.softmax", loss, axis_name)
 
 
 def _numbers(name: str, x: ArrayLike | None, shape: tuple[int, ...], like: str) -> Array:

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._base import Gain
-from jaxrank._core import checks
+from jaxrank._core import checks, devices
 from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
 from jaxrank._core.ranked import by_column
 from jaxrank.losses._loss import apply_loss, cross_entropy, saturated, worth_of
@@ -250,14 +250,16 @@ def sampled_softmax(
     weights: Factors of the labels, `[..., n]`; None for 1.
     axis_name: Inside `shard_map`, the mesh axes over which the candidates of each query are split,
       as the items of a batch are that all devices share. `n` is then the number of candidates of a
-      device, and all devices get the same losses.
+      device, and all devices get the same losses. Gradients need `check_vma=True`, the default of
+      `jax.shard_map`; values and derivatives in forward mode do not.
 
   Returns:
     Loss of each query, `[...]`, at least 0.
 
   Raises:
     TypeError: if `accidental_hits` is not boolean.
-    ValueError: if the shapes do not match, or there is no such axis.
+    ValueError: if the shapes do not match, there is no such axis, or a gradient is taken where JAX
+      does not track the axis, in `jax.pmap` or with `check_vma=False`.
 
   References:
     Yi et al., `Sampling-bias-corrected neural modeling for large corpus item recommendations
@@ -296,7 +298,8 @@ def sampled_softmax(
     if weights is not None:
       weights = checks.array("weights", weights).astype(z.dtype)
       checks.same_shape("weights", weights, "scores", scores)
-  return _split_softmax(*lists, weights, axis_name)
+  loss = _split_softmax(*lists, weights, axis_name)
+  return devices.summed("sampled_softmax", loss, axis_name)
 
 
 def _split_softmax(
