@@ -423,6 +423,18 @@ def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:
     )
 
 
+def drawn(name: str, log_q: Any, candidates: Any = True) -> None:
+  """Raises `ValueError` if a known logarithm of how often candidates are drawn is -inf."""
+  if all(map(is_known, jax.tree.leaves((log_q, candidates)))):
+    never = (np.asarray(log_q) == -np.inf) & np.asarray(candidates)
+    if never.any():
+      raise ValueError(
+        f"{name} must be finite, got -inf for {cell(np.argwhere(never)[0])}, the logarithm of a "
+        "count of 0, with which the item would outweigh all others: add one to all counts, or clip "
+        f"with jnp.maximum({name}, -20)."
+      )
+
+
 def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
   """Raises `ValueError` unless `value` is one of `allowed`."""
   allowed = list(allowed)

@@ -54,9 +54,10 @@ def softmax(
     weights: `[q, p]`, factors of the positives; None for 1.
     exclude: `[q, e]`, ids that are no candidates, and no positives: a positive among them raises
       `ValueError`, and makes the loss of its query NaN under `jit`.
-    log_q: `[n]`, subtracted from the scores of the items: the logarithms of the probabilities with
-      which a sampler draws them, up to a constant, or any bias of items, such as popularity; None
-      for 0.
+    log_q: `[n]`, subtracted from the scores of the items, of positives as well: the logarithms of
+      the probabilities with which a sampler draws them, up to a constant, or any bias of items,
+      such as popularity; None for 0. The sum is over all items, none of which is sampled, so that
+      there are no accidental hits.
     temperature: A positive number, in units of the scores; may be traced.
 
   Returns:
@@ -66,9 +67,9 @@ def softmax(
 
   Raises:
     TypeError: if ids are not integers, or an argument has another wrong type.
-    ValueError: if shapes do not match, there are no items, an id is not that of an item, a
-      positive is excluded, the temperature is not positive, or a gradient is taken with an
-      `axis_name` that JAX does not track, in `jax.pmap` or with `check_vma=False`.
+    ValueError: if shapes do not match, there are no items, an id is not that of an item, `log_q` is
+      -inf outside `jit`, a positive is excluded, the temperature is not positive, or a gradient is
+      taken with an `axis_name` that JAX does not track, in `jax.pmap` or with `check_vma=False`.
 
   References:
     Milakov and Gimelshein, `Online normalizer calculation for softmax
@@ -82,7 +83,8 @@ def softmax(
     _inputs.check_apart("positives", positives, exclude)
     weights = _numbers("weights", weights, positives.shape, "positives")
     if log_q is not None:
-      log_q = _numbers("log_q", log_q, (_inputs.size(items),), "items")
+      given, log_q = log_q, _numbers("log_q", log_q, (_inputs.size(items),), "items")
+      checks.drawn("log_q", given)
     chunk = checks.count("chunk", chunk)
     if axis_name is not None:
       same = positives, weights, temperature
