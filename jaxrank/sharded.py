@@ -2,14 +2,15 @@
 
 The functions work inside `shard_map`. Each device has the scores and the mask of its own
 candidates, and all devices get the same results. `jaxrank.Sharded` ranks such candidates for
-metrics.
+metrics. Results do not depend on whether JAX tracks what varies along the axis, with
+`check_vma=True`; gradients need that.
 """
 
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import arithmetic, batching, checks, sorting
+from jaxrank._core import arithmetic, batching, checks, devices, sorting
 from jaxrank.rankings.sharded import Axis, check_dtype
 from jaxrank.ranks import TargetRanks
 from jaxrank.ranks.target import checked_scores, checked_tasks, counted
@@ -37,8 +38,9 @@ def top(
     query with a NaN score they are NaN and -1.
 
   Raises:
-    ValueError: if `k` is not from 1 to the number of candidates, padding included, or there is no
-      such mesh axis.
+    ValueError: if `k` is not from 1 to the number of candidates, padding included, there is no such
+      mesh axis, or a gradient is taken where JAX does not track the axis, in `jax.pmap` or with
+      `check_vma=False`.
     TypeError: if scores have 64 bits or are integers of 32, or `k` is not a Python int.
   """
   with checks.named("sharded.top"):
@@ -63,7 +65,7 @@ def top(
     return jnp.where(poisoned, jnp.nan, best), jnp.where(poisoned, -1, at)
 
   best: tuple[Array, Array] = batching.over_queries(query, scores.ndim - 1)(scores, where)
-  return best
+  return devices.summed("sharded.top", best, axis_name)
 
 
 def target_ranks(
@@ -71,7 +73,8 @@ def target_ranks(
 ) -> TargetRanks:
   """Ranks one target per query among its candidates on all devices, as `ranks.from_scores` does.
 
-  Devices exchange counts and the score of the target only.
+  Devices exchange counts and the score of the target only. Ranks are integers, without derivatives,
+  and do not need `check_vma=True`.
 
   Args:
     scores: `[..., n]` on each device.

@@ -384,11 +384,14 @@ def varying(x: Any) -> frozenset[str]:
   return axes
 
 
+def tracked(axis: str | tuple[str, ...]) -> bool:
+  """Whether JAX tracks what varies along mesh axes: not in pmap, or with check_vma=False."""
+  return axes_of(axis) <= varying(lax.axis_index(axis))
+
+
 def reduced(x: Any, axis: str | tuple[str, ...]) -> bool:
   """Whether an array is the same along a mesh axis inside shard_map, as far as JAX can tell."""
-  axes = axes_of(axis)
-  # With check_vma=False, shard_map does not track what varies.
-  return axes <= varying(lax.axis_index(axis)) and not axes <= varying(x)
+  return tracked(axis) and not axes_of(axis) <= varying(x)
 
 
 def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:
@@ -398,6 +401,18 @@ def same_on_devices(name: str, x: Any, axis: str | tuple[str, ...]) -> None:
       f"{name} must be the same on all devices along {axis!r}, which candidates are spread over: "
       "leave that axis out of its entry in the in_specs of shard_map."
     )
+
+
+def drawn(name: str, log_q: Any, candidates: Any = True) -> None:
+  """Raises `ValueError` if a known logarithm of how often candidates are drawn is -inf."""
+  if all(map(is_known, jax.tree.leaves((log_q, candidates)))):
+    never = (np.asarray(log_q) == -np.inf) & np.asarray(candidates)
+    if never.any():
+      raise ValueError(
+        f"{name} must be finite, got -inf for {cell(np.argwhere(never)[0])}, the logarithm of a "
+        "count of 0, with which the item would outweigh all others: add one to all counts, or clip "
+        f"with jnp.maximum({name}, -20)."
+      )
 
 
 def choice(name: str, value: Any, allowed: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import jax
-from jax import lax
+from jax import Array, lax
 from jax.extend import core as jax_core
 from jax.interpreters import ad, batching, mlir
 
@@ -176,6 +176,32 @@ def operation(name: str, batch: _Batcher, jvp: Callable[..., Any] | None = None)
   # The function is compiled once, unlike a call of the primitive.
   primitive.def_impl(evaluate)
   return primitive
+
+
+_forward_only = jax_core.Primitive("forward_only")
+
+
+def forward_only(x: Array, message: str) -> Array:
+  """`x`; a derivative in reverse mode raises `ValueError`, one in forward mode passes."""
+  passed: Array = _forward_only.bind(x, message=message)
+  return passed
+
+
+def _same(x: Any, *, message: str) -> Any:
+  del message
+  return x
+
+
+def _refuse(slope: Any, x: Any, *, message: str) -> Any:
+  del slope, x
+  raise ValueError(message)
+
+
+_forward_only.def_impl(_same)
+_forward_only.def_abstract_eval(_same)
+ad.deflinear2(_forward_only, _refuse)
+batching.defvectorized(_forward_only)
+mlir.register_lowering(_forward_only, mlir.lower_fun(_same, multiple_results=False))
 
 
 def enable_x64() -> contextlib.AbstractContextManager[None]:

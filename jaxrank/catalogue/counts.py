@@ -64,7 +64,7 @@ class Catalogue:
 
     Args:
       axis_name: Inside `shard_map`, the mesh axes over which lists are split. Each device then has
-        a state of its own until `all_reduce`.
+        a state of its own until `all_reduce`, also with `check_vma=False` and in `jax.pmap`.
 
     Returns:
       The state.
@@ -111,6 +111,9 @@ class Catalogue:
 
   def all_reduce(self, state: CatalogueState, axis_name: str | tuple[str, ...]) -> CatalogueState:
     """The state of the lists of all devices, inside `shard_map`.
+
+    With `check_vma=False`, and in `jax.pmap`, the counts are the same, and a second reduction is
+    not seen.
 
     Args:
       state: State of the lists of each device.

@@ -22,6 +22,8 @@ The arguments that the three searches share mean the same in all of them:
   128.
 * `axis_name`: inside `shard_map`, the mesh axis over which the items are split. Queries, targets
   and excluded ids must be the same on all devices along it, and ids are those of the whole corpus.
+  Where JAX does not track what varies along the axis, in `jax.pmap` and with `check_vma=False`,
+  results are the same, and a gradient of `softmax` or of smooth metrics raises `ValueError`.
 * `progress`: a function that is called as `progress(done, items)` after each chunk, outside `jit`
   only.
 

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff
-from jaxrank._core import batching, checks, sorting
+from jaxrank._core import batching, checks, devices, sorting
 from jaxrank._core.apply import Call, naming, nan_where
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
@@ -58,6 +58,8 @@ def evaluate(
   and the parameters of the similarity and of the measures: `1 - value` is a loss. The expected
   ranks of the positives are sums over chunks, which the backward pass computes again, so that no
   more than the scores of a chunk are stored. A cut-off takes some ten more passes over the items.
+  With `axis_name`, these gradients need `check_vma=True`, the default of `jax.shard_map`; values,
+  and the gradients in the labels under `Exact()`, do not.
 
   >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
   >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])
@@ -101,8 +103,9 @@ def evaluate(
     TypeError: if ids are not integers, or an argument has another wrong type.
     ValueError: if shapes do not match, there are no items, an id is not that of an item, a
       positive is excluded, a measure has parameters of items or is one of diversity, or needs
-      other ranks, a label is beyond its scale, as for `jaxrank.evaluate`, or the ranking is another
-      one.
+      other ranks, a label is beyond its scale, as for `jaxrank.evaluate`, the ranking is another
+      one, or a gradient under a smooth ranking is taken with an `axis_name` that JAX does not
+      track, in `jax.pmap` or with `check_vma=False`.
   """
   with checks.named("corpus.evaluate"):
     smooth = _smooth_or_none(ranking)
@@ -134,6 +137,8 @@ def evaluate(
       values = _evaluate_smoothly(
         program, smooth, arrays, inputs, items, listed, labels, chunk, axis_name
       )
+      if axis_name is not None:
+        values = devices.summed("corpus.evaluate", values, axis_name)
     elif not on_host:
       values = _evaluate(program, arrays, inputs, items, listed, labels, chunk, axis_name)
     else:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import batching, checks
+from jaxrank._core import batching, checks, devices
 from jaxrank._core.apply import nan_where
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank.corpus import _inputs, _streamed, _sweep, search
@@ -46,7 +46,8 @@ def softmax(
   See `jaxrank.corpus` for the arguments that all searches share. Items from the host are sent to
   the device at once. Derivatives are those of reverse mode, and second ones those of forward mode
   over it, in the queries, the items, the weights, `log_q`, the temperature and the parameters of
-  the similarity.
+  the similarity. With `axis_name`, a gradient needs `check_vma=True`, the default of
+  `jax.shard_map`; the losses do not.
 
   Args:
     positives: `[q, p]`, ids of items in any order, padded with -1. Repeats count once, with the
@@ -54,9 +55,10 @@ def softmax(
     weights: `[q, p]`, factors of the positives; None for 1.
     exclude: `[q, e]`, ids that are no candidates, and no positives: a positive among them raises
       `ValueError`, and makes the loss of its query NaN under `jit`.
-    log_q: `[n]`, subtracted from the scores of the items: the logarithms of the probabilities with
-      which a sampler draws them, up to a constant, or any bias of items, such as popularity; None
-      for 0.
+    log_q: `[n]`, subtracted from the scores of the items, of positives as well: the logarithms of
+      the probabilities with which a sampler draws them, up to a constant, or any bias of items,
+      such as popularity; None for 0. The sum is over all items, none of which is sampled, so that
+      there are no accidental hits.
     temperature: A positive number, in units of the scores; may be traced.
 
   Returns:
@@ -66,8 +68,9 @@ def softmax(
 
   Raises:
     TypeError: if ids are not integers, or an argument has another wrong type.
-    ValueError: if shapes do not match, there are no items, an id is not that of an item, a
-      positive is excluded, or the temperature is not positive.
+    ValueError: if shapes do not match, there are no items, an id is not that of an item, `log_q` is
+      -inf outside `jit`, a positive is excluded, the temperature is not positive, or a gradient is
+      taken with an `axis_name` that JAX does not track, in `jax.pmap` or with `check_vma=False`.
 
   References:
     Milakov and Gimelshein, `Online normalizer calculation for softmax
@@ -81,7 +84,8 @@ def softmax(
     _inputs.check_apart("positives", positives, exclude)
     weights = _numbers("weights", weights, positives.shape, "positives")
     if log_q is not None:
-      log_q = _numbers("log_q", log_q, (_inputs.size(items),), "items")
+      given, log_q = log_q, _numbers("log_q", log_q, (_inputs.size(items),), "items")
+      checks.drawn("log_q", given)
     chunk = checks.count("chunk", chunk)
     if axis_name is not None:
       same = positives, weights, temperature
@@ -90,7 +94,7 @@ def softmax(
       return jnp.zeros(0)
     items = jax.tree.map(jnp.asarray, items), log_q
     loss: Array = _softmax(inputs, items, positives, weights, temperature, chunk, axis_name)
-  return loss
+  return loss if axis_name is None else devices.summed("corpus.softmax", loss, axis_name)
 
 
 def _numbers(name: str, x: ArrayLike | None, shape: tuple[int, ...], like: str) -> Array:

@@ -69,7 +69,8 @@ def target_ranks(
   """The rank of one target of each query among all items.
 
   The optimistic rank is `1 + sum_j [s_j > s_t]` and the pessimistic one `sum_j [s_j >= s_t]`, with
-  the score `s_t` of the target and the scores `s_j` of the items that are not excluded.
+  the score `s_t` of the target and the scores `s_j` of the items that are not excluded. Ranks have
+  no derivatives; with `axis_name`, they do not need `check_vma=True`.
 
   >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
   >>> queries = jnp.array([[2.0, 1.0], [0.0, 1.0]])
@@ -126,6 +127,9 @@ def top_items(
   progress: Progress | None = None,
 ) -> tuple[Array, Array]:
   """The best items of the corpus for each query, and their scores.
+
+  The scores have derivatives of forward mode only. With `axis_name`, results and derivatives do not
+  need `check_vma=True`, the default of `jax.shard_map`.
 
   >>> items = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
   >>> scores, ids = top_items(jnp.array([[2.0, 1.0]]), items, 2, exclude=jnp.array([[2]]))

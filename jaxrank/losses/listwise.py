@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._base import Gain
-from jaxrank._core import checks
+from jaxrank._core import checks, devices
 from jaxrank._core.apply import nan_where
 from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
 from jaxrank._core.batching import without_nan
@@ -222,14 +222,26 @@ def sampled_softmax(
   where: ArrayLike | None = None,
   log_q: ArrayLike | None = None,
   accidental_hits: ArrayLike | None = None,
+  correct_positives: bool | None = None,
   weights: ArrayLike | None = None,
   temperature: ArrayLike = 1.0,
   axis_name: str | tuple[str, ...] | None = None,
 ) -> Array:
   """Softmax over sampled candidates, such as the other items of a batch, corrected for sampling.
 
-  `softmax` of `s / temperature - log q`. The correction makes the gradient close to that of the
-  softmax over the whole catalogue, for any sampling distribution `q`.
+  `-sum_i w_i y_i log(exp(z_i) / sum_j exp(z_j))`. The logits `z` make the gradient close to that of
+  the softmax over the whole catalogue, for any sampling distribution `q`:
+
+  * `z = s / temperature - log q` for all candidates, if accidental hits are kept (Yi et al.). The
+    positive is one of the draws, and `q` may have any scale.
+  * With accidental hits removed, `z = s / temperature` for positives and
+    `z = s / temperature - log(m q)` for the `m` negatives (Blanc and Rendle). The negatives that
+    remain estimate the sum over the other items, and `exp(z)` of the positive is added to it as it
+    is, so that `q` must be probabilities.
+
+  The first form with hits removed would weigh a positive by `1 / (m q)`, which is wrong for popular
+  items: the relative error of the gradient with 4,096 negatives is .35 for a target of probability
+  .26, and 6.7 for one of .87. `correct_positives=True` selects it.
 
   A two-tower model has `scores = users @ items.T` and `labels = jnp.eye(batch)`. `log_q` is the
   logarithm of the frequency of each item in the batches. An accidental hit is a candidate in the
@@ -245,29 +257,49 @@ def sampled_softmax(
 
   Args:
     labels: Labels, `[..., n]`, positive for the targets.
-    log_q: Logarithm of the probability that the sampler draws each candidate, up to a constant,
-      `[n]` or `[..., n]`; None for a uniform sampler.
-    accidental_hits: Boolean, `[..., n]`, True for candidates that are the same item as a target.
-      The loss leaves them out, unless their own label is positive.
+    log_q: Logarithm of the probability with which each draw is the item of the candidate, `[n]` or
+      `[..., n]`; up to a constant if positives are corrected, and `-log(items)` for a uniform
+      sampler. None corrects nothing, `z = s / temperature`.
+    accidental_hits: Boolean, `[..., n]`, True for candidates that are the same item as a target, or
+      another known positive. The loss leaves them out, unless their own label is positive; the
+      number `m` of negatives counts them. All False is for a sampler that never draws a target,
+      whose `q` are probabilities among the other items.
+    correct_positives: Whether `log_q` is subtracted from the scores of positives as well, without
+      `log(m)`; None for True if there are no `accidental_hits`, and False if there are. `m` is the
+      number of candidates of the query that `where` keeps and whose label is not positive.
     weights: Factors of the labels, `[..., n]`; None for 1.
     axis_name: Inside `shard_map`, the mesh axes over which the candidates of each query are split,
       as the items of a batch are that all devices share. `n` is then the number of candidates of a
-      device, and all devices get the same losses.
+      device, and all devices get the same losses. Gradients need `check_vma=True`, the default of
+      `jax.shard_map`; values and derivatives in forward mode do not.
 
   Returns:
     Loss of each query, `[...]`, at least 0.
 
   Raises:
-    TypeError: if `accidental_hits` is not boolean.
-    ValueError: if the shapes do not match, or there is no such axis.
+    TypeError: if `accidental_hits` or `correct_positives` is not boolean.
+    ValueError: if the shapes do not match, `log_q` is -inf for a candidate outside `jit`, there is
+      no `log_q` for `correct_positives`, there is no such axis, or a gradient is taken where JAX
+      does not track the axis, in `jax.pmap` or with `check_vma=False`.
 
   References:
     Yi et al., `Sampling-bias-corrected neural modeling for large corpus item recommendations
-    <https://doi.org/10.1145/3298689.3346996>`_, 2019.
+    <https://doi.org/10.1145/3298689.3346996>`_, 2019; Blanc and Rendle, `Adaptive sampled softmax
+    with kernel based sampling <https://proceedings.mlr.press/v80/blanc18a.html>`_, 2018.
   """
   with checks.named("sampled_softmax"):
     checks.positive_number("temperature", temperature)
+    if axis_name is not None:
+      checks.axis(axis_name)
+    if correct_positives is None:
+      correct_positives = accidental_hits is None
+    else:
+      checks.true_or_false("correct_positives", correct_positives)
+      if log_q is None:
+        raise ValueError("correct_positives says where log_q is subtracted; pass log_q=.")
+    candidates = True if where is None else where
     scores, labels, where = checks.lists(scores, labels, where)
+    sampled = where & ~(labels > 0)
     if accidental_hits is not None:
       hits = checks.boolean("accidental_hits", accidental_hits, scores, "True for accidental hits")
       where = where & ~(hits & (labels <= 0))
@@ -278,10 +310,15 @@ def sampled_softmax(
     no_number, temperature = without_nan(temperature)
     z = nan_where(no_number, saturated(z / at_least_tiny(temperature, scores.dtype)))
     if log_q is not None:
-      log_q = checks.array("log_q", log_q).astype(scores.dtype)
+      given, log_q = log_q, checks.array("log_q", log_q).astype(scores.dtype)
       if log_q.ndim == 1 and scores.ndim > 1:
         log_q = jnp.broadcast_to(log_q, (*scores.shape[:-1], log_q.shape[0]))
       checks.same_shape("log_q", log_q, "scores", scores)
+      checks.drawn("log_q", given, candidates)
+      if not correct_positives:
+        m = jnp.sum(sampled, axis=-1, keepdims=True, dtype=jnp.float32)
+        m = m if axis_name is None else lax.psum(m, axis_name)
+        log_q = jnp.where(sampled, log_q + jnp.log(jnp.maximum(m, 1)).astype(log_q.dtype), 0)
       z = z - jnp.where(known, log_q, 0)
   lists = jnp.where(known, z, scores), labels, where
   if axis_name is None:
@@ -295,11 +332,11 @@ def sampled_softmax(
       temperature=1.0,
     )
   with checks.named("sampled_softmax"):
-    checks.axis(axis_name)
     if weights is not None:
       weights = checks.array("weights", weights).astype(z.dtype)
       checks.same_shape("weights", weights, "scores", scores)
-  return _split_softmax(*lists, weights, axis_name)
+  loss = _split_softmax(*lists, weights, axis_name)
+  return devices.summed("sampled_softmax", loss, axis_name)
 
 
 def _split_softmax(

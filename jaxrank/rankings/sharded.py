@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank._base import Cutoff, Discount, Gain, pytree
-from jaxrank._core import checks, sorting
+from jaxrank._core import checks, devices, sorting
 from jaxrank._core.ranked import Ranked, Ranking, memoised
 from jaxrank.rankings.exact import ExactQuery
 
@@ -48,8 +48,7 @@ class ShardedQuery(ExactQuery):
 
   def total(self, x: Array, dtype: Any = None) -> Array:
     """The sum over all items."""
-    total: Array = lax.psum(super().total(x, dtype), self.axis)
-    return total
+    return self._summed(lax.psum(super().total(x, dtype), self.axis))
 
   def largest(self, x: Array) -> Array:
     """The maximum over all items."""
@@ -60,8 +59,7 @@ class ShardedQuery(ExactQuery):
   @memoised
   def _pick(self) -> Callable[[Array], Array]:
     """A function that picks the items at the first ranks from arrays of items."""
-    values = sorting.top_values(self.scores, self.keys)
-    return sorting.top_over(self.axis, values, self.ranks)
+    return self._top_of(sorting.top_values(self.scores, self.keys))
 
   def _ranked(self, w: Array) -> Array:
     return self._pick(w)
@@ -91,7 +89,15 @@ class ShardedQuery(ExactQuery):
   pairs = Ranked.pairs
 
   def _largest_first(self, x: Array) -> Array:
-    return sorting.top_over(self.axis, lax.stop_gradient(x), self.ranks)(x)
+    return self._top_of(lax.stop_gradient(x))(x)
+
+  def _top_of(self, values: Array) -> Callable[[Array], Array]:
+    """A function that picks the items with the largest values."""
+    pick = sorting.top_over(self.axis, values, self.ranks)
+    return lambda x: self._summed(pick(x))
+
+  def _summed(self, x: Array) -> Array:
+    return devices.summed(self.name, x, self.axis)
 
 
 @pytree()
@@ -101,6 +107,9 @@ class Sharded(Ranking):
 
   For a metric at a static `k`, devices exchange sums and their best `k` scores and items; for
   reciprocal rank and hit rate, counts only. Values are those of `Exact()`, with ties averaged.
+  Gradients, in labels, weights and parameters, need `check_vma=True`, the default of
+  `jax.shard_map`: where JAX does not track the axis, as in `jax.pmap`, they raise `ValueError`, and
+  values are the same.
 
   >>> import jax
   >>> from jaxrank import Sharded, evaluate

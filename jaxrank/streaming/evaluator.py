@@ -134,7 +134,8 @@ class Evaluator:
       key: PRNG key of the reservoir; None without a reservoir. States that will be merged need
         different keys.
       axis_name: Inside `shard_map`, the mesh axes over which queries are split. Each device then
-        has a state of its own, with priorities of its own, until `all_reduce`.
+        has a state of its own, with priorities of its own, until `all_reduce`, also with
+        `check_vma=False` and in `jax.pmap`.
 
     Returns:
       The state.
@@ -287,6 +288,8 @@ class Evaluator:
     """The state of the queries of all devices, inside `shard_map`.
 
     It must not be reduced twice: reduce at the end, or reduce the state of each step and merge it.
+    With `check_vma=False`, and in `jax.pmap`, the values are the same, and a second reduction is
+    not seen. The result has no derivatives.
 
     Args:
       state: State of the queries of each device.

@@ -277,7 +277,7 @@ def test_memory_does_not_grow_with_the_items():
 
 @pytest.mark.thorough
 def test_dtypes_of_numbers_are_free():
-  """The scores have the dtype of the result; integers are numbers, and log_q may be infinite."""
+  """The scores have the dtype of the result; integers are numbers; a traced log_q may be -inf."""
   u, v, weights, log_q, ids, out = draw(11)
   whole = jnp.arange(Q * 3).reshape(Q, 3)
   found = corpus.softmax(u, v, ids, weights=whole, temperature=jnp.bfloat16(2))
@@ -290,8 +290,10 @@ def test_dtypes_of_numbers_are_free():
     assert corpus.softmax(*wide, ids, weights=weights, log_q=log_q).dtype == jnp.float64
   # An item that is never drawn counts for all.
   never = log_q.at[ids[2, 0]].set(-jnp.inf)
-  found = corpus.softmax(u, v, ids[:, :1], log_q=never)
-  expected = dense(product(u, v), jnp.ones((Q, 1)), never, 1.0, ids[:, :1], np.full((Q, 0), -1))
+  one, none = ids[:, :1], np.full((Q, 0), -1)
+  found = jax.jit(lambda log_q: corpus.softmax(u, v, one, log_q=log_q))(never)
+  scores, weights = product(u, v), jnp.ones((Q, 1))
+  expected = jax.jit(lambda log_q: dense(scores, weights, log_q, 1.0, one, none))(never)
   np.testing.assert_array_equal(found, expected)
 
 
@@ -308,6 +310,11 @@ def test_what_is_refused():
       {"log_q": log_q[:-1]},
       ValueError,
       "log_q must have one number for each of the item",
+    ),
+    (
+      {"log_q": log_q.at[5].set(-jnp.inf)},
+      ValueError,
+      "log_q must be finite, got -inf for item 5",
     ),
     ({"exclude": ids[:, :1]}, ValueError, "positives and excluded ids must differ"),
     ({"exclude": np.full((Q, 1), N)}, ValueError, "exclude must be ids from 0 to 899"),

@@ -589,33 +589,6 @@ def test_definitions_of_soft_permutations():
   same(losses.soft_sort(jnp.array(s), temperature=T), definition_of_soft_sort(s, T))
 
 
-def test_sampled_softmax_corrects_and_leaves_out():
-  rng = np.random.default_rng(0)
-  scores, q = np.float32(rng.standard_normal((5, 5))), rng.dirichlet(np.ones(5)).astype(np.float32)
-  ids = np.array([3, 1, 3, 2, 1])
-  same_item = ids[:, None] == ids
-  value = losses.sampled_softmax(
-    scores, np.eye(5), log_q=np.log(q), accidental_hits=same_item, temperature=np.float32(0.5)
-  )
-  for i in range(5):
-    kept = [j for j in range(5) if j == i or ids[j] != ids[i]]
-    z = [scores[i, j] / 0.5 - math.log(q[j]) for j in kept]
-    same(value[i], slow.log_sum_exp(z) - z[kept.index(i)])
-  padded = np.where(np.arange(5) < 4, np.log(q), np.float32(np.nan))
-  where = np.broadcast_to(np.arange(5) < 4, (5, 5))
-  slope = jax.grad(
-    lambda t: jnp.sum(
-      losses.sampled_softmax(scores, np.eye(5), where=where, log_q=padded, temperature=t)
-    )
-  )(jnp.float32(0.5))
-  assert np.isfinite(slope)
-  assert slope != 0
-  with pytest.raises(TypeError, match=r"accidental_hits.*int"):
-    losses.sampled_softmax(scores, np.eye(5), accidental_hits=same_item.astype(int))
-  with pytest.raises(ValueError, match=r"log_q.*\(5, 4\).*\(5, 5\)"):
-    losses.sampled_softmax(scores, np.eye(5), log_q=np.log(q)[:4])
-
-
 @thorough
 def test_noise_is_by_column_and_sample():
   lists = DISTINCT
