@@ -2,7 +2,7 @@
 
 Metrics, measures, and the losses that are kernels of a ranked query, call `apply` or `apply_calls`.
 A query with a NaN among the scores or labels of its valid items gets the value NaN, whatever the
-kernel returns.
+kernel returns, and no rounding takes a value out of the range of its metric.
 """
 
 import contextlib
@@ -269,6 +269,7 @@ def _answers(
   else:
     queries = over_queries(query, scores.ndim - 1)
   values, found = queries(scores, labels, where, extras, keys)
+  values = [about.rounded(x) for (about, _), x in zip(program.calls, values, strict=True)]
   return list(map(Evaluated, values, found or [None] * len(values)))
 
 

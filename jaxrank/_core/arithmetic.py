@@ -1,6 +1,7 @@
 """Quotients, roots, logarithms and roundings at the ends of their ranges; sums; wider floats."""
 
 import decimal
+import math
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
@@ -28,6 +29,25 @@ def safe_sqrt(x: Array) -> Array:
 def clipped(x: Array, bound: float) -> Array:
   """`x` between `-bound` and `bound`; the derivative of `jnp.clip` would have two quotients."""
   return jnp.where(x > bound, bound, jnp.where(x < -bound, -bound, x))
+
+
+# What exceeds the end of a range by more units of rounding than this was not rounded.
+_OF_A_RANGE = 2**7
+
+
+def kept_within(x: Array, ends: tuple[float, float]) -> Array:
+  """`x`, or the end of its range that it exceeds by rounding; the derivative is that of `x`.
+
+  A number that is farther outside stays as it is, and so does NaN.
+  """
+  sizes = [abs(end) for end in ends if math.isfinite(end)]
+  if not sizes or not jnp.issubdtype(x.dtype, jnp.floating):
+    return x
+  slack = _OF_A_RANGE * float(jnp.finfo(x.dtype).eps) * (max(sizes) or 1)
+  given = lax.stop_gradient(x)
+  gap = jnp.clip(given, *ends) - given
+  # The gap of two numbers that are near each other is exact, so that the sum is the end itself.
+  return x + jnp.where(jnp.abs(gap) <= slack, gap, 0)
 
 
 def floating(x: Array) -> Array:

@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain, Pairs
-from jaxrank._core import batching, checks, permutations, sorting
+from jaxrank._core import batching, checks, permutations, sorting, ties
 
 # Where results are kept, and each result with its arguments, by method and arguments.
 _Memory = tuple[object, dict[Any, tuple[Any, Any]]]
@@ -118,10 +118,16 @@ def weighed(b: Array, weights: Array | None) -> Array:
 
 
 def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
-  """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
+  """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order.
+
+  Its terms, and their rounding, are those of `Exact.expect` without ties: an ideal ranking has the
+  value of the ideal, to the last bit.
+  """
   values, k = (values[:k], None) if isinstance(k, int) else (values, k)
   rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
-  return jnp.sum(jnp.where(within(rank, k), values * discount(rank), 0))
+  # With the choice, which changes no value, a CPU rounds the products before it adds them up.
+  terms = jnp.where(jnp.isnan(values), values, values * ties.at_whole_ranks(discount, rank))
+  return jnp.sum(jnp.where(within(rank, k), terms, 0))
 
 
 def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank._base import Cutoff
+from jaxrank._base import Cutoff, Discount
 from jaxrank._core import sorting
 from jaxrank._core.batching import batched, of_each_query
 from jaxrank._core.platforms import enable_x64, primitive
@@ -301,6 +301,14 @@ _KEPT = 16
 def discount_sums(function: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
   """The prefix sums of a discount down to the ranks 0, 1, ..., n."""
   return np.concatenate([[0], np.cumsum(function(np.arange(1.0, n + 1)))])
+
+
+def at_whole_ranks(discount: Discount, rank: Array) -> Array:
+  """The discount at the ranks 1, 2, ..., n, as `mean_discount` has it for items without ties."""
+  reference = getattr(discount, "reference", None)
+  if reference is None or rank.dtype != jnp.float32:
+    return discount(rank)
+  return jnp.asarray(np.diff(discount_sums(reference, rank.shape[-1])), jnp.float32)
 
 
 @functools.lru_cache(maxsize=_KEPT)
