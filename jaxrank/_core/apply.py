@@ -248,7 +248,7 @@ def _answers(
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
       with naming(about.name):
-        values.append(about.kernel(ranked, **parameters))
+        values.append(about.rounded(about.kernel(ranked, **parameters)))
       if program.with_found:
         found.append(about.finds(ranked, parameters))
     answers = _scalars(program, values) if len(values) > 1 else values
@@ -269,7 +269,6 @@ def _answers(
   else:
     queries = over_queries(query, scores.ndim - 1)
   values, found = queries(scores, labels, where, extras, keys)
-  values = [about.rounded(x) for (about, _), x in zip(program.calls, values, strict=True)]
   return list(map(Evaluated, values, found or [None] * len(values)))
 
 

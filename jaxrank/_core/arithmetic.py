@@ -1,7 +1,9 @@
 """Quotients, roots, logarithms and roundings at the ends of their ranges; sums; wider floats."""
 
 import decimal
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
@@ -40,10 +42,11 @@ def kept_within(x: Array, ends: tuple[float, float]) -> Array:
 
   A number that is farther outside stays as it is, and so does NaN.
   """
-  sizes = [abs(end) for end in ends if math.isfinite(end)]
-  if not sizes or not jnp.issubdtype(x.dtype, jnp.floating):
+  if not jnp.issubdtype(x.dtype, jnp.floating):
     return x
-  slack = _OF_A_RANGE * float(jnp.finfo(x.dtype).eps) * (max(sizes) or 1)
+  low, high = ends
+  size = max(abs(low) if low > -math.inf else 0, abs(high) if high < math.inf else 0) or 1
+  slack = _OF_A_RANGE * float(jnp.finfo(x.dtype).eps) * size
   given = lax.stop_gradient(x)
   gap = jnp.clip(given, *ends) - given
   # The gap of two numbers that are near each other is exact, so that the sum is the end itself.
@@ -61,6 +64,16 @@ def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
   t, least = jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5
   # `jnp.maximum` would multiply an infinite slope by 0.
   return jnp.where(t < least, least, t)
+
+
+# Lengths of which the sums are kept; those of a list take 16 bytes an item, and little time.
+KEPT = 16
+
+
+@functools.lru_cache(maxsize=KEPT)
+def discount_sums(function: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
+  """The prefix sums of a discount down to the ranks 0, 1, ..., n."""
+  return np.concatenate([[0], np.cumsum(function(np.arange(1.0, n + 1)))])
 
 
 def rounded_up(length: int) -> int:

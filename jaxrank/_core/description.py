@@ -221,7 +221,9 @@ class Description:
 
     It is applied behind the kernel, whose questions and slopes it leaves as they are.
     """
-    kept: _Value = jax.tree.map(lambda x: kept_within(x, self.range), value)
+    if self.range == UNBOUNDED:
+      return value
+    kept: _Value = jax.tree.map(functools.partial(kept_within, ends=self.range), value)
     return kept
 
   def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
