@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank import agreement, corpus, exposure, ranks
+from jaxrank import agreement, corpus, exposure, ranks, testing
 from jaxrank._core import description
 from jaxrank._core.arithmetic import kept_within
 from jaxrank._core.platforms import enable_x64
@@ -185,6 +185,10 @@ def test_a_range_of_ones_own_hides_no_fault():
   at = jax.jit(lambda factor: scaled(np.float32([2, 1]), np.float32([1, 0]), factor=factor))
   assert at(np.float32(1.2)) == np.float32(1.2)
   assert at(np.float32(1 + 4e-7)) == 1
+  case = testing.Case(np.float32([2, 1]), np.float32([1, 0]))
+  assert testing.check_range(functools.partial(scaled, factor=1.0), case) == 3
+  with pytest.raises(AssertionError, match="scaled breaks the law of range"):
+    testing.check_range(functools.partial(scaled, factor=1.2), case)
   with pytest.raises(ValueError, match=r"^metric: range must be \(least, largest\), got \(1, 0\)"):
     jr.metric(scaled.description.kernel, range=(1, 0))
 
