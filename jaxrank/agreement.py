@@ -14,7 +14,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks, sorting, ties
-from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.arithmetic import kept_within, safe_divide
 from jaxrank._core.batching import never_empty, over_queries
 
 __all__ = [
@@ -55,7 +55,7 @@ def rbo(x: ArrayLike, y: ArrayLike, *, p: ArrayLike, where: ArrayLike | None = N
     rank-biased overlap <https://doi.org/10.1145/3626772.3657700>`_, 2024, who call this treatment
     of ties RBO^w.
   """
-  return _of_lists("agreement.rbo", _rbo, x, y, where, p)
+  return _of_lists("agreement.rbo", _rbo, (0.0, 1.0), x, y, where, p)
 
 
 def rbo_residual(
@@ -87,7 +87,7 @@ def rbo_residual(
     Webber, Moffat and Zobel, `A similarity measure for indefinite rankings
     <https://doi.org/10.1145/1852102.1852106>`_, 2010.
   """
-  return _of_lists("agreement.rbo_residual", _residual, x, y, where, p)
+  return _of_lists("agreement.rbo_residual", _residual, (0.0, 1.0), x, y, where, p)
 
 
 def tau_ap(x: ArrayLike, reference: ArrayLike, *, where: ArrayLike | None = None) -> Array:
@@ -120,18 +120,22 @@ def tau_ap(x: ArrayLike, reference: ArrayLike, *, where: ArrayLike | None = None
     <https://doi.org/10.1145/1390334.1390435>`_, 2008; Urbano and Marrero, `The treatment of ties in
     AP correlation <https://doi.org/10.1145/3121050.3121106>`_, 2017.
   """
-  return _of_lists("agreement.tau_ap", _tau_ap, x, reference, where)
+  return _of_lists("agreement.tau_ap", _tau_ap, (-1.0, 1.0), x, reference, where)
 
 
 def _of_lists(
   name: str,
   kernel: Callable[..., Array],
+  ends: tuple[float, float],
   x: ArrayLike,
   y: ArrayLike,
   where: ArrayLike | None,
   p: ArrayLike | None = None,
 ) -> Array:
-  """Calls a kernel of the int32 keys of two lists, `[n]` each, and of the dtype of its result."""
+  """Calls a kernel of the int32 keys of two lists, `[n]` each, and of the dtype of its result.
+
+  `ends` are those of its range.
+  """
   with checks.named(name):
     other = "y" if p is not None else "reference"
     x, y = checks.array("x", x), checks.array(other, y)
@@ -146,19 +150,26 @@ def _of_lists(
   wide = any(z.dtype == jnp.float64 for z in (x, y))
   dtype = jnp.dtype("float64" if wide else "float32")
   x, y, mask = never_empty(x.ndim - 1, (x, y, mask))
-  value: Array = _mapped(kernel, dtype, None if p is None else jnp.asarray(p, dtype), x, y, mask)
+  given = None if p is None else jnp.asarray(p, dtype)
+  value: Array = _mapped(kernel, ends, dtype, given, x, y, mask)
   return value
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _mapped(
-  kernel: Callable[..., Array], dtype: jnp.dtype, p: Array | None, x: Array, y: Array, mask: Array
+  kernel: Callable[..., Array],
+  ends: tuple[float, float],
+  dtype: jnp.dtype,
+  p: Array | None,
+  x: Array,
+  y: Array,
+  mask: Array,
 ) -> Array:
   def of_list(x: Array, y: Array, where: Array) -> Array:
     given = () if p is None else (p,)
     value = kernel(sorting.keys(x, where), sorting.keys(y, where), dtype, *given)
     unknown = jnp.any(where & ((x != x) | (y != y)))
-    return jnp.where(unknown, jnp.nan, value)
+    return jnp.where(unknown, jnp.nan, kept_within(value, ends))
 
   value: Array = over_queries(of_list, x.ndim - 1)(x, y, mask)
   return value

@@ -286,8 +286,10 @@ def _refuse(wrong: np.ndarray, rows: np.ndarray, why: str) -> None:
 
 _ORDER = Kind("columns of items", lambda name, value: value, axis="items")
 _SAMPLE = Description("plackett_luce.sample", _sample)
-_LOG_PROB = Description("plackett_luce.log_prob", _log_prob, {"order": _ORDER})
-_RANKS = Description("plackett_luce.rank_probabilities", _rank_probabilities)
+_LOG_PROB = Description(
+  "plackett_luce.log_prob", _log_prob, {"order": _ORDER}, range=(-math.inf, 0.0)
+)
+_RANKS = Description("plackett_luce.rank_probabilities", _rank_probabilities, range=(0.0, 1.0))
 
 
 def _apply(

@@ -5,12 +5,9 @@ import gc
 import itertools
 import os
 import time
-from importlib import metadata
 from pathlib import Path
 
-import platformdirs
-
-from tests.helpers import xla_flags
+from tests.helpers import programs, xla_flags
 
 os.environ["JAX_NUM_CPU_DEVICES"] = "4"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -18,10 +15,7 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("XLA_FLAGS", xla_flags.flags())
 # Workers, runs, copies of the repository and the processes that tests start share compiled
 # programs. The name of each is the hash of its text, its options and the version of jaxlib.
-PROGRAMS = platformdirs.user_cache_path("jaxrank-tests") / "-".join(
-  ["programs", *map(metadata.version, ("jax", "jaxlib"))]
-)
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(PROGRAMS))
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(programs.FOLDER))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # Programs need not say where in Python each operation stands.
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
@@ -73,7 +67,7 @@ def pytest_sessionstart(session):
   """Forgets compiled programs of which no run has read or written the file for a week."""
   if not hasattr(session.config, "workerinput"):
     # Those of other versions of JAX as well, but none in a folder that somebody chose.
-    for path in PROGRAMS.parent.glob("*/*-cache"):
+    for path in programs.FOLDERS.glob("*/*-cache"):
       if path.stat().st_atime < time.time() - 7 * 86_400:
         path.unlink(missing_ok=True)
 

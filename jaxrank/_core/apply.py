@@ -2,7 +2,8 @@
 
 Metrics, measures, and the losses that are kernels of a ranked query, call `apply` or `apply_calls`.
 A query with a NaN among the scores or labels of its valid items, or among the numbers of the call,
-such as the temperature, gets the value NaN, with gradient 0, whatever the kernel returns.
+such as the temperature, gets the value NaN, with gradient 0, whatever the kernel returns. No
+rounding takes a value out of the range of its metric.
 """
 
 import contextlib
@@ -250,7 +251,7 @@ def _answers(
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
       with naming(about.name):
-        values.append(about.kernel(ranked, **parameters))
+        values.append(about.rounded(about.kernel(ranked, **parameters)))
       if program.with_found:
         found.append(about.finds(ranked, parameters))
     answers = _scalars(program, values) if len(values) > 1 else values

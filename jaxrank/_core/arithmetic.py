@@ -1,6 +1,9 @@
 """Quotients, roots, logarithms and roundings at the ends of their ranges; sums; wider floats."""
 
 import decimal
+import functools
+import math
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax  # noqa: F401, the doctests use it
@@ -41,6 +44,26 @@ def clipped(x: Array, bound: float) -> Array:
   return jnp.where(x > bound, bound, jnp.where(x < -bound, -bound, x))
 
 
+# What exceeds the end of a range by more units of rounding than this was not rounded.
+_OF_A_RANGE = 2**7
+
+
+def kept_within(x: Array, ends: tuple[float, float]) -> Array:
+  """`x`, or the end of its range that it exceeds by rounding; the derivative is that of `x`.
+
+  A number that is farther outside stays as it is, and so does NaN.
+  """
+  if not jnp.issubdtype(x.dtype, jnp.floating):
+    return x
+  low, high = ends
+  size = max(abs(low) if low > -math.inf else 0, abs(high) if high < math.inf else 0) or 1
+  slack = _OF_A_RANGE * float(jnp.finfo(x.dtype).eps) * size
+  given = lax.stop_gradient(x)
+  gap = jnp.clip(given, *ends) - given
+  # The gap of two numbers that are near each other is exact, so that the sum is the end itself.
+  return x + jnp.where(jnp.abs(gap) <= slack, gap, 0)
+
+
 def floating(x: Array) -> Array:
   """`x` as floats of at least 32 bits."""
   wide = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize >= 4
@@ -52,6 +75,16 @@ def at_least_tiny(temperature: ArrayLike, dtype: Any) -> Array:
   t, least = jnp.asarray(temperature).astype(dtype), float(jnp.finfo(dtype).tiny) ** 0.5
   # `jnp.maximum` would multiply an infinite slope by 0.
   return jnp.where(t < least, least, t)
+
+
+# Lengths of which the sums are kept; those of a list take 16 bytes an item, and little time.
+KEPT = 16
+
+
+@functools.lru_cache(maxsize=KEPT)
+def discount_sums(function: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
+  """The prefix sums of a discount down to the ranks 0, 1, ..., n."""
+  return np.concatenate([[0], np.cumsum(function(np.arange(1.0, n + 1)))])
 
 
 def rounded_up(length: int) -> int:

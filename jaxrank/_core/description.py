@@ -12,12 +12,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeVar, cast, get_args
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._base import Aggregation
 from jaxrank._core import checks
+from jaxrank._core.arithmetic import kept_within
 from jaxrank._core.dialects import Name
 from jaxrank._core.parameters import ANYTHING, CONTRACT, Kind
 from jaxrank._core.ranked import Ranked
@@ -29,9 +31,12 @@ Seeks = Callable[..., Array]
 # Names that parameters of a kernel may not have: the arguments of every metric and measure.
 RESERVED = ("scores", "labels", "where", "ranking", "name")
 
+UNBOUNDED = (-math.inf, math.inf)
+
 _KEYWORD, _MISSING = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
 
 _Public = TypeVar("_Public", bound=Callable[..., Any])
+_Value = TypeVar("_Value")
 
 
 def relevant_items(ranked: Ranked, *, rel: ArrayLike | None = None, **_: Any) -> Array:
@@ -83,7 +88,10 @@ Depth = Literal["all", "none", "cutoff", "counts", "pairs"]
 DIVIDES_BY_K = {"long_cutoff": "it divides by k, however long the list is"}
 TIED_PAIRS = {"ties": "a tied pair has a value of its own, and no rule breaks it"}
 MEANS_FIRST = {"ties": "its formula is applied to means over the orders of tied items"}
-GREEDY_IDEAL = {"permutation": "its ideal is that of a greedy order, which depends on the columns"}
+GREEDY_IDEAL = {
+  "permutation": "its ideal is that of a greedy order, which depends on the columns",
+  "range": "its ideal is that of a greedy order, and another order may be better",
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,6 +110,7 @@ class Description:
     listed: Whether `described` yields it: its public function takes scores and labels, and no other
       array without a default.
     range: The least and the largest value for unweighted items; infinite where there is no bound.
+      A value that rounding takes out of it becomes the end of the range: see `rounded`.
     names: Its names in other libraries.
     subtopics: Whether labels are `[..., n, subtopics]`.
     depth: How deep the kernel looks; None to find it out from its questions.
@@ -117,7 +126,7 @@ class Description:
   parameters: Mapping[str, Kind] = dataclasses.field(default_factory=dict)
   seeks: Sought | Seeks = "relevant items"
   higher_is_better: bool = True
-  range: tuple[float, float] = (0.0, 1.0)
+  range: tuple[float, float] = UNBOUNDED
   names: tuple[Name, ...] = ()
   subtopics: bool = False
   depth: Depth | None = None
@@ -207,6 +216,16 @@ class Description:
     seeks = self.seeks if callable(self.seeks) else SEEKS[self.seeks]
     return seeks(ranked, **parameters)
 
+  def rounded(self, value: _Value) -> _Value:
+    """The value of a kernel, without the rounding that takes it out of the range.
+
+    It is applied behind the kernel, whose questions and slopes it leaves as they are.
+    """
+    if self.range == UNBOUNDED:
+      return value
+    kept: _Value = jax.tree.map(functools.partial(kept_within, ends=self.range), value)
+    return kept
+
   def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Checks all values; raises `TypeError` or `ValueError` with the name of the parameter."""
     return {name: self.kind(name).check(name, value) for name, value in parameters.items()}
@@ -214,12 +233,12 @@ class Description:
 
 @functools.lru_cache(maxsize=1024)
 def with_kernel(about: Description, kernel: Kernel) -> Description:
-  """A copy of a description with another kernel, which takes the same parameters.
+  """A copy of a description with another kernel of any range, which takes the same parameters.
 
   Programs are compiled for the identity of a description, so equal kernels get the same copy.
   """
   other = copy.copy(about)
-  vars(other).update(kernel=kernel, signature=about.signature)
+  vars(other).update(kernel=kernel, signature=about.signature, range=UNBOUNDED)
   return other
 
 
@@ -317,7 +336,7 @@ def of_kernel(kernel: Kernel) -> Description:
 
 @functools.lru_cache(maxsize=1024)
 def _bare(kernel: Kernel) -> Description:
-  return Description(name_of(kernel), kernel, range=(-math.inf, math.inf))
+  return Description(name_of(kernel), kernel)
 
 
 def name_of(kernel: Kernel) -> str:

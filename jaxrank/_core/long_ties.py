@@ -15,7 +15,7 @@ from jax import Array, lax
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import ties
-from jaxrank._core.arithmetic import safe_divide
+from jaxrank._core.arithmetic import discount_sums, safe_divide
 
 # The number of ranks in a step of a sum, and of those before the sum of reciprocals is a logarithm.
 _STEP = 64
@@ -65,7 +65,7 @@ def _from_table(
   start = jnp.minimum(above, n)
   end = jnp.minimum(start + count, n)
   if dtype == jnp.float64:
-    sums = jnp.asarray(ties.discount_sums(reference, n))
+    sums = jnp.asarray(discount_sums(reference, n))
     return sums[end] - sums[start]
   table = ties.discount_words(reference, n)
   upper, lower = jnp.asarray(table.upper), jnp.asarray(table.lower)

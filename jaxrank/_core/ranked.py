@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Concatenate, NoReturn, ParamSpec, Protocol, Ty
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.extend import core as jax_core
 from jax.typing import ArrayLike
@@ -20,6 +21,7 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain, Pairs
 from jaxrank._core import batching, checks, permutations, sorting
+from jaxrank._core.arithmetic import discount_sums
 
 # Where results are kept, and each result with its arguments, by method and arguments.
 _Memory = tuple[object, dict[Any, tuple[Any, Any]]]
@@ -117,11 +119,25 @@ def weighed(b: Array, weights: Array | None) -> Array:
   return b if weights is None else jnp.where(b, b.astype(weights.dtype) * weights, 0)
 
 
+def _at_whole_ranks(discount: Discount, rank: Array) -> Array:
+  """The discount at the ranks 1, 2, ..., n, as `ties.mean_discount` has it without ties."""
+  reference = getattr(discount, "reference", None)
+  if reference is None or rank.dtype != jnp.float32:
+    return discount(rank)
+  return jnp.asarray(np.diff(discount_sums(reference, rank.shape[-1])), jnp.float32)
+
+
 def at_ranks(values: Array, discount: Discount, k: Cutoff = None) -> Array:
-  """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order."""
+  """`sum values[r - 1] * discount(r)` over the ranks `r <= k`, of values in rank order.
+
+  Its terms, and their rounding, are those of `Exact.expect` without ties: an ideal ranking has the
+  value of the ideal, to the last bit.
+  """
   values, k = (values[:k], None) if isinstance(k, int) else (values, k)
   rank = jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
-  return jnp.sum(jnp.where(within(rank, k), values * discount(rank), 0))
+  # With the choice, which changes no value, a CPU rounds the products before it adds them up.
+  terms = jnp.where(jnp.isnan(values), values, values * _at_whole_ranks(discount, rank))
+  return jnp.sum(jnp.where(within(rank, k), terms, 0))
 
 
 def by_column(draw: Callable[[Array], Array], key: Array, like: Array) -> Array:

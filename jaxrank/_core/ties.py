@@ -26,6 +26,7 @@ from jax import Array, lax
 
 from jaxrank._base import Cutoff
 from jaxrank._core import sorting
+from jaxrank._core.arithmetic import KEPT, discount_sums
 from jaxrank._core.batching import batched, of_each_query
 from jaxrank._core.platforms import enable_x64, primitive
 from jaxrank._core.sorting import take
@@ -293,17 +294,7 @@ class DiscountWords(NamedTuple):
   unit: float
 
 
-# Lengths of which the sums are kept; those of a list take 16 bytes an item, and little time.
-_KEPT = 16
-
-
-@functools.lru_cache(maxsize=_KEPT)
-def discount_sums(function: Callable[[np.ndarray], np.ndarray], n: int) -> np.ndarray:
-  """The prefix sums of a discount down to the ranks 0, 1, ..., n."""
-  return np.concatenate([[0], np.cumsum(function(np.arange(1.0, n + 1)))])
-
-
-@functools.lru_cache(maxsize=_KEPT)
+@functools.lru_cache(maxsize=KEPT)
 def discount_words(function: Callable[[np.ndarray], np.ndarray], n: int) -> DiscountWords:
   """The prefix sums of a discount that is not negative."""
   total = discount_sums(function, n)

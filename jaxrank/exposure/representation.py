@@ -13,7 +13,7 @@ from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
 from jaxrank._core.apply import apply
-from jaxrank._core.arithmetic import floating, steady_divide
+from jaxrank._core.arithmetic import floating, kept_within, steady_divide
 from jaxrank._core.description import describe
 from jaxrank._core.parameters import COUNT, DISCOUNT, DISTANCE, GROUPS, VECTOR
 from jaxrank._core.ranked import Ranked, Ranking
@@ -53,7 +53,8 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
     far = jnp.log(jnp.where(some & ~near, steady_divide(2 * x, p + q), 1))
     return jnp.where(some, x * jnp.where(near, log, far), 0)
 
-  return jnp.sum(bits(p, apart) + bits(q, -apart), axis=-1) / (2 * math.log(2.0))
+  divergence = jnp.sum(bits(p, apart) + bits(q, -apart), axis=-1) / (2 * math.log(2.0))
+  return kept_within(divergence, (0.0, 1.0))
 
 
 def _check_target(target: Any, where: Any) -> None:

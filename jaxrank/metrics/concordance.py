@@ -141,7 +141,9 @@ def ordered_pair_accuracy(
 
 def _kendall_tau(ranked: Ranked) -> Array:
   pairs = ranked.pairs()
-  spread = jnp.sqrt(pairs.different_labels) * jnp.sqrt(pairs.different_scores)
+  # Not a product of roots, which differs by rounding where both numbers are equal.
+  ratio = safe_divide(pairs.different_scores, pairs.different_labels)
+  spread = jnp.sqrt(ratio) * pairs.different_labels
   return safe_divide(pairs.concordant - pairs.discordant, spread)
 
 
@@ -186,7 +188,9 @@ def _spearman(ranked: Ranked) -> Array:
   key, item = sorting.order(sorting.keys(ranked.given_labels, ranked.where))
   labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
   x, y = _centred(position, ranked), _centred(labels, ranked)
-  spread = safe_sqrt(ranked.spread_of_ranks(x)) * safe_sqrt(jnp.sum(y * y))
+  of_labels = jnp.sum(y * y)
+  # Not a product of roots, which differs by rounding where both spreads are equal.
+  spread = safe_sqrt(safe_divide(ranked.spread_of_ranks(x), of_labels)) * of_labels
   return safe_divide(jnp.sum(x * y), spread)
 
 

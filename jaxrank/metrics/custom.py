@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import math
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, overload
@@ -17,6 +16,7 @@ from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.checks import named
 from jaxrank._core.description import (
   RESERVED,
+  UNBOUNDED,
   Depth,
   Description,
   Kernel,
@@ -123,7 +123,7 @@ def metric(
   *,
   seeks: Sought | Seeks = "relevant items",
   higher_is_better: bool = True,
-  range: tuple[float, float] = (-math.inf, math.inf),
+  range: tuple[float, float] = UNBOUNDED,
   subtopics: bool = False,
   depth: Depth | None = None,
   best: float | None = None,
@@ -154,7 +154,8 @@ def metric(
     seeks: What a query must hold to count as not empty, for the policies of `Evaluator`: one of
       these words, or a function of the ranked query and the parameters that returns a boolean.
     higher_is_better: Whether larger values are better.
-    range: The least and the largest value.
+    range: The least and the largest value. A value that rounding takes out of it becomes the end of
+      the range, with the derivative that it has; `check_metric` tests that no other value does.
     subtopics: Whether labels are `[..., n, subtopics]`.
     depth: How deep the kernel looks. By default the library runs the kernel once to see for which
       ranks it asks. A kernel that reads `ranked.keys` or `ranked.scores` itself says `"all"`, for
@@ -175,7 +176,8 @@ def metric(
   Raises:
     TypeError: if the kernel is no function, takes `*args` or `**kwargs`, has no parameter of a name
       in `checks`, or has one with a reserved name: `scores`, `labels`, `where`, `ranking`, `name`.
-    ValueError: if `seeks`, `depth` or `aggregation` is not one of the words.
+    ValueError: if `seeks`, `depth` or `aggregation` is not one of the words, or the ends of `range`
+      are in the other order.
   """
   if kernel is None:
     return functools.partial(
@@ -240,6 +242,8 @@ def _check_settings(
       raise TypeError(f"range must be (least, largest), got {told(range)}.")
     for end in range:
       checks.number("the ends of range", end)
+    if not range[0] <= range[1]:
+      raise ValueError(f"range must be (least, largest), got {told(range)}.")
     if best is not None:
       checks.number("best", best)
     if departs is not None and not isinstance(departs, Mapping):

@@ -27,10 +27,11 @@ def _normalized(name: str, value: Any) -> str:
 _NORMALIZE = Argument("normalizer", Kind("True or False", _normalized, literals=(bool,)))
 
 
-def _overlap(ranked: Ranked, weight: Array) -> Array:
+def _overlap(ranked: Ranked, left: Array) -> Array:
   """`sum_d weight[d - 1] |I_d & X_d|` of the ideal order `I` and the ranking `X`.
 
-  docs/mathematics.md, "Overlap with an ideal ranking".
+  `left` is the sum of the weights from each rank on, `[n + 1]`. docs/mathematics.md, "Overlap with
+  an ideal ranking".
   """
   # Equal mean ranks are those of tied items; only their order matters, which has no slope.
   rank = lax.stop_gradient(ranked.exposure(discounts.affine(1.0, 1.0)))
@@ -45,15 +46,14 @@ def _overlap(ranked: Ranked, weight: Array) -> Array:
   new = (level != ties.above(level)) | (start != ties.above(start))
   first, last = ties.layout(-jnp.cumsum(new, dtype=jnp.int32))
 
-  left = _from_each_rank(weight)
   ramp = _from_each_rank(left[:-1])
-  q, s, h, t = (x.astype(weight.dtype) for x in (first, start, last - first + 1, end - start + 1))
+  q, s, h, t = (x.astype(left.dtype) for x in (first, start, last - first + 1, end - start + 1))
   same = jnp.where(first >= start, q + h, q)
   meet = jnp.where(h < t, jnp.floor((q * t - s * h) / jnp.maximum(t - h, 1)), same)
   meet = jnp.clip(meet, q, q + h).astype(jnp.int32)
   turn = jnp.clip(meet, start, end + 1)
   # The first `meet` depths see the items that are ideal, the others those of the tie.
-  before, after = (x.astype(weight.dtype) for x in (meet - first, turn - start))
+  before, after = (x.astype(left.dtype) for x in (meet - first, turn - start))
   steep = take(ramp, first) - take(ramp, meet) - before * take(left, meet)
   flat = take(ramp, turn) - take(ramp, end + 1)
   flat += after * take(left, jnp.maximum(meet, turn))
@@ -70,8 +70,10 @@ def _compatibility(
   depth = jnp.maximum(ranked.count(ranked.retrieved), count)
   d = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
   weight = jnp.where(d <= depth, discounts.geometric(persistence)(d), 0)
-  largest = weight if normalizer == "weights" else weight * jnp.minimum(d, count) / d
-  return safe_divide(_overlap(ranked, weight / d), jnp.sum(largest))
+  left = _from_each_rank(weight / d)
+  # The terms of the overlap of an ideal ranking, so that the quotient is 1 without rounding.
+  largest = weight if normalizer == "weights" else jnp.where(d <= count, left[:-1], 0)
+  return safe_divide(_overlap(ranked, left), jnp.sum(largest))
 
 
 def _from_each_rank(x: Array) -> Array:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import pkgutil
 from collections.abc import Callable
 from typing import Any, cast
@@ -14,6 +15,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._base import pytree
 from jaxrank._core import batching, checks
+from jaxrank._core.arithmetic import kept_within
 from jaxrank.ranks._apply import apply, as_floats, broadcastable, draw
 from jaxrank.ranks._statistic import Moment, Statistic
 from jaxrank.ranks.target import TargetRanks
@@ -295,7 +297,8 @@ class RankMetric:
 def _value(
   metric: RankMetric, best: Array, worst: Array, candidates: Array, weights: Array
 ) -> Array:
-  return apply(metric.statistic.value, metric.k, *as_floats(best, worst, candidates, weights))
+  given = as_floats(best, worst, candidates, weights)
+  return kept_within(apply(metric.statistic.value, metric.k, *given), metric.bounds)
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -304,7 +307,8 @@ def _closed_form(metric: RankMetric, moment: Moment, candidates: Array, weights:
   assert formula is not None
   # The formulas of moments do not read the ranks; the numbers of candidates are valid ranks.
   candidates, weights = as_floats(candidates, weights)
-  return apply(formula, metric.k, candidates, candidates, candidates, weights)
+  value = apply(formula, metric.k, candidates, candidates, candidates, weights)
+  return kept_within(value, metric.bounds if moment == "expected" else (0.0, math.inf))
 
 
 @functools.partial(jax.jit, static_argnums=4)
@@ -315,7 +319,8 @@ def _sampled(
 
   def sample(key: Array) -> Array:
     ranks = draw(key, candidates).astype(candidates.dtype)
-    return apply(metric.statistic.value, metric.k, ranks, ranks, candidates, weights)
+    value = apply(metric.statistic.value, metric.k, ranks, ranks, candidates, weights)
+    return kept_within(value, metric.bounds)
 
   rows = max(1, _DRAWN // max(1, candidates.size))
   values: Array = batching.in_blocks(jax.vmap(sample), rows)(jax.random.split(key, samples))

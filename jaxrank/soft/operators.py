@@ -216,7 +216,7 @@ def _whole(k: Any) -> int | Array:
 
 _ANY = Kind("a real scalar", lambda name, value: value)
 _RANK = Description("soft.rank", _rank)
-_TOP_K = Description("soft.top_k", _top_k, {"k": _ANY})
+_TOP_K = Description("soft.top_k", _top_k, {"k": _ANY}, range=(0.0, 1.0))
 _SORT = Description("soft.sort", _sort)
 _QUANTILE = Description("soft.quantile", _quantile, {"q": _ANY})
 

@@ -51,6 +51,7 @@ from jaxrank.testing.laws import (
   check_nan,
   check_padding,
   check_permutation,
+  check_range,
   check_vmap,
 )
 from jaxrank.testing.numbers import check_dtypes, check_gradients
@@ -78,6 +79,7 @@ __all__ = [
   "check_order",
   "check_padding",
   "check_permutation",
+  "check_range",
   "check_ties",
   "check_vmap",
   "cutoffs",

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrank._core import description
+from jaxrank._core.description import Description
 from jaxrank._core.ranked import UnansweredError
 from jaxrank.measures import Measure
 from jaxrank.rankings.exact import Exact
@@ -39,6 +40,12 @@ def name_of(metric: Metric) -> str:
   """The name of a metric for messages."""
   inner = metric.func if isinstance(metric, functools.partial) else metric
   return getattr(inner, "__name__", None) or str(inner)
+
+
+def description_of(metric: Metric) -> Description | None:
+  """The description of a metric, of a measure, or of one with parameters; None for functions."""
+  inner = metric.func if isinstance(metric, functools.partial) else metric
+  return description.of_metric(inner.metric if isinstance(inner, Measure) else inner)
 
 
 def takes(metric: Metric) -> frozenset[str]:

@@ -10,13 +10,12 @@ import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
-from jaxrank._core import checks, description
+from jaxrank._core import checks
 from jaxrank._core.ranked import Ranking
-from jaxrank.measures import Measure
 from jaxrank.rankings.exact import Exact
 from jaxrank.rankings.expected_rank import Laplace
 from jaxrank.testing import asking_losses, derivatives, exact, laws, losses, numbers, strategies
-from jaxrank.testing.asking import Metric, name_of, takes
+from jaxrank.testing.asking import Metric, description_of, name_of, takes
 from jaxrank.testing.queries import Case
 
 # The order of `check_metric`, which names the first law that is broken: a bug that breaks several
@@ -38,6 +37,7 @@ LAWS: Mapping[str, Callable[[Metric, Case], int]] = MappingProxyType(
     "cutoff": exact.check_cutoff,
     "long_cutoff": exact.check_long_cutoff,
     "limit": exact.check_limit,
+    "range": laws.check_range,
     "gradients": numbers.check_gradients,
   }
 )
@@ -287,8 +287,7 @@ def _chosen(
 
 def _departs(metric: Metric) -> Mapping[str, str]:
   """The laws that the description of a metric departs from."""
-  inner = metric.func if isinstance(metric, functools.partial) else metric
-  about = description.of_metric(inner.metric if isinstance(inner, Measure) else inner)
+  about = description_of(metric)
   departs = {} if about is None else about.departs
   for law in departs:
     checks.choice(f"departs of {name_of(metric)}", law, LAWS)

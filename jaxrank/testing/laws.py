@@ -6,9 +6,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxrank._core.description import UNBOUNDED
 from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact
-from jaxrank.testing.asking import Answer, Law, Metric, known
+from jaxrank.testing.asking import Answer, Law, Metric, description_of, known
 from jaxrank.testing.numbers import as_floats
 from jaxrank.testing.queries import Case, stacked
 
@@ -191,6 +192,25 @@ def check_jit(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
       law.ask(law.case, prefix="under jax.jit, "),
       law.ask(law.case, "direct", "without jax.jit, "),
     )
+  return law.compared
+
+
+def check_range(metric: Metric, case: Case, *, tolerance: float = 0.0) -> int:
+  """The value is in the range that the description of the metric states.
+
+  So is it where the scores are the labels, which is the end of many ranges, and where all scores
+  are equal. The law says nothing of a function without a description. See `jaxrank.testing` for the
+  arguments; no rounding takes a value of `jaxrank.metric` out of its range.
+  """
+  statement = "the value is in the range of the description"
+  with Law("range", statement, metric, case, tolerance) as law:
+    about = description_of(metric)
+    ends = UNBOUNDED if about is None else about.range
+    if np.isfinite(ends).any():
+      inside = f"the nearest number in [{ends[0]:g}, {ends[1]:g}]"
+      for scores in (law.case.scores, law.case.labels, np.zeros_like(law.case.scores)):
+        answer = law.ask(law.case._replace(scores=scores))
+        law.equal(answer, known(np.clip(answer.values, *ends), inside))
   return law.compared
 
 

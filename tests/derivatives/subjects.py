@@ -113,6 +113,7 @@ FIXED = {
   "ranking": "its temperature is differentiated",
   "axis_name": "a name",
   "accidental_hits": "a mask",
+  "correct_positives": "a choice",
   "n_groups": "a whole number",
   "multiple": "of a whole number of ranks",
   "level": "a threshold",

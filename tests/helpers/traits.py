@@ -92,7 +92,7 @@ class Row(NamedTuple):
   def about(self) -> Description:
     """What the library says of the metric; of a function of the tests, the defaults."""
     name = getattr(self.public, "__name__", "")
-    return description.of_metric(self.public) or Description(name, self.public)
+    return description.of_metric(self.public) or Description(name, self.public, range=(0.0, 1.0))
 
   @property
   def low(self) -> float:
@@ -102,7 +102,7 @@ class Row(NamedTuple):
   @property
   def high(self) -> float:
     """The largest value, of all but a few queries if it is relative to a greedy order."""
-    return self.about.range[1] * (2 if "permutation" in self.about.departs else 1)
+    return self.about.range[1] * (2 if "range" in self.about.departs else 1)
 
   @property
   def tied(self) -> bool:
