@@ -176,7 +176,7 @@ print(len(called), len({{name for name, *_ in called}}))
 @pytest.mark.parametrize(
   ("call", "functions", "files"),
   [
-    ("jr.ndcg(scores, labels, k=10)", 155, 17),
+    ("jr.ndcg(scores, labels, k=10)", 156, 17),
     (
       "jax.grad(lambda s: jr.ndcg(s, labels, k=10, ranking=jr.Laplace(1.0)).sum())(scores)",
       235,
