@@ -10,15 +10,16 @@ from jaxrank import discounts, gains, losses, metrics, rankings
 from jaxrank._core import checks
 from jaxrank.measures import Measure
 
-# What a configuration names: the functions and classes of these modules. Nothing else of jaxrank is
-# reachable from a file.
+# What a configuration names: the functions and dataclasses of these modules. Nothing else of
+# jaxrank is reachable from a file.
 _PREFIXES = {"": (metrics, rankings), "losses.": (losses,)}
 _PREFIXES |= {"gains.": (gains,), "discounts.": (discounts,)}
 _NAMED: dict[str, Any] = {
-  f"{prefix}{name}": getattr(module, name)
+  f"{prefix}{name}": value
   for prefix, modules in _PREFIXES.items()
   for module in modules
   for name in module.__all__
+  if dataclasses.is_dataclass(value := getattr(module, name)) or not isinstance(value, type)
 }
 # The classes behind two functions.
 _NAMED["gains.table"] = type(gains.table(np.zeros(1)))
@@ -30,11 +31,11 @@ _NAMES = {value: name for name, value in _NAMED.items()}
 def saved(parameters: Mapping[str, Any]) -> dict[str, Any]:
   """Parameters as numbers, strings, lists and dictionaries.
 
-  Functions, gains, discounts, rankings and measures of jaxrank are named, and `keras.saving` writes
-  everything else.
+  Functions, gains, discounts, rankings and measures of jaxrank are named, and so is a metric of
+  `jaxrank.metric` that is registered with `keras.saving`, which writes everything else.
 
   Raises:
-    TypeError: if `keras.saving` cannot write one.
+    TypeError: if `keras.saving` cannot write one, or a metric is not registered.
   """
   return {name: _saved(name, x) for name, x in parameters.items()}
 
@@ -58,6 +59,20 @@ def _saved(name: str, x: Any) -> Any:
   # The module `keras` imports Keras first, and explains why it cannot.
   import keras
 
+  if isinstance(x, metrics.Metric):
+    registered = keras.saving.get_registered_name(x)
+    if keras.saving.get_registered_object(registered) is None:
+      raise TypeError(
+        f"{name} cannot be written to a configuration, got {checks.told(x)}: decorate it with "
+        "keras.saving.register_keras_serializable(), above jaxrank.metric."
+      )
+    # As Keras writes a registered function. It would write the metric as an instance of its class.
+    return {
+      "module": "builtins",
+      "class_name": "function",
+      "config": registered,
+      "registered_name": "function",
+    }
   try:
     return keras.saving.serialize_keras_object(x)
   except Exception as error:

@@ -67,6 +67,9 @@ _LOSSES = {
   if {"labels", "teacher"} & {*inspect.signature(getattr(losses, name)).parameters} == {"labels"}
 }
 
+# What to do about scores `[batch, 1]`, as of a model that scores single items.
+_ROWS = "the items of a query are a row: give the model features [batch, n, ...]."
+
 
 class _Lists(NamedTuple):
   """A batch as functions of jaxrank take it.
@@ -114,7 +117,8 @@ class Loss(keras.losses.Loss):
   Raises:
     RuntimeError: if Keras does not run on JAX.
     TypeError: if `loss` is none of these, or does not take the parameters. `get_config`, which
-      saving a model calls, if Keras cannot write a parameter.
+      saving a model calls, if Keras cannot write a parameter, or a metric that `jaxrank.metric`
+      made is not registered by `keras.saving.register_keras_serializable()`.
     ValueError: if a name is unknown, or a metric has no smooth ranking. In training, if shapes do
       not fit, the loss does not return a value for each list, or it takes no weights of items.
 
@@ -231,7 +235,8 @@ class Metric(keras.metrics.Metric):
 
   Raises:
     RuntimeError: if Keras does not run on JAX.
-    TypeError: if an argument has a wrong type. `get_config`, if Keras cannot write a measure.
+    TypeError: if an argument has a wrong type. `get_config`, if Keras cannot write a measure, or a
+      metric that `jaxrank.metric` made is not registered, as for `Loss`.
     ValueError: if a name or a policy is unknown, or there is no measure. In training, if shapes do
       not fit, or `sample_weight` weighs items.
 
@@ -422,13 +427,14 @@ def _lists(
   if scores.ndim != 2:
     raise ValueError(f"y_pred must have shape [batch, n] or [batch, n, 1], got {scores.shape}.")
   if labels.shape[:2] != scores.shape:
+    advice = f"; {_ROWS}" if scores.shape[1] == 1 else "."
     raise ValueError(
-      f"y_true must have the shape of the scores, {scores.shape}, got {labels.shape}."
+      f"y_true must have the shape of the scores, {scores.shape}, got {labels.shape}{advice}"
     )
   if scores.shape[1] == 1:
     warnings.warn(
-      f"y_pred has shape {scores.shape}, lists of one item, which no order can rank better; the "
-      "items of a query are a row: give the model features [batch, n, ...].",
+      f"y_pred has shape {scores.shape}, lists of one item, which no order can rank better; "
+      f"{_ROWS}",
       stacklevel=4,
     )
   where = _real(labels, padding)

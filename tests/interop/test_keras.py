@@ -124,6 +124,12 @@ def own_loss(scores, labels, where, power=2):
   return jnp.sum(jnp.where(where, jnp.abs(scores - labels) ** power, 0), axis=-1)
 
 
+@keras.saving.register_keras_serializable("tests")
+@jr.metric
+def own_metric(ranked, *, k=None):
+  return ranked.expect(ranked.relevant(None), jr.discounts.reciprocal, k=k)
+
+
 @pytest.mark.parametrize("make", [functional, Scorer])
 def test_fit_is_a_loop_by_hand(make):
   model = make()
@@ -292,6 +298,8 @@ CONFIGURED = [
   Loss(own_loss, power=3, name="cubes", padding=None, reduction=None),
   Metric("nDCG@3 AP", empty="skip", ranking=jr.Exact("stable")),
   Metric([jr.Measure(jr.ndcg, gain=jr.gains.exponential, name="burges"), jr.recall], padding=-3),
+  Loss(own_metric, k=2, ranking=jr.Laplace(1.0)),
+  Metric([own_metric, jr.Measure(own_metric, k=2)]),
 ]
 
 
@@ -308,7 +316,10 @@ def test_configurations_hold_all_parameters(made):
 
 def test_a_compiled_model_is_saved_and_loaded(tmp_path):
   model = Scorer()
-  options = {"metrics": [Metric("RR P@2")], "weighted_metrics": [Metric("fall_out", empty="skip")]}
+  options = {
+    "metrics": [Metric(["RR", "P@2", own_metric])],
+    "weighted_metrics": [Metric("fall_out", empty="skip")],
+  }
   compiled(model, Loss("softmax", temperature=0.5), **options)
   model(X[:1])
   model.save(tmp_path / "model.keras")
@@ -316,18 +327,37 @@ def test_a_compiled_model_is_saved_and_loaded(tmp_path):
   again = keras.models.load_model(tmp_path / "model.keras", custom_objects=scope)
   ends = [x.evaluate(X, MARKED, verbose=0, return_dict=True) for x in (model, again)]
   assert ends[0] == ends[1]
-  assert {*ends[0]} == {"loss", "RR", "P@2", "fall_out"}
+  assert {*ends[0]} == {"loss", "RR", "P@2", "own_metric", "fall_out"}
   assert fitted(again, MARKED) == fitted(model, MARKED)
 
 
 def test_a_configuration_reaches_public_functions_only():
-  for named in ({"jaxrank": "trec.read_run"}, {"jaxrank": "ndcg", "fields": {}}):
+  for named in (
+    {"jaxrank": "trec.read_run"},
+    {"jaxrank": "ndcg", "fields": {}},
+    {"jaxrank": "Metric", "fields": {}},
+  ):
     with pytest.raises(ValueError, match="a configuration cannot name"):
       Loss.from_config({"loss": named})
   for parameter in (functools.partial(own_loss, power=3), jax.random.key(0)):
     made = Loss("xe_ndcg", key=parameter)
     with pytest.raises(TypeError, match=r"keras.Loss.get_config: key cannot be written .*register"):
       made.get_config()
+
+
+def test_a_metric_that_keras_does_not_know_is_refused():
+  unknown = jr.metric(own_metric.description.kernel)
+  for made in (
+    Metric([unknown]),
+    Metric(["RR", jr.Measure(unknown, k=2)]),
+    Loss(unknown, ranking=jr.Laplace(1.0)),
+    Loss("lambda_rank", metric=unknown),
+  ):
+    with pytest.raises(TypeError, match=r"get_config: .*got .*: decorate it with keras.*register"):
+      made.get_config()
+  known = keras.saving.register_keras_serializable("tests", "known")(unknown)
+  again = Metric.from_config(Metric([known]).get_config())
+  assert again.measures[0].metric is known
 
 
 def test_mistakes_are_named():
@@ -358,7 +388,8 @@ def test_mistakes_are_named():
   for given, words in (
     ((Y, SCORES[0]), r"y_pred must have shape \[batch, n\] or \[batch, n, 1\], got \(6,\)"),
     ((Y, X), r"y_pred must have shape .* got \(10, 6, 4\)"),
-    ((Y[:, :3], SCORES), r"y_true must have the shape of the scores, \(10, 6\), got \(10, 3\)"),
+    ((Y[:, :3], SCORES), r"y_true must have the shape of the scores, \(10, 6\), got \(10, 3\)\.$"),
+    ((Y[:, 0], SCORES[:, :1]), r"y_true must .*, got \(10,\); the items of a query are a row: .*n"),
     ((Y, SCORES, WEIGHTS[:3]), r"sample_weight must have shape \(10,\), a weight for each query"),
   ):
     for made, name in ((loss, "keras.Loss"), (metric, "keras.Metric")):
