@@ -43,7 +43,11 @@ def clipped(x: Array, bound: float) -> Array:
   return jnp.where(x > bound, bound, jnp.where(x < -bound, -bound, x))
 
 
-def kept_within(x: Array, ends: tuple[float, float], units: int = 2**7) -> Array:
+# What exceeds the end of a range by more units of rounding than this was not rounded.
+UNITS = 2**7
+
+
+def kept_within(x: Array, ends: tuple[float, float], units: int = UNITS) -> Array:
   """`x`, or the end of its range that it exceeds by rounding; the derivative is that of `x`.
 
   A number that is farther outside stays as it is, and so does NaN.
@@ -52,7 +56,7 @@ def kept_within(x: Array, ends: tuple[float, float], units: int = 2**7) -> Array
     x: Numbers of any shape.
     ends: The least and the largest number, which may be infinite.
     units: By how many units of rounding, those of the end or of 1 for an end of 0, a number may
-      exceed an end; what exceeds it by more was not rounded.
+      exceed an end.
   """
   if not jnp.issubdtype(x.dtype, jnp.floating):
     return x

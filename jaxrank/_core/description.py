@@ -20,7 +20,7 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._base import Aggregation
 from jaxrank._core import checks
-from jaxrank._core.arithmetic import kept_within
+from jaxrank._core.arithmetic import UNITS, kept_within
 from jaxrank._core.dialects import Name
 from jaxrank._core.parameters import ANYTHING, CONTRACT, Kind
 from jaxrank._core.ranked import Ranked
@@ -35,7 +35,7 @@ RESERVED = ("scores", "labels", "where", "ranking", "name")
 UNBOUNDED = (-math.inf, math.inf)
 # Gains that are not negative, and how many units of rounding a value with others may lose.
 _GAINS = (None, gains.linear, gains.exponential, gains.binary)
-_OF_WEIGHTS = 2**3
+_UNITS_OF_WEIGHTS = 2**3
 
 _KEYWORD, _MISSING = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
 
@@ -231,8 +231,8 @@ class Description:
       return value
     gain = parameters.get("gain")
     own = parameters.get("weights") is not None or all(gain is not known for known in _GAINS)
-    units = {"units": _OF_WEIGHTS} if own else {}
-    kept: _Value = jax.tree.map(functools.partial(kept_within, ends=self.range, **units), value)
+    units = _UNITS_OF_WEIGHTS if own else UNITS
+    kept: _Value = jax.tree.map(functools.partial(kept_within, ends=self.range, units=units), value)
     return kept
 
   def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
