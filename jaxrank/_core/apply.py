@@ -251,7 +251,7 @@ def _answers(
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
       with naming(about.name):
-        values.append(about.rounded(about.kernel(ranked, **parameters)))
+        values.append(about.rounded(about.kernel(ranked, **parameters), parameters))
       if program.with_found:
         found.append(about.finds(ranked, parameters))
     answers = _scalars(program, values) if len(values) > 1 else values

@@ -2,7 +2,6 @@
 
 import decimal
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -45,20 +44,26 @@ def clipped(x: Array, bound: float) -> Array:
 
 
 # What exceeds the end of a range by more units of rounding than this was not rounded.
-_OF_A_RANGE = 2**7
+UNITS = 2**7
 
 
-def kept_within(x: Array, ends: tuple[float, float]) -> Array:
+def kept_within(x: Array, ends: tuple[float, float], units: int = UNITS) -> Array:
   """`x`, or the end of its range that it exceeds by rounding; the derivative is that of `x`.
 
   A number that is farther outside stays as it is, and so does NaN.
+
+  Args:
+    x: Numbers of any shape.
+    ends: The least and the largest number, which may be infinite.
+    units: By how many units of rounding, those of the end or of 1 for an end of 0, a number may
+      exceed an end.
   """
   if not jnp.issubdtype(x.dtype, jnp.floating):
     return x
-  low, high = ends
-  size = max(abs(low) if low > -math.inf else 0, abs(high) if high < math.inf else 0) or 1
-  slack = _OF_A_RANGE * float(jnp.finfo(x.dtype).eps) * size
   given = lax.stop_gradient(x)
+  unit = units * float(jnp.finfo(x.dtype).eps)
+  below, above = (unit * (abs(end) or 1.0) for end in ends)
+  slack = jnp.where(given < ends[0], below, above)
   gap = jnp.clip(given, *ends) - given
   # The gap of two numbers that are near each other is exact, so that the sum is the end itself.
   return x + jnp.where(jnp.abs(gap) <= slack, gap, 0)

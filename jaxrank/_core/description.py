@@ -17,9 +17,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank import gains
 from jaxrank._base import Aggregation
 from jaxrank._core import checks
-from jaxrank._core.arithmetic import kept_within
+from jaxrank._core.arithmetic import UNITS, kept_within
 from jaxrank._core.dialects import Name
 from jaxrank._core.parameters import ANYTHING, CONTRACT, Kind
 from jaxrank._core.ranked import Ranked
@@ -32,6 +33,9 @@ Seeks = Callable[..., Array]
 RESERVED = ("scores", "labels", "where", "ranking", "name")
 
 UNBOUNDED = (-math.inf, math.inf)
+# Gains that are not negative, and how many units of rounding a value with others may lose.
+_GAINS = (None, gains.linear, gains.exponential, gains.binary)
+_UNITS_OF_WEIGHTS = 2**3
 
 _KEYWORD, _MISSING = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
 
@@ -216,14 +220,19 @@ class Description:
     seeks = self.seeks if callable(self.seeks) else SEEKS[self.seeks]
     return seeks(ranked, **parameters)
 
-  def rounded(self, value: _Value) -> _Value:
+  def rounded(self, value: _Value, parameters: Mapping[str, Any]) -> _Value:
     """The value of a kernel, without the rounding that takes it out of the range.
 
-    It is applied behind the kernel, whose questions and slopes it leaves as they are.
+    It is applied behind the kernel, whose questions and slopes it leaves as they are. With weights
+    or gains of one's own, values may exceed the range in earnest, so that less counts as rounding:
+    not the error of an integral under a smooth ranking.
     """
     if self.range == UNBOUNDED:
       return value
-    kept: _Value = jax.tree.map(functools.partial(kept_within, ends=self.range), value)
+    gain = parameters.get("gain")
+    own = parameters.get("weights") is not None or all(gain is not known for known in _GAINS)
+    units = _UNITS_OF_WEIGHTS if own else UNITS
+    kept: _Value = jax.tree.map(functools.partial(kept_within, ends=self.range, units=units), value)
     return kept
 
   def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:

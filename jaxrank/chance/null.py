@@ -149,7 +149,7 @@ class _Moments:
 
   def __call__(self, query: ShuffledQuery, **parameters: Any) -> tuple[Array, ...]:
     kernel = functools.partial(self.metric.kernel, **parameters)
-    mean = self.metric.rounded(kernel(query))
+    mean = self.metric.rounded(kernel(query), parameters)
     slopes = recorder.slopes(kernel, query)
     if slopes is None:
       raise NoClosedFormError(

@@ -17,7 +17,7 @@ from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank.corpus import _inputs, _smooth, _standing, _streamed, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs, Progress
-from jaxrank.corpus.similarity import Similarity, dtype_of
+from jaxrank.corpus.similarity import Similarity, dtype_of, finite_vectors
 from jaxrank.measures import scales
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
@@ -277,7 +277,7 @@ def _of_kernels(
   values = []
   for about, given in zip(program.descriptions, parameters, strict=True):
     with naming(about.name), ranked.asking() as is_unknown:
-      value = about.rounded(about.kernel(ranked, **given))
+      value = about.rounded(about.kernel(ranked, **given), given)
       values.append(jnp.where(unknown | is_unknown(), jnp.nan, value))
   return values
 
@@ -295,6 +295,8 @@ def _evaluate_smoothly(
   axis_name: str | None,
 ) -> list[Array]:
   no_number, (ranking, arrays) = batching.without_nan((ranking, arrays))
+  queries, unknown = finite_vectors(inputs.similarity, inputs.queries)
+  inputs = inputs._replace(queries=queries)
   of_each = jnp.broadcast_to(jnp.asarray(ranking.temperature), listed.shape[:1])
   kind = type(ranking)
 
@@ -321,7 +323,7 @@ def _evaluate_smoothly(
   values: list[Array] = _sweep.over_devices(
     of_devices, inputs, items, axis_name, listed, labels, of_each
   )
-  return [nan_where(no_number, value) for value in values]
+  return [nan_where(no_number | unknown, value) for value in values]
 
 
 _DISTRIBUTIONS = {Laplace: _smooth.LAPLACE, Logistic: _smooth.LOGISTIC}

@@ -15,7 +15,7 @@ from jaxrank.corpus import _inputs, _streamed, _sweep, search
 from jaxrank.corpus._inputs import NONE, Inputs
 from jaxrank.corpus._streamed import Chunk, EachChunk, Program, Stage, relative
 from jaxrank.corpus.evaluation import without_repeats
-from jaxrank.corpus.similarity import Similarity, dtype_of, scores, scores_of_own
+from jaxrank.corpus.similarity import Similarity, dtype_of, finite_vectors, scores, scores_of_own
 
 
 def softmax(
@@ -121,6 +121,8 @@ def _softmax(
   axis_name: str | None,
 ) -> Array:
   no_number, temperature = batching.without_nan(temperature)
+  queries, unknown = finite_vectors(inputs.similarity, inputs.queries)
+  inputs = inputs._replace(queries=queries)
   of_each = jnp.broadcast_to(jnp.asarray(temperature), positives.shape[:1])
 
   def of_devices(
@@ -138,7 +140,7 @@ def _softmax(
   losses: Array = _sweep.over_devices(
     of_devices, inputs, items, axis_name, positives, weights, of_each
   )
-  return nan_where(no_number, losses)
+  return nan_where(no_number | unknown, losses)
 
 
 def _logits(scores: Array, log_q: Array | None, temperature: Array) -> Array:

@@ -95,12 +95,27 @@ def scores_of_own(similarity: Partial, queries: Any, items: Any) -> Array:
   return own
 
 
+def _is_named(similarity: Partial) -> bool:
+  return similarity.func in [known.func for known in _NAMED.values()]
+
+
+def finite_vectors(similarity: Partial, queries: Any) -> tuple[Any, Array | bool]:
+  """Vectors of queries whose slopes reach no item that is NaN, and which had a NaN, `[q]`.
+
+  The slope of an item is a sum over queries, in which that of a query of NaN would be `0 * NaN`. A
+  function of the user may know what a NaN among its inputs means, and gets them as they are.
+  """
+  if not _is_named(similarity) or not jnp.issubdtype(queries.dtype, jnp.inexact):
+    return queries, False
+  return jnp.nan_to_num(queries), jnp.any(jnp.isnan(queries), axis=1)
+
+
 def bounded(similarity: Partial, queries: Any, items: Any) -> Array:
   """Whether no score can be NaN or infinite, because all numbers are finite and small enough.
 
   It is True only for similarities by name.
   """
-  if similarity.func not in [known.func for known in _NAMED.values()]:
+  if not _is_named(similarity):
     return jnp.zeros((), bool)
   # By Cauchy and Schwarz, no score and no part of one exceeds the larger of these sums by more than
   # a small factor. A NaN is not below anything. A maximum would do, but that of XLA for a CPU loses

@@ -154,8 +154,10 @@ def metric(
     seeks: What a query must hold to count as not empty, for the policies of `Evaluator`: one of
       these words, or a function of the ranked query and the parameters that returns a boolean.
     higher_is_better: Whether larger values are better.
-    range: The least and the largest value. A value that rounding takes out of it becomes the end of
-      the range, with the derivative that it has; `check_metric` tests that no other value does.
+    range: The least and the largest value. A value that exceeds an end by at most 128 units of
+      rounding, 1.5e-5 of the end in float32, or of 1 for an end of 0, becomes the end, with the
+      derivative that it has: 8 units with `weights` or a `gain` of one's own. `check_metric` tests
+      that no value exceeds an end by more.
     subtopics: Whether labels are `[..., n, subtopics]`.
     depth: How deep the kernel looks. By default the library runs the kernel once to see for which
       ranks it asks. A kernel that reads `ranked.keys` or `ranked.scores` itself says `"all"`, for

@@ -296,10 +296,14 @@ def test_broken_gzip_data_is_named(write):
   path = write("train.gz", TEXT * 100)
   whole = path.read_bytes()
   path.write_bytes(whole[:-20])
-  with pytest.raises(ValueError, match=r"train\.gz, line \d+: broken gzip data: .* again, or pack the rows"):
+  with pytest.raises(
+    ValueError, match=r"train\.gz, line \d+: broken gzip data: .* again, or pack the rows"
+  ):
     letor.read(path)
   path.write_bytes(whole[:30] + b"\xff" * 20 + whole[50:])
-  with pytest.raises(ValueError, match=r"train\.gz, line \d+: broken gzip data: .* again, or pack the rows"):
+  with pytest.raises(
+    ValueError, match=r"train\.gz, line \d+: broken gzip data: .* again, or pack the rows"
+  ):
     letor.read(path)
 
 

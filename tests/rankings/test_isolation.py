@@ -290,8 +290,7 @@ def test_corpus(kind):
     got, of_items = computed(case)
     for x, y in zip(got, expected, strict=True):
       np.testing.assert_allclose(x, y, rtol=2e-6, atol=1e-6, err_msg=name)
-    if name.startswith("weights"):
-      np.testing.assert_allclose(of_items, slope, rtol=1e-5, atol=1e-6, err_msg=name)
+    np.testing.assert_allclose(of_items, slope, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def test_chance():
