@@ -1,6 +1,5 @@
 """Ratios of two groups (Singh and Joachims, 2018): exposure, and exposure per utility."""
 
-import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,6 +16,10 @@ from jaxrank._core.parameters import DISCOUNT, GAIN, GROUPS
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.exposure._inputs import check_ids, memberships, no_labels
 from jaxrank.rankings.exact import Exact
+
+# The largest ratio of groups that can be compared, for every dtype; the least one is its inverse.
+# The moments of an `Evaluator` are float32, in which a million squares of it have a finite sum.
+_MOST = 1e15
 
 
 def _both_groups(ranked: Ranked, *, groups: Array, **_: Any) -> Array:
@@ -44,32 +47,25 @@ def _ratio(
 def _quotient(x: Array, y: Array) -> Array:
   """`x / y` within the bounds of ratios: at an end where one of the two is 0, the lower for both.
 
-  The derivative of `x / y` would divide by the square of a tiny number, which may be 0.
+  The slopes are those of `log(x) - log(y)`, beyond the bounds too. The derivative of `x / y` would
+  divide by the square of a tiny number, which may be 0. Numbers so small that their inverse times
+  the ratio comes near to overflow have a part of their slopes, and 0 has none.
   """
   x0, y0 = lax.stop_gradient((x, y))
-  most = jnp.where(x0 > 0, 1 / _least(x), 0)
-  ratio = _bounded(jnp.where(y0 <= 0, most, safe_divide(x0, y0)))
-  return ratio * _of_itself(x) / _of_itself(y)
+  ratio = _bounded(jnp.where(y0 <= 0, jnp.where(x0 > 0, _MOST, 0), safe_divide(x0, y0)))
+  least = 1e3 * float(jnp.finfo(ratio.dtype).tiny) * jnp.maximum(ratio, 1)
+  return ratio * _of_itself(x, least) / _of_itself(y, least)
 
 
-def _of_itself(x: Array) -> Array:
-  """1, with the slopes of `x` over its own value, which are 0 where `x` is not positive."""
+def _of_itself(x: Array, least: Array) -> Array:
+  """1, with the slopes of `x` over its value or `least`, which are 0 where `x` is not positive."""
   now = lax.stop_gradient(x)
-  return jnp.where(now > 0, 1 + (x - now) / jnp.maximum(now, _least(x)), 1)
-
-
-def _least(x: Array) -> float:
-  """The least ratio of groups that can be compared; the largest one is its inverse.
-
-  Sums of the largest ratio over queries are finite, and so is the derivative of `squared_log`.
-  """
-  return math.pow(jnp.finfo(x.dtype).tiny, 0.75)
+  return jnp.where(now > 0, 1 + (x - now) / jnp.maximum(now, least), 1)
 
 
 def _bounded(ratio: Array) -> Array:
   """The ratio, or the least or the largest one; NaN stays."""
-  least = _least(ratio)
-  return jnp.where(ratio < least, least, jnp.where(ratio > 1 / least, 1 / least, ratio))
+  return jnp.where(ratio < 1 / _MOST, 1 / _MOST, jnp.where(ratio > _MOST, _MOST, ratio))
 
 
 def _demographic_parity(ranked: Ranked, *, groups: Array, k: Cutoff, discount: Discount) -> Array:
@@ -109,7 +105,7 @@ def demographic_parity(
     groups: Ids 0 and 1, or memberships `[..., n, 2]`.
 
   Returns:
-    `[...]`, at least 0; best at 1. 0 if a group has no item; the largest ratio, 2.8e28, if group 1
+    `[...]`, at least 0; best at 1. 0 if a group has no item; the largest ratio, 1e15, if group 1
     gets no exposure, and its inverse if group 0 or neither does: see `jaxrank.exposure`.
 
   References:
@@ -172,8 +168,8 @@ def disparate_treatment(
     groups: Ids 0 and 1, or memberships `[..., n, 2]`.
 
   Returns:
-    `[...]`, at least 0; best at 1. 0 if a group has no utility; the largest ratio, 2.8e28, if group
-    1 gets no exposure, and its inverse if group 0 or neither does: see `jaxrank.exposure`.
+    `[...]`, at least 0; best at 1. 0 if a group has no utility; the largest ratio, 1e15, if group 1
+    gets no exposure, and its inverse if group 0 or neither does: see `jaxrank.exposure`.
 
   References:
     Singh and Joachims, `Fairness of exposure in rankings
@@ -238,8 +234,8 @@ def disparate_impact(
     groups: Ids 0 and 1, or memberships `[..., n, 2]`.
 
   Returns:
-    `[...]`, at least 0; best at 1. 0 if a group has no utility; the largest ratio, 2.8e28, if group
-    1 gets no clicks, and its inverse if group 0 or neither does: see `jaxrank.exposure`.
+    `[...]`, at least 0; best at 1. 0 if a group has no utility; the largest ratio, 1e15, if group 1
+    gets no clicks, and its inverse if group 0 or neither does: see `jaxrank.exposure`.
 
   References:
     Singh and Joachims, `Fairness of exposure in rankings
@@ -265,7 +261,8 @@ def squared_log(ratio: ArrayLike) -> Array:
 
   A ratio of 0 stands for a query in which the two groups cannot be compared. Other ratios count as
   at least the one of a group 0 without exposure and as at most its inverse: the loss is at most
-  4,290.6, or 282,276.8 in float64.
+  1,192.9, the square of `15 log(10)`, with gradient 0 for numbers beyond. The ratios of the metrics
+  end at these two, and keep the slope of their logarithm there.
 
   >>> print(squared_log(jnp.array([1.0, 4.0, 0.25, 0.0])))
   [0.       1.921812 1.921812 0.      ]

@@ -451,31 +451,49 @@ def test_a_group_without_exposure_is_the_worst():
   # No number has a larger loss, and an inverse has the same one.
   ends = exposure.squared_log(np.float32([np.inf, 3e38, 2e-38, 1 / slow.MOST, slow.MOST]))
   np.testing.assert_allclose(ends, np.full(5, worst), rtol=1e-6)
+  np.testing.assert_allclose(worst, 1192.9, atol=0.05)
+  ends = np.float32([np.inf, 1.01 * slow.MOST, 0.99 / slow.MOST, 1 / slow.MOST, slow.MOST])
+  slope = jax.grad(lambda ratio: jnp.sum(exposure.squared_log(ratio)))(ends)
+  expected = [0, 0, 0, *2 * np.log(ends[3:]) / ends[3:]]
+  np.testing.assert_allclose(slope, expected, rtol=1e-5)
 
 
 @quick("name", SMOOTH, ["Laplace"])
 def test_smooth_ratios_grow_to_that_of_a_group_without_exposure(name):
-  """Their losses have slopes, to finite differences, where a division would overflow."""
+  """Their losses have slopes where a division would overflow, and at the bound of ratios too."""
   cold = np.float32([1.0, 0.04, 0.012, 0.01, 0.005, 0.001])
 
   def loss(scores, groups, t):
     ratio = exposure.demographic_parity(scores, groups, k=2, ranking=type(RANKINGS[name])(t))
-    return exposure.squared_log(ratio), ratio
+    return (jnp.stack([exposure.squared_log(ratio), ratio]),) * 2
 
-  grow = jax.vmap(jax.value_and_grad(loss, has_aux=True), (None, None, 0))
-  (values, ratios), slope = jax.jit(jax.vmap(grow, (None, 0, None)))(
-    DOWN, np.stack([SPLIT, 1 - SPLIT]), cold
-  )
+  grow = jax.vmap(jax.jacrev(loss, has_aux=True), (None, None, 0))
+  slopes, found = jax.jit(jax.vmap(grow, (None, 0, None)))(DOWN, np.stack([SPLIT, 1 - SPLIT]), cold)
+  slopes, (values, ratios) = np.float64(slopes), np.moveaxis(np.float64(found), -1, 0)
+  slope = slopes[:, :, 0]
   assert np.all(np.diff(ratios[0]) >= 0)
   assert np.all(ratios[0] <= np.float32(slow.MOST))
   np.testing.assert_allclose(ratios[1] * ratios[0], 1, rtol=1e-5)
   np.testing.assert_allclose(values[1], values[0], rtol=1e-5)
-  assert np.all(np.isfinite(slope))
+  assert np.all(np.isfinite(slopes))
+  # The slopes of the ratio itself are finite as well, and tell the same.
+  over = slopes[:, :, 1] / ratios[..., None] * (2 * np.log(ratios))[..., None]
+  np.testing.assert_allclose(slope, over, rtol=1e-4, atol=1e-4)
+  if name == "Gumbel":
+    # Its integrals resolve no smaller exposure.
+    np.testing.assert_allclose(ratios[0, -1], 1.9e11, rtol=0.1)
   if name in ("Laplace", "Logistic"):
-    np.testing.assert_array_equal(ratios[0, -1], np.float32(slow.MOST))
-    # The exposure of item 2 is as the exponential of half its distance from item 1.
-    ahead = (values[0, 3] ** 0.5 / cold[3]) * np.float32([0, 1, -1, 0])
-    np.testing.assert_allclose(slope[0, 3], ahead, rtol=1e-3, atol=1e-3 * np.max(ahead))
+    # The third is saturated. The exposure of item 2 is as the exponential of half its distance from
+    # item 1.
+    np.testing.assert_array_equal(ratios[0, 2:], np.float32(slow.MOST))
+    ahead = (values[:, 1:3] ** 0.5 / cold[1:3])[..., None] * np.float32([0, 1, -1, 0])
+    np.testing.assert_allclose(slope[:, 1:3], ahead, rtol=1e-3, atol=1e-3 * np.max(ahead))
+    # Colder ones have a part of this slope, down to 0.
+    ahead = (values[:, 3:] ** 0.5 / cold[3:])[..., None]
+    part = slope[:, 3:] / ahead
+    assert np.all((part[..., 1] >= 0) & (part[..., 1] <= 1.001) & (part[..., 2] == -part[..., 1]))
+    assert part[0, 0, 1] > 0
+    np.testing.assert_array_equal(part[:, -1], 0)
 
 
 def test_an_evaluator_keeps_a_group_without_exposure():
@@ -486,6 +504,30 @@ def test_an_evaluator_keeps_a_group_without_exposure():
   state = evaluator.update(evaluator.init(), scores, np.zeros_like(scores))
   assert int(state.count[0]) == 1
   np.testing.assert_allclose(evaluator.compute(state)["x"], slow.MOST, rtol=1e-6)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_one_group_without_exposure_leaves_moments_finite(x64):
+  """They are float32 in every dtype; the ratios of the three other queries are near 1."""
+  groups = np.array([SPLIT, [0, 1, 1, 0], [0, 1, 0, 1], [1, 0, 0, 1]])
+  with jax.enable_x64(x64):
+    parity = jr.Measure(exposure.demographic_parity, name="x", k=2, groups=groups)
+    evaluator = jr.Evaluator([parity])
+    scores = np.tile(DOWN.astype(float if x64 else np.float32), (4, 1))
+    values = jr.evaluate([parity], scores, np.zeros_like(scores))["x"]
+    assert values.dtype == (np.float64 if x64 else np.float32)
+    state = evaluator.update(evaluator.init(), scores, np.zeros_like(scores))
+    merged = state
+    for times in (1, 2, 4):
+      all_values = np.tile([slow.MOST, 0, 0, 0], times)
+      error = np.std(all_values, ddof=1) / np.sqrt(all_values.size)
+      expected = [np.mean(all_values), np.var(all_values, ddof=1), error]
+      own = evaluator.compute, evaluator.variance, evaluator.standard_error
+      np.testing.assert_allclose([f(merged)["x"] for f in own], expected, rtol=1e-6)
+      ends = np.array(evaluator.interval(merged)["x"])
+      half = 1.959964 * error
+      np.testing.assert_allclose(ends, expected[0] + np.array([-half, half]), rtol=1e-6)
+      merged = evaluator.merge(merged, merged)
 
 
 def test_tiny_shares_have_slopes():

@@ -85,8 +85,8 @@ def awrf(exposure, members, shares):
   return 1 - divergence(p, q)
 
 
-# The largest ratio of groups that can be compared, in float32.
-MOST = 2**94.5
+# The largest ratio of groups that can be compared.
+MOST = 1e15
 
 
 def ratio(exposure, members, clicks=None, utility=None):
