@@ -62,8 +62,8 @@ def kept_within(x: Array, ends: tuple[float, float], units: int = UNITS) -> Arra
     return x
   given = lax.stop_gradient(x)
   unit = units * float(jnp.finfo(x.dtype).eps)
-  below, above = (unit * (abs(end) or 1.0) for end in ends)
-  slack = jnp.where(given < ends[0], below, above)
+  low, high = ends
+  slack = jnp.where(given < low, unit * (abs(low) or 1.0), unit * (abs(high) or 1.0))
   gap = jnp.clip(given, *ends) - given
   # The gap of two numbers that are near each other is exact, so that the sum is the end itself.
   return x + jnp.where(jnp.abs(gap) <= slack, gap, 0)

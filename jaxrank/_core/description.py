@@ -34,7 +34,7 @@ RESERVED = ("scores", "labels", "where", "ranking", "name")
 
 UNBOUNDED = (-math.inf, math.inf)
 # Gains that are not negative, and how many units of rounding a value with others may lose.
-_GAINS = (None, gains.linear, gains.exponential, gains.binary)
+_GAINS = frozenset(map(id, (None, gains.linear, gains.exponential, gains.binary)))
 _UNITS_OF_WEIGHTS = 2**3
 
 _KEYWORD, _MISSING = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
@@ -230,7 +230,7 @@ class Description:
     if self.range == UNBOUNDED:
       return value
     gain = parameters.get("gain")
-    own = parameters.get("weights") is not None or all(gain is not known for known in _GAINS)
+    own = parameters.get("weights") is not None or id(gain) not in _GAINS
     units = _UNITS_OF_WEIGHTS if own else UNITS
     kept: _Value = jax.tree.map(functools.partial(kept_within, ends=self.range, units=units), value)
     return kept

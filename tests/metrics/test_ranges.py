@@ -103,7 +103,7 @@ def perfect():
 
 @quick("n", [N, 100], [N])
 def test_a_perfect_ranking_is_one(n):
-  """Exactly without ties; to two units in the last place where ties of a short list are averaged."""
+  """Exactly without ties; to two units in the last place with ties in a short list."""
   rng = np.random.default_rng(1)
   labels = rng.permuted(np.tile(np.linspace(0.1, 4, n, dtype=np.float32), (300, 1)), axis=1)
   for measure, value in zip(PERFECT, perfect()(labels), strict=True):
