@@ -107,6 +107,8 @@ class Sharded(Ranking):
 
   For a metric at a static `k`, devices exchange sums and their best `k` scores and items; for
   reciprocal rank and hit rate, counts only. Values are those of `Exact()`, with ties averaged.
+  Where equal labels stand on both sides of a cut-off in the ideal ranking, the gradient in them is
+  another one-sided derivative than that of `Exact()`.
   Gradients, in labels, weights and parameters, need `check_vma=True`, the default of
   `jax.shard_map`: where JAX does not track the axis, as in `jax.pmap`, they raise `ValueError`, and
   values are the same.

@@ -43,7 +43,9 @@ class Evaluator:
   A state knows its evaluator by a fingerprint of the measures with their parameters, `empty`,
   `groups` and the ranking, which saved states keep in any format. The statistics and, as far as
   states are computed already, `merge`, `update` and `add` raise `ValueError` for the state of
-  another evaluator, and the statistics for one that was merged with it inside `jit`.
+  another evaluator, and the statistics for one that was merged with it inside `jit`. Functions
+  count by their names: measures with two functions of one name, such as two lambdas, are told apart
+  only if the measures have different names.
 
   Evaluators of equal measures, policies and rankings are equal, so that a program with one of them
   among its static arguments is not traced again for another.

@@ -262,7 +262,7 @@ def _fault(tokens: list[bytes], layout: Layout) -> str | None:
   if layout.value == "score" and layout.whole and _has_blank(tokens, layout):
     return (
       "the document must be followed by its rank, a whole number, and its score, got "
-      f"{_short(shown)}; an id with blanks needs CSV, TSV, JSON or parquet"
+      f"{_short(shown)}; mend the rank; an id with blanks needs CSV, TSV, JSON or parquet"
     )
   written = _short(needed[layout.value].decode())
   if not is_number(needed[layout.value]):
