@@ -299,10 +299,11 @@ def sampled_softmax(
         raise ValueError("correct_positives says where log_q is subtracted; pass log_q=.")
     candidates = True if where is None else where
     scores, labels, where = checks.lists(scores, labels, where)
-    sampled = where & ~(labels > 0)
+    nothing = jnp.zeros_like(labels)
+    sampled = where & ~(labels > nothing)
     if accidental_hits is not None:
       hits = checks.boolean("accidental_hits", accidental_hits, scores, "True for accidental hits")
-      where = where & ~(hits & (labels <= 0))
+      where = where & ~(hits & (labels <= nothing))
     scores = jnp.where(where, floating(scores), -jnp.inf)
     known = scores > -jnp.inf
     # A quotient of an infinity would have the derivative NaN by the temperature.

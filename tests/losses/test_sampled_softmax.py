@@ -57,6 +57,13 @@ def test_sampled_softmax_corrects_and_leaves_out():
     losses.sampled_softmax(scores, np.eye(5), log_q=np.log(q), correct_positives=1)
 
 
+def test_labels_may_be_boolean():
+  scores, labels = jnp.array([[2.0, 1.0, 0.5]]), jnp.array([[1, 0, 0]])
+  given = {"log_q": jnp.log(jnp.array([0.5, 0.3, 0.2])), "accidental_hits": labels == 1}
+  expected = losses.sampled_softmax(scores, labels, **given)
+  np.testing.assert_array_equal(losses.sampled_softmax(scores, labels > 0, **given), expected)
+
+
 def test_negatives_are_those_of_the_mask():
   """Padding is no draw, and a score of -inf is one."""
   scores = np.array([1.0, 0.5, -np.inf, 0.2, 7.0], np.float32)
