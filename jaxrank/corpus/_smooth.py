@@ -43,10 +43,11 @@ class Asking(NamedTuple):
   similarity: Any
   temperature: Array
 
-  def of_chunk(self, chunk: Chunk) -> tuple[Array, Array]:
-    """The scores `[q, c]`, finite but for NaN, and whether they are those of retrieved items."""
+  def of_chunk(self, chunk: Chunk) -> tuple[Array, Array, Array]:
+    """The finite scores `[q, c]`, whether they are those of retrieved items, and `[q]` the NaN."""
     block = scores(self.similarity, self.queries, chunk.items)
-    return _finite(block), chunk.candidates(block) & (block != -jnp.inf)
+    live = chunk.candidates(block) & (block != -jnp.inf)
+    return _finite(block), live, jnp.sum(live & jnp.isnan(block), axis=1, dtype=block.dtype)
 
   def of_listed(self, own: Any) -> Array:
     """The scores of listed items, `[q, p]`."""
@@ -132,13 +133,15 @@ def program(
       ahead, retrieved = totals[-1]
       at.append((ahead, jnp.ones_like(ahead)))
     else:
-      retrieved = totals[0].number + 0 * jnp.sum(totals[1], axis=1)
+      retrieved = jnp.where(totals[0].unknown > 0, jnp.nan, totals[0].number)
     return finish(params, Known(score, lax.stop_gradient(retrieved), tuple(at)))
 
   return Program(tuple(stages), last)
 
 
 def _finite(score: Array) -> Array:
+  # The value of a query with a NaN is NaN in the end, but its slopes of 0 must stay 0 until then.
+  score = jnp.where(jnp.isnan(score), 0, score)
   return clipped(score, float(jnp.finfo(score.dtype).max) / 4)
 
 
@@ -174,10 +177,11 @@ def _whole(distribution: Distribution) -> Stage:
   def added(shared: Any, total: Any, chunk: Chunk) -> tuple[Array, Array]:
     del total
     asking, score = shared
-    block, live = asking.of_chunk(chunk)
+    block, live, unknown = asking.of_chunk(chunk)
     ahead = distribution.function(asking.apart(block, score[..., None]))
     ahead = jnp.sum(jnp.where(live[:, None], ahead, 0), axis=2)
-    return ahead, jnp.sum(live, axis=1, dtype=ahead.dtype) + 0 * lax.stop_gradient(ahead[:, 0])
+    retrieved = jnp.sum(live, axis=1, dtype=ahead.dtype)
+    return ahead, jnp.where(unknown > 0, jnp.nan, retrieved)
 
   def start(score: Array) -> tuple[Array, Array]:
     return jnp.zeros_like(score), jnp.zeros_like(score[:, 0])
@@ -195,6 +199,7 @@ class Threshold(NamedTuple):
     above: How many other items are above the threshold.
     excess: The sum of `F` of the other items, less `above`.
     number: How many other items there are.
+    unknown: How many of them have a NaN score.
   """
 
   anchor: Array
@@ -203,6 +208,7 @@ class Threshold(NamedTuple):
   above: Array
   excess: Array
   number: Array
+  unknown: Array
 
 
 class Cut(NamedTuple):
@@ -267,7 +273,7 @@ def _kept(distribution: Distribution, i: int) -> Stage:
   def added(shared: Any, total: Any, chunk: Chunk) -> Array:
     del total
     asking, score, cut = shared
-    block, live = asking.of_chunk(chunk)
+    block, live, _ = asking.of_chunk(chunk)
     weight = jnp.where(live, cut.kept(distribution, asking, block), 0)
     ahead = distribution.function(asking.apart(block, score[..., None]))
     return jnp.sum(jnp.where(live[:, None], weight[:, None] * ahead, 0), axis=2)
@@ -287,11 +293,11 @@ def _threshold(distribution: Distribution, i: int) -> Stage:
 
   def added(shared: Any, total: Threshold, chunk: Chunk) -> Threshold:
     asking, *_ = shared
-    block, live = asking.of_chunk(chunk)
+    block, live, _ = asking.of_chunk(chunk)
     x = asking.apart(block, total.anchor[:, None]) - total.offset[:, None]
     excess = _sum(_excess(distribution, x)[1], live)
     nothing = jnp.zeros_like(excess)
-    return Threshold(nothing, nothing, nothing, nothing, excess, nothing)
+    return Threshold(nothing, nothing, nothing, nothing, excess, nothing, nothing)
 
   return Stage(prepare, total, added)
 
@@ -302,20 +308,21 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
   function, log_constant = distribution.function, jnp.log(distribution.constant)
   temperature = at_least_tiny(asking.temperature, score.dtype)
 
-  def over_all(part: Callable[[Array, Array], Any], join: Callable[[Any, Any], Any]) -> Any:
+  def over_all(part: Callable[[Array, Array, Array], Any], join: Callable[[Any, Any], Any]) -> Any:
     """A sum over the chunks, over the devices, and of the listed items."""
-    nothing = part(score[:, :1], jnp.zeros_like(listed[:, :1]))
+    unknown = jnp.zeros_like(score[:, 0])
+    nothing = part(score[:, :1], jnp.zeros_like(listed[:, :1]), unknown)
     state = each_chunk(lambda state, chunk: join(state, part(*asking.of_chunk(chunk))), nothing)
-    return state, part(score, listed)
+    return state, part(score, listed, unknown)
 
-  def log_sums(block: Array, live: Array) -> tuple[Array, ...]:
+  def log_sums(block: Array, live: Array, unknown: Array) -> tuple[Array, ...]:
     z = clipped(block / temperature[:, None], _WIDEST)
     tops = [jnp.max(jnp.where(live, x, -jnp.inf), axis=1) for x in (z, -z)]
     sums = [
       jnp.sum(jnp.where(live, relative(x, top[:, None]), 0), axis=1)
       for x, top in zip((z, -z), tops, strict=True)
     ]
-    return *tops, *sums, jnp.sum(live, axis=1, dtype=z.dtype)
+    return *tops, *sums, jnp.sum(live, axis=1, dtype=z.dtype), unknown
 
   def joined(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
     tops = [jnp.maximum(x, y) for x, y in zip(a[:2], b[:2], strict=True)]
@@ -323,7 +330,7 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
       x * relative(old, top) + y * relative(new, top)
       for x, y, old, new, top in zip(a[2:4], b[2:4], a[:2], b[:2], tops, strict=True)
     ]
-    return *tops, *sums, a[4] + b[4]
+    return *tops, *sums, a[4] + b[4], a[5] + b[5]
 
   others, own = over_all(log_sums, joined)
   if axis is not None:
@@ -331,9 +338,9 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
     sums = [
       x * relative(old, top) for x, old, top in zip(others[2:4], others[:2], tops, strict=True)
     ]
-    others = *tops, *lax.psum((*sums, others[4]), axis)
-  number = others[4]
-  high, low, above, below, count = joined(others, own)
+    others = *tops, *lax.psum((*sums, *others[4:]), axis)
+  number, unknown = others[4:]
+  high, low, above, below, count, _ = joined(others, own)
   target, _ = _target(k, count)
   top = high + jnp.log(above) + log_constant - jnp.log(target)
   bottom = jnp.log(count - target) - log_constant - (low + jnp.log(below))
@@ -341,7 +348,8 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
   def sums_at(anchor: Array, offset: Array) -> tuple["_Sums", "_Sums"]:
     """The sums over all items, and over the others."""
 
-    def part(block: Array, live: Array) -> _Sums:
+    def part(block: Array, live: Array, unknown: Array) -> _Sums:
+      del unknown
       x = asking.apart(block, anchor[:, None]) - offset[:, None]
       above = x >= 0
       far = jnp.where(above, -x, x)
@@ -384,9 +392,8 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
   step = sums_at(anchor, offset)[0].step(target)
   offset = jnp.where(jnp.isfinite(step), step, 0)
   every, others = sums_at(anchor, offset)
-  return Threshold(
-    anchor, offset, every.density, others.above, others.below_tail - others.above_tail, number
-  )
+  excess = others.below_tail - others.above_tail
+  return Threshold(anchor, offset, every.density, others.above, excess, number, unknown)
 
 
 # The number of passes, bounds of each threshold, where it may be, and the last step.

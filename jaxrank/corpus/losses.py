@@ -145,13 +145,13 @@ def _softmax(
 
 def _logits(scores: Array, log_q: Array | None, temperature: Array) -> Array:
   """`s / t - log_q`, finite but for NaN, and -inf where a score is."""
-  lost = scores == -jnp.inf
+  lost, unknown = scores == -jnp.inf, jnp.isnan(scores)
   bound = float(jnp.finfo(scores.dtype).max)
-  finite = clipped(jnp.where(lost, 0, scores), bound)
+  finite = clipped(jnp.where(lost | unknown, 0, scores), bound)
   z = clipped(finite / at_least_tiny(temperature, scores.dtype)[:, None], bound)
   if log_q is not None:
     z = clipped(z - log_q.astype(scores.dtype).reshape(-1, scores.shape[1]), bound)
-  return jnp.where(lost, -jnp.inf, z)
+  return jnp.where(unknown, jnp.nan, jnp.where(lost, -jnp.inf, z))
 
 
 def _of_chunk(shared: Any, chunk: Chunk) -> Array:
@@ -186,7 +186,9 @@ def _shares(shared: Any, total: _LogSum, chunk: Chunk) -> _LogSum:
   """The sum of the probabilities, whose slope is that of the logarithm of the sum."""
   z = _of_chunk(shared, chunk)
   top, rest = total
-  return jnp.zeros_like(top), jnp.sum(jnp.exp(z - top[:, None] - rest[:, None]), axis=1)
+  shares = jnp.exp(z - top[:, None] - rest[:, None])
+  # The slope of a query with a NaN is 0, and 0 times NaN would reach the items.
+  return jnp.zeros_like(top), jnp.sum(jnp.where(jnp.isnan(shares), 0, shares), axis=1)
 
 
 def _cross_entropy(params: Any, own: Any, totals: tuple[_LogSum]) -> Array:

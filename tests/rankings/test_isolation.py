@@ -286,7 +286,9 @@ def test_corpus(kind):
     return [np.asarray(x)[EVEN] for x in rows], by_item
 
   expected, slope = computed(ordinary())
-  for name, case in bad():
+  # Scores that overflow in both directions, and are NaN.
+  large = np.where(EVEN[:, None], ordinary()["scores"], 3e38 * (-1) ** np.arange(N))
+  for name, case in [*bad(), ("overflow", ordinary() | {"scores": large})]:
     got, of_items = computed(case)
     for x, y in zip(got, expected, strict=True):
       np.testing.assert_allclose(x, y, rtol=2e-6, atol=1e-6, err_msg=name)
