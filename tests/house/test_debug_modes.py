@@ -1,7 +1,8 @@
-"""Every public function, value and gradient, under the settings by which JAX finds mistakes.
+"""Public functions, values and gradients, under the settings by which JAX finds mistakes.
 
-All tests run under strict promotion of dtypes and without promotion of ranks, see `conftest.py`.
-`docs/stability.md` names what is a fault of JAX.
+Every function is traced while JAX looks for leaks. Eager calls, which compile many programs, are
+those of one function of each kind. All tests run under strict promotion of dtypes and without
+promotion of ranks, see `conftest.py`. `docs/stability.md` names what is a fault of JAX.
 """
 
 import gc
@@ -13,13 +14,19 @@ import pytest
 from jax.experimental import checkify
 
 from tests.helpers import public_calls
-from tests.helpers.public_calls import CALLS, MANY, ON_THE_HOST, SPREAD, VARIANTS, value_and_slope
+from tests.helpers.public_calls import CALLS, ON_THE_HOST, SPREAD, VARIANTS, value_and_slope
 from tests.helpers.suites import quick
 
 pytestmark = pytest.mark.any_platform
 
-# One of each kind.
+# One of each kind: a question to a ranking, a loss with a rule of its own, a loop.
 QUICK = ("ndcg", "losses.softmax", "exposure.expected")
+KINDS = (
+  *("reciprocal_rank", "err", "kendall_tau", "spearman", "alpha_ndcg", "compatibility"),
+  *("Gumbel", "Laplace", "losses.lambda_rank", "losses.list_mle", "soft.rank"),
+  *("corpus.evaluate", "corpus.softmax", "chance.variance", "ranks.evaluate", "Evaluator"),
+  *("plackett_luce.log_prob", "stats.compare", *QUICK),
+)
 # Failures of `checkify` on programs without a mistake, by the words of the error.
 FAULTS_OF_JAX = (
   # Its rule for `while_loop` takes no predicate of a batch.
@@ -29,8 +36,7 @@ FAULTS_OF_JAX = (
   "attempt to get argmin of an empty sequence",
 )
 
-every = quick("name", CALLS, QUICK, weekly=CALLS)
-one_by_one = quick("name", [name for name in CALLS if name != MANY], QUICK, weekly=CALLS)
+kinds = quick("name", KINDS, QUICK)
 
 
 def lists():
@@ -43,7 +49,7 @@ def test_every_public_name_is_called_or_said_not_to_be():
   assert set(CALLS) - set(VARIANTS) == public - ON_THE_HOST - SPREAD
 
 
-@every
+@kinds
 def test_nothing_is_nan(name):
   arrays = lists()
   with jax.debug_nans(True):
@@ -52,7 +58,7 @@ def test_nothing_is_nan(name):
   np.testing.assert_array_equal(slope[~public_calls.WHERE], 0)
 
 
-@one_by_one
+@kinds
 def test_no_step_of_an_eager_call_is_nan(name):
   arrays = lists()
   with jax.debug_nans(True):
@@ -60,7 +66,7 @@ def test_no_step_of_an_eager_call_is_nan(name):
   assert not np.isnan(slope).any()
 
 
-@every
+@quick("name", CALLS, QUICK)
 def test_no_tracer_leaks(name):
   # Each trace ends with a collection of garbage, which need not visit the programs of other tests.
   gc.freeze()
@@ -72,7 +78,7 @@ def test_no_tracer_leaks(name):
   assert slope.shape == public_calls.SCORES.shape
 
 
-@one_by_one
+@kinds
 def test_without_jit(name):
   expected = jax.jit(value_and_slope(name))(*lists())
   with jax.disable_jit():
@@ -81,7 +87,7 @@ def test_without_jit(name):
     np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
 
 
-@one_by_one
+@kinds
 def test_checkify(name):
   for checks in (checkify.all_checks, checkify.nan_checks):
     checked = checkify.checkify(value_and_slope(name), errors=checks)

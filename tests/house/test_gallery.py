@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from tests.helpers.suites import quick, thorough
+from tests.helpers.suites import thorough
 
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDER = DOCS / "gallery"
@@ -25,7 +25,8 @@ def test_every_picture_has_a_script_and_a_command():
   assert all((FOLDER / f"{name}.svg").stat().st_size < 100_000 for name in PANELS)
 
 
-@quick("name", PICTURES, (), weekly=[name for name in PICTURES if name != "temperature"])
+@thorough
+@pytest.mark.parametrize("name", PICTURES)
 def test_scripts_draw(name, tmp_path, monkeypatch):
   pytest.importorskip("matplotlib")
   out = tmp_path / f"{name}.svg"

@@ -57,13 +57,8 @@ def names():
 
 
 # The site, which a workflow builds after each change, runs them too.
-@pytest.mark.parametrize(
-  "path",
-  [
-    pytest.param(x, id=x.stem, marks=thorough if x.stem == "quickstart" else pytest.mark.weekly)
-    for x in NOTEBOOKS
-  ],
-)
+@thorough
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run(path, names):
   pyplot = pytest.importorskip("matplotlib.pyplot")
   for module in ("optax", "pyarrow", "sklearn"):

@@ -99,16 +99,12 @@ def check(frame, lists, weights=None):
 
 
 @thorough
-@pytest.mark.parametrize(
-  "options",
-  [{}, pytest.param({"batch_size": 37, "buckets": [4, 9, 20]}, marks=pytest.mark.weekly)],
-  ids=str,
-)
+@pytest.mark.parametrize("options", [{}, {"batch_size": 37, "buckets": [4, 9, 20]}], ids=str)
 def test_a_dataset_is_evaluated_as_a_whole(cluster, lists, folder, options):
   check(evaluate(ray.data.read_parquet(folder), MEASURES, **options), lists)
 
 
-@pytest.mark.weekly
+@thorough
 def test_values_of_a_column_are_evaluated_apart(cluster, lists, folder):
   frame = evaluate(
     ray.data.read_parquet(folder), MEASURES, by="country", query_weights="weight", batch_size=50
@@ -130,7 +126,7 @@ class Killing:
     return part
 
 
-@pytest.mark.weekly
+@pytest.mark.killed
 def test_a_killed_worker_loses_and_repeats_no_query(cluster, lists, folder, tmp_path):
   flag = str(tmp_path / "killed")
   dataset = ray.data.read_parquet(folder, override_num_blocks=FILES)
@@ -139,7 +135,7 @@ def test_a_killed_worker_loses_and_repeats_no_query(cluster, lists, folder, tmp_
   assert os.path.exists(flag)
 
 
-@pytest.mark.weekly
+@thorough
 def test_values_of_rows_are_columns(cluster, lists, folder):
   dataset = ray.data.read_parquet(folder).map_batches(PerQuery("nDCG@5 RR"), batch_format="pyarrow")
   rows = dataset.take_all()
@@ -195,7 +191,7 @@ def test_labels_beyond_the_scale_of_a_measure_are_named(cluster, lists):
 
 
 @thorough
-@pytest.mark.parametrize("value", [np.nan, pytest.param(None, marks=pytest.mark.weekly)])
+@pytest.mark.parametrize("value", [np.nan, None])
 def test_a_bad_score_is_named_with_its_file(cluster, lists, tmp_path, value):
   at = next(i for i, x in enumerate(lists["scores"]) if i > 10 and len(x) > 2)
   rows = with_row(lists, "scores", at, [value, *lists["scores"][at][1:].tolist()])

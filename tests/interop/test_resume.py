@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("grain")
 pytest.importorskip("orbax.checkpoint")
 
-pytestmark = pytest.mark.weekly
+pytestmark = pytest.mark.killed
 ROOT = Path(__file__).parents[2]
 
 
