@@ -62,7 +62,13 @@ def takes(metric: Metric) -> frozenset[str]:
 
 
 class Programs:
-  """The jitted forms of one metric, each compiled once for each shape and kind of ranking."""
+  """The jitted forms of one metric, each compiled once for each shape and kind of ranking.
+
+  Attributes:
+    name: The name of the metric for messages.
+    takes: Which of `where`, `k` and `ranking` the metric takes.
+    run: The forms, functions of `(scores, labels, where, k, ranking)`.
+  """
 
   def __init__(self, metric: Metric):
     self.name, self.takes = name_of(metric), takes(metric)
@@ -95,9 +101,17 @@ class Programs:
     }
 
 
-@functools.lru_cache(maxsize=16)
 def programs(identity: Identity) -> Programs:
-  """The programs of a metric, kept for the metrics that were tested last."""
+  """The programs of a metric: its attribute `programs`, or those kept of the metrics tested last.
+
+  Something with the attribute stands for a metric, and may share its programs with others.
+  """
+  own: Programs | None = getattr(identity.metric, "programs", None)
+  return _compiled(identity) if own is None else own
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(identity: Identity) -> Programs:
   return Programs(identity.metric)
 
 

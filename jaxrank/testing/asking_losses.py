@@ -131,9 +131,14 @@ class Programs:
     return filled
 
 
-@functools.lru_cache(maxsize=16)
 def programs(identity: Identity) -> Programs:
-  """The programs of a loss, kept for the losses that were tested last."""
+  """The programs of a loss: its attribute `programs`, or those kept of the losses tested last."""
+  own: Programs | None = getattr(identity.metric, "programs", None)
+  return _compiled(identity) if own is None else own
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(identity: Identity) -> Programs:
   return Programs(identity.metric)
 
 
