@@ -18,7 +18,7 @@ from jaxrank.rankings.exact import Exact
 from jaxrank.testing.queries import Case, array, call
 
 Metric = Callable[..., Any]
-How = Literal["direct", "jitted", "whole", "mapped", "cutoffs", "slopes", "beside"]
+How = Literal["direct", "jitted", "whole", "mapped", "slopes", "beside"]
 
 _OPTIONS = ("where", "k", "ranking")
 
@@ -61,8 +61,23 @@ def takes(metric: Metric) -> frozenset[str]:
   return frozenset(_OPTIONS) & parameters.keys()
 
 
+def takes_whole_lists(metric: Metric) -> bool:
+  """Whether the default of `k` is known to be None."""
+  try:
+    return inspect.signature(metric).parameters["k"].default is None
+  except (KeyError, TypeError, ValueError):
+    return False
+
+
 class Programs:
-  """The jitted forms of one metric, each compiled once for each shape and kind of ranking."""
+  """The jitted forms of one metric, each compiled once for each shape and kind of ranking.
+
+  Attributes:
+    name: The name of the metric for messages.
+    takes: Which of `where`, `k` and `ranking` the metric takes.
+    forms: The functions of `(scores, labels, where, k, ranking)` that are compiled, by name.
+    run: The forms, compiled but for "direct".
+  """
 
   def __init__(self, metric: Metric):
     self.name, self.takes = name_of(metric), takes(metric)
@@ -83,21 +98,30 @@ class Programs:
       (_, values), slopes = jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(*case[:2])
       return values, *slopes
 
-    over = (None, None, None, 0, None)
-    self.run: dict[How, Callable[..., Any]] = {
+    self.forms: dict[How, Callable[..., Any]] = {
       "direct": value,
-      "jitted": jax.jit(value),
-      "whole": jax.jit(functools.partial(value, whole=True)),
-      "mapped": jax.jit(jax.vmap(value, (0, 0, 0, None, None))),
-      "cutoffs": jax.jit(jax.vmap(value, over)),
-      "slopes": jax.jit(slopes),
-      "beside": jax.jit(jax.vmap(slopes, (0, 0, 0, None, 0))),
+      "jitted": value,
+      "whole": functools.partial(value, whole=True),
+      "mapped": jax.vmap(value, (0, 0, 0, None, None)),
+      "slopes": slopes,
+      "beside": jax.vmap(slopes, (0, 0, 0, None, 0)),
     }
+    self.run = {how: form if how == "direct" else jax.jit(form) for how, form in self.forms.items()}
+    if takes_whole_lists(metric):
+      self.run["whole"] = self.run["jitted"]
+
+
+def programs(identity: Identity) -> Programs:
+  """The programs of a metric: its attribute `programs`, or those kept of the metrics tested last.
+
+  Something with the attribute stands for a metric, and may share its programs with others.
+  """
+  own: Programs | None = getattr(identity.metric, "programs", None)
+  return _compiled(identity) if own is None else own
 
 
 @functools.lru_cache(maxsize=16)
-def programs(identity: Identity) -> Programs:
-  """The programs of a metric, kept for the metrics that were tested last."""
+def _compiled(identity: Identity) -> Programs:
   return Programs(identity.metric)
 
 
@@ -183,7 +207,7 @@ class Law:
     k: Any = case.k
     if how == "direct":
       # Without `jit`, a cut-off is a number that is known, as users write it.
-      scores, labels, where = map(jnp.asarray, case[:3])
+      scores, labels, where = map(jax.device_put, case.arrays(np.asarray)[:3])
       values = run(scores, labels, where, k, case.ranking)
     else:
       k = None if k is None else np.int32(k)
@@ -202,10 +226,8 @@ class Law:
     return call(self.programs.name, self.takes, case, query)
 
   def cutoffs(self, ks: np.ndarray) -> np.ndarray:
-    """The values `[len(ks), ...]` at several cut-offs, from one program."""
-    run, case = self.programs.run["cutoffs"], self.case
-    values = run(case.scores, case.labels, case.valid, ks.astype(np.int32), case.ranking)
-    return np.asarray(values)
+    """The values `[len(ks), ...]` at several cut-offs."""
+    return np.stack([self.ask(self.case._replace(k=int(k))).values for k in ks])
 
   def slopes(self, case: Case, how: How = "slopes") -> list[np.ndarray]:
     """The values `[...]`, and the gradients in scores and labels, `[..., n]`.

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrank.testing.asking import Answer, Identity, Law, Metric, name_of, takes
+from jaxrank.testing.laws import ODD_NUMBERS
 from jaxrank.testing.queries import Case, array
 
 _ADVICE = {
@@ -51,7 +52,9 @@ class Programs:
     name: The name of the loss for messages.
     takes: `where`, if the loss takes it.
     numbers: The defaults of the numbers of the signature by name, as `numbers_of` returns them.
-    run: The forms `(scores, labels, where)` to values `[...]` and gradients `[..., n]`.
+    forms: The functions `(scores, labels, where)` to values `[...]` and gradients `[..., n]` that
+      are compiled, by name; "mapped" and "beside" map over the first axis.
+    run: The forms, compiled but for "direct".
     backward: Of queries `[Q, n]` and a tree of numbers: the values, and the gradients in both.
     probe: The same and, where the loss has forward mode, the derivatives along some moves.
   """
@@ -110,13 +113,25 @@ class Programs:
       return *backward(scores, labels, where, given), rise
 
     direct = functools.partial(both, value)
-    self.run: dict[str, Callable[..., Any]] = {
+    mapped = jax.vmap(direct)
+    self.forms: dict[str, Callable[..., Any]] = {
       "direct": direct,
-      "jitted": jax.jit(direct),
-      "mapped": jax.jit(jax.vmap(direct)),
-      "remat": jax.jit(functools.partial(both, jax.checkpoint(value))),
+      "jitted": direct,
+      "mapped": mapped,
+      "beside": mapped,
+      "remat": functools.partial(both, jax.checkpoint(value)),
     }
-    self.backward, self.probe = jax.jit(jax.vmap(backward)), jax.jit(jax.vmap(probe))
+    self.run = {how: form if how == "direct" else jax.jit(form) for how, form in self.forms.items()}
+    self.run["beside"] = self.run["mapped"]
+    self.slopes: dict[str, Callable[..., Any]] = {
+      "backward": jax.vmap(backward),
+      "probe": jax.vmap(probe),
+    }
+    self.backward, self.probe = (jax.jit(x) for x in self.slopes.values())
+
+  def filled(self, case: Case) -> Case:
+    """A case that may have more queries, copies of the last."""
+    return case
 
   def given(self, parameters: Iterable[str] | None, size: int, n: int) -> dict[str, Any]:
     """The defaults of some numbers, all that are no counts for None, in each of `size` queries.
@@ -131,9 +146,14 @@ class Programs:
     return filled
 
 
-@functools.lru_cache(maxsize=16)
 def programs(identity: Identity) -> Programs:
-  """The programs of a loss, kept for the losses that were tested last."""
+  """The programs of a loss: its attribute `programs`, or those kept of the losses tested last."""
+  own: Programs | None = getattr(identity.metric, "programs", None)
+  return _compiled(identity) if own is None else own
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(identity: Identity) -> Programs:
   return Programs(identity.metric)
 
 
@@ -214,8 +234,9 @@ class LossLaw(Law):
   def both(self, case: Case, how: str = "jitted", prefix: str = "") -> Both:
     """The values and the gradients of a case."""
     self.asked = case
-    arrays = self.programs.run[how](*map(jnp.asarray, (case.scores, case.labels, case.valid)))
-    values, slopes = map(np.asarray, arrays)
+    given = map(np.asarray, (case.scores, case.labels, case.valid))
+    given = map(jax.device_put, given) if how == "direct" else given
+    values, slopes = map(np.asarray, self.programs.run[how](*given))
     if values.shape != case.scores.shape[:-1]:
       self.fail(
         f"The values must have shape {case.scores.shape[:-1]}, one per query, for scores of shape "
@@ -228,10 +249,11 @@ class LossLaw(Law):
   ) -> Both:
     """The values `[Q]` of all queries of a case, and their gradients in some numbers, `[Q, m]`.
 
-    With `odd`, one call maps over the queries beside copies of them, in which each number in turn
-    is each of `odd`, and the gradients in the scores stand in front of the others.
+    One call maps over the queries beside copies of them, in which each number in turn is each of
+    `odd`, if it is given, and then the gradients in the scores stand in front of the others.
     """
-    case = case.arrays(lambda x: x.reshape(-1, x.shape[-1]))
+    beside_others, odd = bool(odd), odd or (1.0,) * len(ODD_NUMBERS)
+    case = self.programs.filled(case.arrays(lambda x: x.reshape(-1, x.shape[-1])))
     self.asked, (size, n) = case, case.scores.shape
     given = self.programs.given(parameters, size, n)
     leaves, tree = jax.tree.flatten(jax.tree.map(np.float32, given))
@@ -241,12 +263,12 @@ class LossLaw(Law):
       block[first : first + len(odd)] = [np.full_like(x, number) for number in odd]
     lists = [np.tile(x, (1 + len(leaves) * len(odd), 1)) for x in case[:2] + (case.valid,)]
     swept = jax.tree.unflatten(tree, list(map(np.concatenate, blocks)))
-    values, (by_scores, slopes) = self.programs.backward(*lists, swept)
+    asked = self.programs.backward(*lists, swept)
+    values, (by_scores, slopes) = jax.tree.map(np.asarray, asked)
     flat = [np.reshape(x[:size], (size, -1)) for x in jax.tree.leaves(slopes)]
-    flat = [by_scores[:size] if odd else np.zeros((size, 0), np.float32), *flat]
-    what = f"the gradient in {' and '.join([*['scores'] * bool(odd), *sorted(given)])}"
-    values, slopes = np.asarray(values)[:size], np.concatenate(flat, -1)
-    return Both(values, slopes, lambda query: self.text(case, query), what)
+    flat = [by_scores[:size] if beside_others else np.zeros((size, 0), np.float32), *flat]
+    what = f"the gradient in {' and '.join([*['scores'] * beside_others, *sorted(given)])}"
+    return Both(values[:size], np.concatenate(flat, -1), lambda query: self.text(case, query), what)
 
   def text(self, case: Case, query: tuple[int, ...]) -> str:
     """The call of the loss on one query of a case, with what `functools.partial` sets."""

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -11,12 +12,21 @@ import numpy as np
 from hypothesis import strategies as st
 
 from jaxrank._core import checks
-from jaxrank._core.ranked import Ranking
+from jaxrank._core.ranked import Ranking, UnansweredError
 from jaxrank.rankings.exact import Exact
 from jaxrank.rankings.expected_rank import Laplace
-from jaxrank.testing import asking_losses, derivatives, exact, laws, losses, numbers, strategies
+from jaxrank.testing import (
+  asking_losses,
+  derivatives,
+  exact,
+  laws,
+  losses,
+  numbers,
+  sharing,
+  strategies,
+)
 from jaxrank.testing.asking import Metric, description_of, name_of, takes
-from jaxrank.testing.queries import Case
+from jaxrank.testing.queries import Case, stacked
 
 # The order of `check_metric`, which names the first law that is broken: a bug that breaks several
 # is named by the most basic.
@@ -64,8 +74,14 @@ LOSS_LAWS: Mapping[str, Callable[[Metric, Case], int]] = MappingProxyType(
 
 _RANKINGS = (Exact(), Laplace(1.0))
 
+# Laws of one query and others beside it, which take no query of a batch.
+_ALONE = ("batch",)
+
+# Laws that take programs of their own, or ask for one query at a time.
+_ONE_CUTOFF = ("batch", "vmap", "isolation", "dtypes", "gradients")
+
 # Laws that cost more than a call of a compiled program take this share of the cases.
-_COSTLY = {"jit": 5, "alive": 5}
+_COSTLY = {"alive": 5}
 
 
 def check_metric(
@@ -131,17 +147,93 @@ def check_metric(
     n = checks.count("n", n)
     max_examples = checks.count("max_examples", max_examples)
   options = takes(metric)
+  cutoffs = list(cutoffs) if "k" in options else [None]
+  rankings = list(rankings) if "ranking" in options else [None]
+  fields: dict[str, Any] = {
+    "scores": scores,
+    "labels": labels,
+    "where": None if "where" in options else st.just(np.ones(n, bool)),
+  }
+  subject = sharing.subject(metric, rankings, cutoffs)
+  queries = _queries(strategies.cases(n, **fields), max_examples, seed)
+  together = _together(subject, queries, rankings, cutoffs)
   for law in chosen:
-    for ranking in rankings if "ranking" in options else (None,):
-      drawn = strategies.cases(
-        n,
-        scores=scores,
-        labels=labels,
-        where=None if "where" in options else st.just(np.ones(n, bool)),
-        cutoffs=cutoffs if "k" in options else (None,),
-        rankings=(ranking,),
-      )
-      _check(LAWS[law], metric, drawn, max_examples, seed)
+    for ranking in rankings:
+      for k in _cutoffs_of(law, ranking, cutoffs):
+        if together and law not in _ALONE and _holds(LAWS[law], subject, queries, k, ranking):
+          continue
+        drawn = strategies.cases(n, **fields, cutoffs=(k,), rankings=(ranking,))
+        few = sharing.subject(metric, (ranking,), (k,))
+        _check(LAWS[law], subject, drawn, max_examples, seed, few, cutoffs)
+
+
+def _cutoffs_of(
+  law: str, ranking: Ranking | None, cutoffs: Sequence[int | None]
+) -> Sequence[int | None]:
+  """The cut-offs at which a law is tried: one if each takes a program, or one query at a time."""
+  smooth = not isinstance(ranking, Exact | None)
+  if law in _ONE_CUTOFF or (smooth and law == "jit"):
+    return [sharing.one_cutoff(ranking, cutoffs, law == "gradients")]
+  if law == "jit":
+    # An int is known to the compiler: within the list, and perhaps beyond it.
+    known = sorted({k for k in cutoffs if k is not None})
+    return [*[None] * (None in cutoffs), *known[:1], *known[1:][-1:]]
+  return cutoffs
+
+
+def _queries(drawn: st.SearchStrategy[Case], max_examples: int, seed: int) -> Case:
+  """Drawn queries, as one case."""
+  found: list[Case] = []
+  _run(found.append, drawn, max_examples, seed)
+  return stacked(found)
+
+
+def _together(
+  subject: Any,
+  queries: Case,
+  rankings: Sequence[Ranking | None],
+  cutoffs: Sequence[int | None],
+) -> bool:
+  """Whether each query has in a batch the value that it has alone."""
+  run = subject.programs.run["jitted"]
+  for ranking in rankings:
+    k = sharing.one_cutoff(ranking, cutoffs)
+    options = None if k is None else np.int32(k), ranking
+    try:
+      batch = run(*queries[:3], *options)
+      alone = np.stack([run(*queries.at(i)[:3], *options) for i in range(len(queries.scores))])
+    except UnansweredError:
+      continue
+    except Exception:
+      return False
+    if not _close(batch, alone):
+      return False
+  return True
+
+
+def _close(x: np.ndarray, y: np.ndarray) -> bool:
+  """Whether values `[Q]` or gradients `[Q, n]` are equal up to rounding."""
+  size = np.abs(np.where(np.isfinite(y), y, 0))
+  if x.shape != y.shape or not x.shape:
+    return False
+  with np.errstate(invalid="ignore"):
+    same = np.abs(x - y) <= 1e-4 * (1 + np.max(size, axis=tuple(range(1, x.ndim)), keepdims=True))
+  return bool(np.all(same | (x == y) | (np.isnan(x) & np.isnan(y))))
+
+
+def _holds(
+  law: Callable[[Metric, Case], int],
+  subject: Any,
+  queries: Case,
+  k: int | None = None,
+  ranking: Ranking | None = None,
+) -> bool:
+  """Whether all queries obey a law."""
+  try:
+    law(subject, queries._replace(k=k, ranking=ranking))
+  except AssertionError:
+    return False
+  return True
 
 
 def check_loss(
@@ -222,10 +314,26 @@ def check_loss(
     ("nan", "empty", "isolation", "derivatives"), {"parameters": parameters}
   )
   given["alive"] = {"sizes": sizes}
+  subject = sharing.loss_subject(loss)
+  queries = _queries(drawn, max_examples, seed)
+  together = _loss_together(subject, queries)
   for law in chosen:
     check = functools.partial(LOSS_LAWS[law], **given.get(law, {}))
+    if together and law not in (*_ALONE, "alive") and _holds(check, subject, queries):
+      continue
     some = relevant if law == "alive" else drawn
-    _check(check, loss, some, -(-max_examples // _COSTLY.get(law, 1)), seed)
+    _check(check, subject, some, -(-max_examples // _COSTLY.get(law, 1)), seed, subject)
+
+
+def _loss_together(subject: Any, queries: Case) -> bool:
+  """Whether each query has in a batch the value and the gradient that it has alone."""
+  run = subject.programs.run["jitted"]
+  try:
+    batch = run(*queries[:3])
+    alone = [run(*queries.at(i)[:3]) for i in range(len(queries.scores))]
+  except Exception:
+    return False
+  return all(map(_close, batch, map(np.stack, zip(*alone, strict=True))))
 
 
 def _check_signature(loss: Metric) -> None:
@@ -309,8 +417,10 @@ def _check(
   drawn: st.SearchStrategy[Case],
   max_examples: int,
   seed: int,
+  few: Metric,
+  cutoffs: Sequence[int | None] = (),
 ) -> None:
-  """Raises the error of the smallest case that breaks a law."""
+  """Raises the error of the smallest case that breaks a law; `few` has it with fewer items."""
   failures: list[tuple[Case, AssertionError]] = []
 
   def holds(case: Case) -> None:
@@ -320,7 +430,22 @@ def _check(
       failures.append((case, error))
       raise
 
-  test = hypothesis.seed(seed)(hypothesis.given(drawn)(holds))
+  try:
+    _run(holds, drawn, max_examples, seed)
+  except Exception:
+    # hypothesis runs the smallest case last.
+    if not failures:
+      raise
+  if failures:
+    case, error = failures[-1]
+    smallest = _with_fewer_items(law, few, case, error, cutoffs)
+    raise smallest.with_traceback(None) from smallest.__cause__
+
+
+def _run(
+  test: Callable[[Case], None], drawn: st.SearchStrategy[Case], max_examples: int, seed: int
+) -> None:
+  """Calls a function with drawn cases; if it raises an error, with smaller and smaller ones."""
   settings = hypothesis.settings(
     max_examples=max_examples,
     database=None,
@@ -330,27 +455,24 @@ def _check(
     suppress_health_check=list(hypothesis.HealthCheck),
     verbosity=hypothesis.Verbosity.quiet,
   )
-  try:
-    settings(test)()
-  except Exception:
-    # hypothesis runs the smallest case last.
-    if not failures:
-      raise
-  if failures:
-    case, error = failures[-1]
-    smallest = _with_fewer_items(law, metric, case, error)
-    raise smallest.with_traceback(None) from smallest.__cause__
+  settings(hypothesis.seed(seed)(hypothesis.given(drawn)(lambda case: test(case))))()
 
 
 def _with_fewer_items(
-  law: Callable[[Metric, Case], int], metric: Metric, case: Case, error: AssertionError
+  law: Callable[[Metric, Case], int],
+  metric: Metric,
+  case: Case,
+  error: AssertionError,
+  cutoffs: Sequence[int | None],
 ) -> AssertionError:
-  """The error of the case without the items that it does not take to break the law."""
-  for i in reversed(range(case.scores.shape[-1])):
-    fewer = case.take(np.delete(np.arange(case.scores.shape[-1]), i))
-    if fewer.scores.size:
-      try:
-        law(metric, fewer)
-      except AssertionError as other:
-        case, error = fewer, other
+  """The error of the case with the fewest items that break the law, at the least cut-off."""
+  n = case.scores.shape[-1]
+  cuts = sorted(k for k in cutoffs if k is not None and case.k is not None and k < case.k)
+  for size in range(1, n + 1):
+    for items in itertools.combinations(range(n), size):
+      for k in (*cuts, case.k) if size < n else cuts:
+        try:
+          law(metric, case.take(np.array(items))._replace(k=k))
+        except AssertionError as other:
+          return other
   return error

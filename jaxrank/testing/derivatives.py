@@ -56,7 +56,7 @@ def check_derivatives(
   """
   statement = "derivatives are slopes"
   with LossLaw("derivatives", statement, loss, case, tolerance) as law:
-    queries = law.case.arrays(lambda x: x.reshape(-1, x.shape[-1]))
+    queries = law.programs.filled(law.case.arrays(lambda x: x.reshape(-1, x.shape[-1])))
     queries = queries._replace(labels=queries.labels.astype(np.float32))
     n = queries.scores.shape[-1]
     spread = 0.75 * untied(queries, np.arange(n)) + 0.1 * np.cos(3 * np.arange(n))

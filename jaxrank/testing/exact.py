@@ -13,18 +13,22 @@ from jaxrank.testing.queries import Case, stacked
 # All orders of this many items are 720.
 _MOST = 6
 
-_TIES: tuple[Ties, ...] = ("average", "stable", "optimistic", "pessimistic")
+TIES: tuple[Ties, ...] = ("average", "stable", "optimistic", "pessimistic")
 
 
 def check_order(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   """Only the order of the scores matters: `m(s, y) = m(f(s), y)` for every increasing `f`.
 
-  The scores become the numbers 0, 1, 2, ... in their order; tied scores stay tied, and -inf stays.
-  The law says nothing of smooth rankings. See `jaxrank.testing` for the arguments.
+  The scores become the numbers 0, 1, 2, ... in their order, neighbours among the numbers from 1 on,
+  and multiples of 1e-30; tied scores stay tied, and -inf stays. The law says nothing of smooth
+  rankings. See `jaxrank.testing` for the arguments.
   """
   with Law("order", "only the order of the scores matters", metric, case, tolerance) as law:
     if law.exact:
-      law.equal(law.ask(law.case), law.ask(law.case._replace(scores=places(law.case))))
+      place, expected = places(law.case), law.ask(law.case)
+      step = np.finfo(place.dtype).eps
+      for scores in (place, 1 + step * place, place.dtype.type(1e-30) * place):
+        law.equal(expected, law.ask(law.case._replace(scores=scores)))
   return law.compared
 
 
@@ -44,7 +48,7 @@ def check_ties(metric: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
   if n > _MOST:
     raise ValueError(f"check_ties tries all orders of at most {_MOST} items, got {n} items.")
   with Law("ties", statement, metric, case, tolerance) as law:
-    rules = _TIES if "ranking" in law.takes else _TIES[:1]
+    rules = TIES if "ranking" in law.takes else TIES[:1]
     for rule in rules if law.exact else ():
       exact: Any = Exact(ties=rule) if "ranking" in law.takes else None
       tied = law.ask(law.case._replace(ranking=exact))

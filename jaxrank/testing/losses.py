@@ -150,8 +150,8 @@ def check_isolation(
   with LossLaw("isolation", statement, loss, case, tolerance) as law:
     single = as_floats(law.case, np.float32)
     others = list(spoiled(single, "where" in law.takes))
-    beside = law.both(pairs_of(single, others), "mapped")
-    ordinary = law.both(pairs_of(single, [single] * len(others)), "mapped")
+    beside = law.both(pairs_of(single, others), "beside")
+    ordinary = law.both(pairs_of(single, [single] * len(others)), "beside")
     for index, other in enumerate(others):
 
       def together(query: tuple[int, ...], other: Case = other) -> str:
@@ -201,7 +201,7 @@ def check_dtypes(loss: Metric, case: Case, *, tolerance: float = 1e-5) -> int:
       law.same(both, law.both(single._replace(labels=kind.astype(np.float32))))
     with enable_x64():
       double = as_floats(law.case, np.float64)
-      value, _ = jax.eval_shape(law.programs.run["direct"], *map(jnp.asarray, double[:3]))
+      value, _ = jax.eval_shape(law.programs.run["direct"], *double[:3])
       of_dtype(law, Answer(value, lambda query: law.text(double, query)), np.float64)
   return law.compared
 

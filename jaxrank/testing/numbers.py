@@ -55,8 +55,9 @@ def check_gradients(metric: Metric, case: Case, *, tolerance: float = _SLOPE_TOL
 
   `g * d = (m(s + h d) - m(s - h d)) / (2 h)` in float64, for a direction `d` and a step `h`, at
   scores without ties in the order of those of the case, about 0.75 apart. At the scores of the case
-  itself, and NaN under the mask, the gradients in scores and labels are finite, 0 under the mask,
-  and in the scores 0 where a score is -inf. See `jaxrank.testing` for the arguments.
+  itself, also if none of the items with a positive label is retrieved, and NaN under the mask, the
+  gradients in scores and labels are finite, 0 under the mask, and in the scores 0 where a score is
+  -inf. See `jaxrank.testing` for the arguments.
   """
   statement = "gradients are slopes, finite, and 0 under the mask"
   with Law("gradients", statement, metric, case, tolerance) as law:
@@ -79,11 +80,12 @@ def _slopes(law: Law) -> None:
   step = np.where(moving, _STEP * np.cos(1 + 2 * np.arange(n)), 0)
   still = np.where(moving, apart.scores, 0)
   up, down = (
-    law.ask(apart._replace(scores=np.where(moving, still + s, apart.scores))) for s in (step, -step)
+    law.slopes(apart._replace(scores=np.where(moving, still + s, apart.scores)))[0]
+    for s in (step, -step)
   )
   _, slopes, _ = law.slopes(apart)
   directional = np.sum(np.where(moving, slopes * step, 0), -1) / _STEP
-  rise = (up.values - down.values) / (2 * _STEP)
+  rise = (up - down) / (2 * _STEP)
 
   def slope(query: tuple[int, ...]) -> str:
     return f"the gradient in the direction cos(1 + 2 i) of\n{law.text(apart, query)}"
@@ -105,14 +107,17 @@ def integers(x: np.ndarray) -> np.ndarray:
 def _bounded(law: Law, case: Case) -> None:
   """Gradients are finite, and 0 of items that the value does not depend on."""
   masked = ~case.valid
-  spoiled = case._replace(
+  hidden = case._replace(
     scores=np.where(masked, np.nan, case.scores), labels=np.where(masked, np.nan, case.labels)
   )
-  _, *slopes = law.slopes(spoiled)
-  lost = masked | (case.scores == -np.inf)
-  for name, slope, still in zip(("scores", "labels"), slopes, (lost, masked), strict=True):
-    what = f"the gradient in the {name}, which should be finite and 0 under the mask,"
-    law.require(np.isfinite(slope) & ((slope == 0) | ~still), slope, spoiled, what)
+  # The value may be 0, where a root or a logarithm has an infinite slope.
+  dropped = hidden._replace(scores=np.where(~(hidden.labels > 0), hidden.scores, -np.inf))
+  for spoiled in (hidden, dropped):
+    _, *slopes = law.slopes(spoiled)
+    lost = masked | (spoiled.scores == -np.inf)
+    for name, slope, still in zip(("scores", "labels"), slopes, (lost, masked), strict=True):
+      what = f"the gradient in the {name}, which should be finite and 0 under the mask,"
+      law.require(np.isfinite(slope) & ((slope == 0) | ~still), slope, spoiled, what)
 
 
 def of_dtype(law: Law, answer: Answer, least: type) -> None:
