@@ -142,7 +142,7 @@ def about(name):
   return dict((d.name, d) for _, d in described())[name]
 
 
-@pytest.mark.parametrize("ties", TIES)
+@quick("ties", TIES, ["average"])
 def test_agree_with_their_definitions(ties):
   for seed, k, alpha, rel in (
     (0, 99, 0.5, 1.0),
