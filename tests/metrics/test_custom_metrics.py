@@ -69,11 +69,16 @@ def _in_vmap(question):
   return jnp.sum(jax.vmap(lambda factor: factor * question())(jnp.array([0.0, 1.0])))
 
 
+RANKINGS = [
+  jr.Exact(),
+  jr.Exact("stable"),
+  jr.Laplace(0.5),
+  jr.Exact("random", jax.random.key(1)),
+]
+
+
 @quick("inside", [_in_loop, _in_branch, _in_vmap], [_in_loop])
-@pytest.mark.parametrize(
-  "ranking",
-  [jr.Exact(), jr.Exact("stable"), jr.Exact("random", jax.random.key(1)), jr.Laplace(0.5)],
-)
+@quick("ranking", RANKINGS, RANKINGS[::2])
 def test_a_kernel_may_ask_first_within_a_loop(ranking, inside):
   discount = jr.discounts.logarithmic
 

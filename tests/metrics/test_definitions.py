@@ -2,8 +2,6 @@
 
 import functools
 import inspect
-import itertools
-import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -16,7 +14,7 @@ from hypothesis import given, settings
 
 import jaxrank as jr
 from jaxrank.metrics import Description, described
-from tests.helpers import cases, oracles, parameters, traits
+from tests.helpers import cases, oracles, parameters
 from tests.helpers.suites import quick, thorough
 
 GAIN_TABLE = (0.0, 0.5, 0.75, 4.0, 4.5)
@@ -258,61 +256,51 @@ for _public, _about in described():
       _table[_about.name] = by_description(_public, _about)
 # A cut-off that is an array: every query has its own, and they are traced.
 TRACED = "one per query"
-# A tenth of the queries are quick or thorough.
-shares = quick("share", [0.1, 1.0], [0.1], weekly=[1.0])
-QUERIES = {"average": 10_000, "stable": 2_000, "optimistic": 2_000, "pessimistic": 2_000}
+# The rules for ties, and whether every choice of parameters meets every cut-off.
+RULES = [("average", False), ("average", True), *((ties, False) for ties in oracles.TIES[1:])]
+rules = quick(("ties", "fully"), RULES, [("average", False)])
+QUERIES = 250
 
 
 class Slot(NamedTuple):
-  """Some random queries, and what one metric is asked about them."""
+  """What one metric is asked about the random queries of some columns."""
 
-  seed: int
-  queries: int
+  name: str
   columns: int
-  ties: str
   k: int | str | None
   choice: int
 
 
-# The other tie rules are quick for one metric of each question, and for ranks among some items.
-TIED = (*traits.ASKING, "bpref")
+def slots(name: str, ties: str, fully: bool) -> list[Slot]:
+  """What is asked of a metric.
 
-
-def slots(metric: Metric, ties: str, share: float) -> list[Slot]:
-  """The questions of one test, asked of a share of `QUERIES[ties]` queries or more together.
-
-  A cut-off is None, past the end, in the middle, or 2 of 20, which selects and does not sort; and
-  where ties are averaged every choice of parameters meets every cut-off as a traced one. Each pair
-  of them compiles on its own: a small share has every choice and every cut-off, but not all pairs.
+  A cut-off is None, past the end, in the middle, or 2 of 20, which selects and does not sort, or
+  one for each query. Every choice of parameters meets some cut-off and every cut-off some choice;
+  `fully`, every choice meets a traced one. Both widths have what takes no cut-off.
   """
+  metric = TABLES[name]
   every = range(len(metric.choices))
-  takes_k = "k" in inspect.signature(metric.public).parameters
-  if share < 1 and ties == "average":
-    cuts = [(8, TRACED), (20, 2), (8, None), (8, 11)] if takes_k else [(8, None), (20, None)]
-    pairs = range(max(len(cuts), len(every)))
-    asked = [(*cuts[i % len(cuts)], i % len(every)) for i in pairs]
-  elif not takes_k:
-    asked = [(columns, None, choice) for choice in every for columns in (8, 20)]
-  else:
-    cuts = [(8, None), (20, 2), (8, 11), (8, 3) if ties == "average" else (20, TRACED)]
-    first = oracles.TIES.index(ties)
-    asked = [(*cut, (first + i) % len(every)) for i, cut in enumerate(cuts)]
-    if ties == "average":
-      asked += [((8, 20)[choice % 2], TRACED, choice) for choice in every]
-  queries = math.ceil(share * QUERIES[ties] / len(asked))
-  return [
-    Slot(seed, queries, columns, ties, k, choice) for seed, (columns, k, choice) in enumerate(asked)
-  ]
+  if name in OF_CURVES:
+    return [Slot(name, 8, metric.choices[i].get("k"), i) for i in every]
+  if "k" not in inspect.signature(metric.public).parameters:
+    return [Slot(name, columns, None, i) for i in every for columns in (8, 20)]
+  if fully:
+    return [Slot(name, (8, 20)[i % 2], TRACED, i) for i in every] + [Slot(name, 8, 3, every[-1])]
+  cuts = [(8, TRACED), (20, 2), (8, None), (8, 11)]
+  first = oracles.TIES.index(ties)
+  pairs = range(max(len(cuts), len(every)))
+  return [Slot(name, *cuts[i % len(cuts)], (first + i) % len(every)) for i in pairs]
 
 
-def batch(slot: Slot) -> cases.Cases:
-  """The random queries of a slot.
+@functools.cache
+def batch(columns: int, ties: str) -> cases.Cases:
+  """Random queries.
 
   Weights follow from labels where the tie mode looks at labels only, or items that it does not
   tell apart would differ.
   """
-  drawn = cases.draw(slot.seed, slot.queries, slot.columns, spoiled=0.002)
-  if slot.ties in ("optimistic", "pessimistic"):
+  drawn = cases.draw(columns, QUERIES, columns, spoiled=0.002)
+  if ties in ("optimistic", "pessimistic"):
     drawn = drawn._replace(weights=np.where(drawn.where, 1 + np.abs(drawn.labels), np.nan))
   return drawn
 
@@ -320,9 +308,9 @@ def batch(slot: Slot) -> cases.Cases:
 def cutoffs(slot: Slot) -> list[int | None]:
   """The cut-off of each query of a slot."""
   if slot.k == TRACED:
-    rng = np.random.default_rng(slot.seed)
-    return rng.integers(1, slot.columns + 4, slot.queries).tolist()
-  return [slot.k] * slot.queries
+    rng = np.random.default_rng(slot.columns)
+    return rng.integers(1, slot.columns + 4, QUERIES).tolist()
+  return [slot.k] * QUERIES
 
 
 def with_functions(choice: dict[str, Any]) -> dict[str, Any]:
@@ -335,50 +323,71 @@ def with_functions(choice: dict[str, Any]) -> dict[str, Any]:
   return own
 
 
-def public_values(metric: Metric, slot: Slot, drawn: cases.Cases):
-  """The metric of the queries of a slot, as jaxrank is called."""
-  own = with_functions(metric.choices[slot.choice])
-  arrays = {"where": drawn.where}
-  if own.pop("weighted", False):
-    arrays["weights"] = drawn.weights
-  if slot.k == TRACED:
-    arrays["k"] = np.array(cutoffs(slot), np.int32)
-  elif slot.k is not None:
-    own["k"] = slot.k
+def public_values(asked: list[Slot], ties: str) -> dict[Slot, np.ndarray]:
+  """The metrics of the queries of slots: at the same columns they share one ranking.
 
-  def call(scores, labels, arrays):
-    return metric.public(scores, labels, ranking=jr.Exact(ties=slot.ties), **own, **arrays)
+  Those at a cut-off of each query's own are calls of the public functions.
+  """
+  found: dict[Slot, Any] = {}
+  ranking: Any = jr.Exact(ties=ties)
+  for columns in sorted({slot.columns for slot in asked}):
+    drawn = batch(columns, ties)
+    some = [slot for slot in asked if slot.columns == columns]
+    own = {slot: with_functions(TABLES[slot.name].choices[slot.choice]) for slot in some}
+    weighted = {slot: own[slot].pop("weighted", False) for slot in some}
+    traced = [slot for slot in some if slot.k == TRACED]
+    measures = []
+    for slot in (slot for slot in some if slot.k != TRACED):
+      given = own[slot] | ({} if slot.k is None else {"k": slot.k})
+      given |= {"weights": drawn.weights} if weighted[slot] else {}
+      measures.append(jr.Measure(TABLES[slot.name].public, name=str(slot), **given))
 
-  return (jax.vmap(call) if slot.k == TRACED else call)(drawn.scores, drawn.labels, arrays)
+    def each(scores, labels, where, weights, k, own=own, weighted=weighted, traced=traced):
+      lists = {"where": where, "k": k, "ranking": ranking}
+      calls = {}
+      for slot in traced:
+        given = own[slot] | lists | ({"weights": weights} if weighted[slot] else {})
+        calls[str(slot)] = TABLES[slot.name].public(scores, labels, **given)
+      return calls
+
+    @jax.jit
+    def compute(drawn, k, measures=measures, each=each):
+      values = jr.evaluate(measures, *drawn[:2], where=drawn.where, ranking=ranking)
+      return values | jax.vmap(each)(*drawn, k)
+
+    k = np.random.default_rng(columns).integers(1, columns + 4, QUERIES).astype(np.int32)
+    values = compute(drawn, k)
+    found |= {slot: np.asarray(values[str(slot)]) for slot in some}
+  return found
 
 
 def definition(metric: Metric, items: oracles.Items, ties, k, own) -> float:
   """The metric of one query; `ties` is a tie mode or the orders themselves."""
   if "k" in inspect.signature(metric.oracle).parameters:
-    own = {**own, "k": k}
+    own = {"k": k, **own}
   if "ties" in inspect.signature(metric.oracle).parameters:
     return metric.oracle(items, ties, **own)
   return oracles.expectation(metric.oracle, items, ties, **own)
 
 
-@functools.lru_cache(maxsize=64)
-def ranked(seed, queries, columns, ties, weighted):
-  """The queries of a slot for the oracles, and the orders of each."""
-  drawn = batch(Slot(seed, queries, columns, ties, None, 0))
+@functools.cache
+def ranked(columns, ties, weighted):
+  """The queries of some columns for the oracles, and the orders of each."""
   return [
     (items, ties if oracles.poisoned(items) else oracles.orders(items, ties))
-    for items in drawn.queries(weighted)
+    for items in batch(columns, ties).queries(weighted)
   ]
 
 
-def oracle_values(metric: Metric, slot: Slot) -> list[float]:
+def oracle_values(slot: Slot, ties: str) -> list[float]:
   """The metric of the queries of a slot, by its definition."""
+  metric = TABLES[slot.name]
   own = dict(metric.choices[slot.choice])
-  queries = ranked(*slot[:4], own.pop("weighted", False))
-  return [
-    definition(metric, items, orders, k, own)
-    for (items, orders), k in zip(queries, cutoffs(slot), strict=True)
-  ]
+  queries = ranked(slot.columns, ties, own.pop("weighted", False))
+  asked = zip(queries, cutoffs(slot), strict=True)
+  if slot.name in OF_CURVES:
+    return [definition(metric, items, ties, k, own) for (items, _), k in asked]
+  return [definition(metric, items, orders, k, own) for (items, orders), k in asked]
 
 
 def assert_agree(actual, expected, drawn: cases.Cases, context: str) -> None:
@@ -406,54 +415,39 @@ def test_every_metric_has_an_oracle(name):
   assert metric.oracle is getattr(oracles, name)
 
 
-@shares
-@quick(
-  ("name", "ties"),
-  itertools.product(METRICS, oracles.TIES),
-  lambda case: case[1] == "average" or case[0] in TIED,
-)
-def test_agrees_with_its_definition(name, ties, share):
-  metric = METRICS[name]
-  asked = slots(metric, ties, share)
-  batches = [batch(slot) for slot in asked]
+TABLES = {**METRICS, **OF_CURVES}
 
+
+@rules
+def test_every_metric_agrees_with_its_definition(ties, fully):
+  asked = [slot for name in TABLES for slot in slots(name, ties, fully)]
+  wrong = []
+  for slot, values in public_values(asked, ties).items():
+    context = f"{slot.name}, ties={ties}, k={slot.k}, {TABLES[slot.name].choices[slot.choice]}"
+    try:
+      assert_agree(values, oracle_values(slot, ties), batch(slot.columns, ties), context)
+    except AssertionError as error:
+      wrong.append(str(error))
+  assert not wrong, "\n\n".join(wrong)
+
+
+@quick("ties", oracles.TIES, ["average"])
+def test_concordance_agrees_with_its_definition(ties):
   @jax.jit
-  def compute(batches):
-    return [public_values(metric, *pair) for pair in zip(asked, batches, strict=True)]
+  def each(scores, labels, where):
+    given = {"where": where, "ranking": jr.Exact(ties=ties)}
+    return {
+      name: [metric.public(scores, labels, **given, **own) for own in metric.choices]
+      for name, metric in CONCORDANCE.items()
+    }
 
-  for slot, drawn, values in zip(asked, batches, compute(batches), strict=True):
-    context = f"{name}, ties={ties}, k={slot.k}, {metric.choices[slot.choice]}"
-    assert_agree(values, oracle_values(metric, slot), drawn, context)
-
-
-@shares
-@quick("ties", oracles.TIES, ["average"])
-@pytest.mark.parametrize("name", CONCORDANCE)
-def test_concordance_agrees_with_its_definition(name, ties, share):
-  metric = CONCORDANCE[name]
-  call = functools.partial(metric.public, ranking=jr.Exact(ties=ties))
-  each = jax.jit(lambda *lists, where: [call(*lists, where=where, **own) for own in metric.choices])
-  for columns, queries in ((8, QUERIES[ties]), (20, 400)):
-    drawn = cases.draw(columns, int(share * queries), columns, most_orders=10**9, spoiled=0.002)
-    values = each(drawn.scores, drawn.labels, where=drawn.where)
-    for own, value in zip(metric.choices, values, strict=True):
-      expected = [metric.oracle(items, **own) for items in drawn.queries()]
-      assert_agree(value, expected, drawn, f"{name}, ties={ties}, {own}")
-
-
-@shares
-@quick("ties", oracles.TIES, ["average"])
-@pytest.mark.parametrize("name", OF_CURVES)
-def test_of_curves_agrees_with_its_definition(name, ties, share):
-  metric = OF_CURVES[name]
-  drawn = cases.draw(3, int(share * 1000), spoiled=0.002)
-  queries, choices = drawn.queries(), [with_functions(own) for own in metric.choices]
-  call = functools.partial(metric.public, ranking=jr.Exact(ties=ties))
-  each = jax.jit(lambda *lists, where: [call(*lists, where=where, **own) for own in choices])
-  values = each(drawn.scores, drawn.labels, where=drawn.where)
-  for own, value in zip(metric.choices, values, strict=True):
-    expected = [metric.oracle(items, ties, **own) for items in queries]
-    assert_agree(value, expected, drawn, f"{name}, ties={ties}, {own}")
+  for columns, count in ((8, 1000), (20, 100)):
+    drawn = cases.draw(columns, count, columns, most_orders=10**9, spoiled=0.002)
+    queries = drawn.queries()
+    for name, values in each(*drawn[:3]).items():
+      for own, value in zip(CONCORDANCE[name].choices, values, strict=True):
+        expected = [CONCORDANCE[name].oracle(items, **own) for items in queries]
+        assert_agree(value, expected, drawn, f"{name}, ties={ties}, {own}")
 
 
 @pytest.mark.parametrize("adaptive_k", [False, True])
@@ -473,31 +467,32 @@ def test_curve_agrees_with_its_definition(max_k, adaptive_k):
 
 
 @functools.cache
-def one_query(name: str):
-  """A jitted metric of [1, n] arrays, and of a traced k where it takes one."""
-  metric = {**METRICS, **CONCORDANCE}[name]
-  takes_k = "k" in inspect.signature(metric.public).parameters
+def one_query() -> Any:
+  """All metrics of [1, n] arrays, and of a traced k where they take one."""
 
   @jax.jit
   def compute(scores, labels, where, k):
-    own = {**metric.choices[0], **({"k": k} if takes_k else {})}
-    return metric.public(scores, labels, where=where, **own)
+    found = {}
+    for name, metric in {**METRICS, **CONCORDANCE}.items():
+      takes_k = "k" in inspect.signature(metric.public).parameters
+      own = {**metric.choices[0], **({"k": k} if takes_k else {})}
+      found[name] = metric.public(scores, labels, where=where, **own)
+    return found
 
   return compute
 
 
 @thorough
-@pytest.mark.parametrize("name", [*METRICS, *CONCORDANCE])
 @given(drawn=cases.lists(), k=cases.cutoffs())
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)
-def test_agrees_on_any_query(name, drawn, k):
+def test_every_metric_agrees_on_any_query(drawn, k):
   (items,) = drawn.queries()
-  if name in CONCORDANCE:
-    expected = CONCORDANCE[name].oracle(items)
-  else:
-    expected = definition(METRICS[name], items, "average", k, METRICS[name].choices[0])
-  value = one_query(name)(*drawn[:3], np.int32(k))
-  assert_agree(value, [expected], drawn, f"{name}, k={k}")
+  for name, value in one_query()(*drawn[:3], np.int32(k)).items():
+    if name in CONCORDANCE:
+      expected = CONCORDANCE[name].oracle(items)
+    else:
+      expected = definition(METRICS[name], items, "average", k, METRICS[name].choices[0])
+    assert_agree(value, [expected], drawn, f"{name}, k={k}")
 
 
 def test_the_best_grade_gains_exactly_1():

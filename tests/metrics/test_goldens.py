@@ -23,15 +23,15 @@ def test_there_are_goldens():
 
 @pytest.mark.parametrize(("name", "value"), CASES)
 def test_value(name: str, value: golden.Value):
-  """The measure gives the number in the file."""
-  assert _values(name, padded=False)[value.measure] == pytest.approx(value.number, abs=1e-6)
+  """The measure gives the number in the file, beside NaN and huge labels under the mask."""
+  assert _together()[value.measure][name] == pytest.approx(value.number, abs=1e-6)
 
 
 @thorough
 @pytest.mark.parametrize(("name", "value"), CASES)
-def test_padding_changes_nothing(name: str, value: golden.Value):
-  """Masked columns between 12 and the query's end hold NaN and huge labels."""
-  assert _values(name, padded=True)[value.measure] == pytest.approx(value.number, abs=1e-6)
+def test_value_without_padding(name: str, value: golden.Value):
+  """So it does for the query alone."""
+  assert _alone(name)[value.measure] == pytest.approx(value.number, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -39,19 +39,35 @@ def test_padding_changes_nothing(name: str, value: golden.Value):
 )
 def test_trec_eval_names_mean_the_same(name: str, value: golden.Value):
   """trec_eval's own spelling of the measure gives the same number."""
-  assert _values(name, padded=False)[value.trec] == pytest.approx(value.number, abs=1e-6)
+  assert _together()[value.trec][name] == pytest.approx(value.number, abs=1e-6)
+
+
+def _padded(query: golden.Golden, columns: int) -> list[jnp.ndarray]:
+  """Scores, labels and mask `[1, columns]`, with NaN and huge labels under the mask."""
+  spare = columns - len(query.scores)
+  scores = jnp.asarray([query.scores + spare * [float("nan")]], jnp.float32)
+  labels = jnp.asarray([query.labels + spare * [1000]], jnp.float32)
+  return [scores, labels, jnp.asarray([[True] * len(query.scores) + spare * [False]])]
 
 
 @functools.cache
-def _values(name: str, *, padded: bool) -> dict[str, float]:
-  """All measures of a file in one program, by either spelling."""
+def _together() -> dict[str, dict[str, float]]:
+  """The values of all measures, by either spelling and the name of the file, in one program."""
+  lists = [_padded(query, 12) for query in GOLDENS.values()]
+  scores, labels, where = (jnp.concatenate(x) for x in zip(*lists, strict=True))
+  values = [v for query in GOLDENS.values() for v in query.values]
+  names = [*(v.measure for v in values), *(v.trec for v in values if v.trec != "-")]
+  found = jr.evaluate([*dict.fromkeys(names)], scores, labels, where=where)
+  return {
+    name: {query: float(x) for query, x in zip(GOLDENS, value, strict=True)}
+    for name, value in found.items()
+  }
+
+
+@functools.cache
+def _alone(name: str) -> dict[str, float]:
+  """All measures of a file in one program."""
   query = GOLDENS[name]
-  spare = 12 - len(query.scores) if padded else 0
-  scores = jnp.asarray([query.scores + spare * [float("nan")]], jnp.float32)
-  labels = jnp.asarray([query.labels + spare * [1000]], jnp.float32)
-  where = jnp.asarray([[True] * len(query.scores) + spare * [False]])
-  names = [v.measure for v in query.values]
-  if not padded:
-    names += [v.trec for v in query.values if v.trec != "-"]
-  values = jr.evaluate(names, scores, labels, where=where)
+  scores, labels, _ = _padded(query, len(query.scores))
+  values = jr.evaluate([v.measure for v in query.values], scores, labels)
   return {name: float(value[0]) for name, value in values.items()}

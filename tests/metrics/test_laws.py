@@ -1,9 +1,12 @@
-"""Laws that every public metric obeys: one table of metrics against a list of laws."""
+"""Laws that every public metric obeys: one table of metrics against a list of laws.
 
-import contextlib
+Laws of data ask the programs of `table.py`, which compute all metrics at once. Laws that need
+programs of their own hold for one metric of each question.
+"""
+
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -25,91 +28,31 @@ from tests.helpers.traits import (
   OF_MEAN_CURVES,
   OF_SETS,
   UNRETRIEVED,
-  curve_precision,
-  curve_recall,
-  only_counts,
-  row,
-  rows,
 )
+from tests.metrics import table
+from tests.metrics.table import ASKED, METRICS, ONCE, TIED, TIES, N
 
-TIES = ("average", "stable", "optimistic", "pessimistic")
-QUERIES, N = 24, 7
-
-
-METRICS = {
-  **rows(),
-  "precision@2": row(jr.precision, k=2, saturates=False),
-  "precision@2/retrieved": row(jr.precision, k=2, divisor="retrieved"),
-  "recall@3(rel=2)": row(jr.recall, k=3, rel=2, perfect=None),
-  "f(beta=2)": row(jr.f_measure, beta=2.0, perfect=None, saturates=False),
-  "f@3": row(jr.f_measure, k=3, perfect=None, saturates=False),
-  "hit_rate@2": row(jr.hit_rate, k=2),
-  "rr@2": row(jr.reciprocal_rank, k=2),
-  "ap@3": row(jr.average_precision, k=3, perfect=None),
-  "ap@3/retrieved": row(jr.average_precision, k=3, normalizer="retrieved"),
-  "ap@3/cutoff": row(jr.average_precision, k=3, normalizer="cutoff"),
-  "fall_out@3": row(jr.fall_out, k=3, perfect=None),
-  "judged@2": row(jr.judged, k=2),
-  "bpref(rel=2)": row(jr.bpref, rel=2),
-  "gap@3": row(jr.gap, k=3, max_label=4, chances=np.float32([0.5, 0.2, 0.0, 0.3]), perfect=None),
-  "dcg@3": row(jr.dcg, k=3, perfect=None),
-  "dcg(exponential)": row(jr.dcg, gain=jr.gains.exponential, perfect=None),
-  "ndcg(exponential)": row(jr.ndcg, gain=jr.gains.exponential),
-  "ndcg@2(table)": row(jr.ndcg, k=2, gain=jr.gains.table([0.0, 2.0, 2.5, 3.0, 9.0])),
-  "ndcg(geometric)": row(jr.ndcg, discount=jr.discounts.geometric(0.8)),
-  "ndcg@3": row(jr.ndcg, k=3),
-  "err@3(max=4)": row(jr.err, k=3, max_label=4.0, perfect=None),
-  "nerr@3": row(jr.nerr, k=3, max_label=4.0),
-  "rbp@3": row(jr.rbp, k=3, persistence=0.5, perfect=None),
-  "curve_precision": row(curve_precision, perfect=None),
-  "curve_recall": row(curve_recall, perfect=None),
-  "interpolated_precision(level=0.4)": row(jr.interpolated_precision, level=0.4),
-  "auc(rel=2)": row(jr.auc, rel=2),
-  "inst@3": row(jr.inst, patience=3, max_label=4, perfect=None),
-  "insq@3": row(jr.insq, patience=3, max_label=4, perfect=None),
-  "bpm@3": row(jr.bpm, k=3, max_label=4, target=2.0, perfect=None, saturates=False),
-  "sdcg@3": row(jr.sdcg, k=3, max_label=4, perfect=None, saturates=False),
-  "nearly_err@3": row(
-    jr.nearly_err, k=3, max_label=4, discount=jr.discounts.reciprocal, perfect=None, saturates=False
-  ),
-  "retrieved_auc@3": row(jr.retrieved_auc, k=3, perfect=None),
-  "set_ap@3": row(jr.set_average_precision, k=3, perfect=None),
-  "utility@3": row(jr.utility, k=3, perfect=None),
-  "item_count@3": row(jr.item_count, k=3, perfect=None),
-  "rbp_residual@3": row(jr.rbp_residual, k=3, perfect=None),
-}
-# Metrics that are constant without a cut-off have one too.
-_cut = {metric.public for metric in METRICS.values() if "k" in metric.own}
-for _name, _row in rows().items():
-  if _row.takes("k") and _row.public not in _cut and only_counts(_row.about):
-    METRICS[f"{_name}@3"] = _row._replace(own=_row.own | {"k": 3}, perfect=None)
-# One row for each public function, where a law costs another compilation.
-ONCE = list({metric.public: name for name, metric in METRICS.items()}.values())
-TIED = [name for name in ONCE if METRICS[name].tied]
-CUT = [name for name, metric in METRICS.items() if "k" in metric.own]
 # One row for each way to look at a ranking, where a law is about what all share.
 QUESTIONS = ["ndcg@3", "rr@2", "ap@3/cutoff", "err@3(max=4)", "kendall_tau"]
 # Keys are made for whole lists and for the first ranks, and are the same for all metrics.
 KEYED = ["ndcg@3", "rr@2", "kendall_tau"]
-# Metrics of the first ranks and of whole lists: their laws are quick.
-QUICK = ["ndcg@3", "kendall_tau"]
 KINDS = [*QUESTIONS, "r_precision", "curve_recall", "auc(rel=2)", "spearman"]
 
-every = quick("name", METRICS, QUICK)
-once = quick("name", ONCE, QUICK)
-cut = quick("name", CUT, QUICK)
-questions = quick("name", QUESTIONS, QUICK)
-keyed = quick("name", KEYED, QUICK)
-kinds = quick("name", KINDS, ["ndcg@3"])
-random = quick("name", ["precision@2", *QUESTIONS[:-1]], ["ndcg@3", "rr@2"])
+questions = quick("name", QUESTIONS, ["kendall_tau"])
+keyed = quick("name", KEYED, ["ndcg@3"])
+kinds = quick("name", KINDS, ["kendall_tau"])
+diversity = quick("diverse", [False, True], [False])
+random = quick("name", ["precision@2", *QUESTIONS[:-1]], ["rr@2"])
 
+QUERIES = 24
 LISTS = cases.draw(0, QUERIES, N, most_orders=10**6)
-MANY = cases.draw(5, 20 * QUERIES, N, most_orders=10**6)
+MANY = cases.draw(5, table.QUERIES, N, most_orders=10**6)
 ALL_VALID = LISTS._replace(
   scores=np.random.default_rng(1).integers(-4, 5, (QUERIES, N)).astype(np.float32) / 2,
   labels=np.random.default_rng(2).integers(-1, 5, (QUERIES, N)).astype(np.float32),
   where=np.ones((QUERIES, N), bool),
 )
+VALID = np.ones((QUERIES, N), bool)
 
 
 @functools.cache
@@ -118,16 +61,24 @@ def exact(ties: str) -> Any:
   return jr.Exact(ties=ties)
 
 
-def eager(name: str, ranking: Any = None) -> Callable[..., Any]:
+def eager(name: str) -> Callable[..., Any]:
   """A metric of the table as a function of scores, labels and mask."""
-  given = {} if ranking is None else {"ranking": ranking}
-  return lambda scores, labels, where: METRICS[name](scores, labels, where=where, **given)
+  return lambda scores, labels, where: METRICS[name](scores, labels, where=where)
 
 
 @functools.cache
-def compiled(name: str, ties: str | None = None) -> Callable[..., Any]:
-  """A metric of the table, jitted once for all laws."""
-  return jax.jit(eager(name, None if ties is None else exact(ties)))
+def compiled(name: str) -> Callable[..., Any]:
+  """A metric of the table, jitted once for all laws that need its own program."""
+  return jax.jit(eager(name))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_programs():
+  """Frees what was compiled: a process may map only so many pieces of code."""
+  yield
+  compiled.cache_clear()
+  table.forget()
+  jax.clear_caches()
 
 
 def counted(function: Callable[..., Any]) -> tuple[Callable[..., Any], list[None]]:
@@ -141,17 +92,10 @@ def counted(function: Callable[..., Any]) -> tuple[Callable[..., Any], list[None
   return jax.jit(traced), traces
 
 
-def in_batches(function: Callable[..., Any], drawn: cases.Cases) -> list[np.ndarray]:
-  """The outputs of a function of the three fields, called with `QUERIES` queries at a time."""
-  parts = [
-    function(*drawn.rows(slice(i, i + QUERIES))[:3]) for i in range(0, len(drawn.scores), QUERIES)
-  ]
-  return [np.concatenate(part) for part in zip(*parts, strict=True)]
-
-
-def values(name: str, drawn: cases.Cases, ties: str | None = None) -> np.ndarray:
-  """The metric of many queries, from the same compiled function as few."""
-  return in_batches(lambda *lists: [compiled(name, ties)(*lists)], drawn)[0]
+def values(names: Iterable[str], drawn: Any, ties: str = "average") -> np.ndarray:
+  """Values `[metrics, queries]`, from the program of all metrics."""
+  found = table.EXACT[ties](*drawn[:3])
+  return np.stack([found[name] for name in names])
 
 
 def wider(drawn: cases.Cases, columns: int) -> tuple[np.ndarray, cases.Cases]:
@@ -193,17 +137,18 @@ def same(actual, expected, rtol=2e-6, atol=2e-6) -> None:
   np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=rtol, atol=atol)
 
 
-VALID = np.ones((QUERIES, N), bool)
+def agree(names, actual, expected, rtol=2e-6, atol=2e-6) -> None:
+  """Rows of values are equal to rounding, NaN to NaN; an error names the metrics of the others."""
+  actual, expected = np.broadcast_arrays(np.asarray(actual), np.asarray(expected))
+  hold([*names], np.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=True))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def forget_programs():
-  """Frees what was compiled: a process may map only so many pieces of code."""
-  yield
-  compiled.cache_clear()
-  soft.cache_clear()
-  soft_value.cache_clear()
-  jax.clear_caches()
+def hold(names, truth) -> None:
+  """Something is true of all rows; an error names the metrics of which it is not."""
+  axes = tuple(range(1, np.ndim(truth)))
+  assert [
+    name for name, is_so in zip(names, np.all(truth, axis=axes), strict=True) if not is_so
+  ] == []
 
 
 # Infinities and zeros of either sign tie, and the least numbers are numbers.
@@ -216,19 +161,30 @@ ODD_SCORES = testing.Case(
 # All orders of few items are tried.
 FEW = cases.draw(5, 4 * QUERIES, 5, most_orders=10**6)
 RULES = (None, *map(exact, TIES[1:]))
+LAPLACE: Any = jr.Laplace(0.7)
+# Cases of which a law makes many others, with the gradients of each.
+PART = testing.Case(*MANY.rows(slice(96))[:3], ranking=LAPLACE)
+PIECE = testing.Case(*MANY.rows(slice(16))[:3], ranking=LAPLACE)
+# Items that stand under a mask, before, behind and between those of narrower arrays.
+NARROW = testing.Case(*cases.draw(6, 96, N - 3, most_orders=10**6)[:3], ranking=LAPLACE)
 
 
 # The ratio of two answers, each of which is averaged over the orders of tied items.
 RATIO = "ap@3/retrieved"
 # Masked items are zeroed, to the last bit, and slopes are compared in float64.
 TOLERANCES = {"mask": 0.0, "gradients": 1e-6}
-# Laws about the form and the types of arrays: each function obeys them with one set of parameters,
-# because they compile the most programs.
-OF_ARRAYS = ("jit", "vmap", "batch", "isolation", "dtypes")
-# Of all metrics, these laws are weekly; of one metric of each kind, they are thorough.
-WEEKLY = (*OF_ARRAYS, "gradients", "ties")
-# These compile many programs.
-COSTLY = [("ndcg@3", "dtypes"), *(("kendall_tau", law) for law in ("dtypes", "jit", "vmap"))]
+# Laws that change arrays and no program.
+OF_DATA = (
+  *("mask", "nan", "padding", "permutation", "empty", "batch", "order", "ties"),
+  *("cutoff", "long_cutoff", "range"),
+)
+# Laws of values and gradients under `Laplace` that do.
+OF_SMOOTH_DATA = (
+  *("mask", "nan", "padding", "permutation", "empty", "batch", "isolation", "limit"),
+  "gradients",
+)
+# Laws about the form and the types of arrays compile programs of their own.
+OF_PROGRAMS = ("jit", "vmap", "dtypes")
 
 
 def law_cases(law: str, name: str) -> list[testing.Case]:
@@ -238,6 +194,8 @@ def law_cases(law: str, name: str) -> list[testing.Case]:
   rules = RULES if name in TIED else RULES[:1]
   if law == "order":
     return [lists, ODD_SCORES]
+  if law == "range":
+    return [lists, lists._replace(scores=-lists.labels)]
   if law == "ties" and (row.about.name in EXCEPTIONS["ties"] or name == RATIO):
     # All rules agree where there is nothing to average.
     order = np.random.default_rng(3).random(lists.scores.shape).argsort(-1)
@@ -246,8 +204,6 @@ def law_cases(law: str, name: str) -> list[testing.Case]:
     return [lists._replace(k=k) for k in (2, N + 2)]
   if law == "permutation":
     rules = [rule for rule in rules if rule is None or rule.ties != "stable"]
-  elif law == "padding":
-    rules = rules[:2]
   elif law != "nan":
     rules = rules[:1]
   return [lists._replace(ranking=rule) for rule in rules]
@@ -260,42 +216,70 @@ def applies(law: str, name: str) -> bool:
     return False
   if law in ("cutoff", "long_cutoff") and not row.takes("k"):
     return False
-  if law in OF_ARRAYS and name not in (*ONCE, *QUICK):
-    return False
   if law == "ties":
     return row.tied
-  # `test_range` holds the rows of the table to their ranges.
-  return law not in ("limit", "range") and about.name not in EXCEPTIONS.get(law, ())
+  if law == "range":
+    # A row says itself how far a greedy ideal may be beaten.
+    return bool(np.isfinite((row.low, row.high)).any())
+  return about.name not in EXCEPTIONS.get(law, ())
+
+
+def obey(law: str, names: Iterable[str], cases_of: Callable[[str], Iterable[testing.Case]]) -> None:
+  """All rows obey a law; an error names each of the others, and how it breaks the law."""
+  wrong = {}
+  for name in names:
+    tolerance = 0.0 if law == "range" else TOLERANCES.get(law, 2e-6)
+    for case in cases_of(name):
+      try:
+        compared = testing.LAWS[law](ASKED[name], case, tolerance=tolerance)
+        assert compared >= len(case.scores) // 2, f"{compared} values were compared"
+      except AssertionError as error:
+        wrong.setdefault(name, str(error))
+  assert not wrong, "\n\n".join(f"{name}: {text}" for name, text in wrong.items())
+
+
+@pytest.mark.parametrize("law", OF_DATA)
+def test_every_metric_obeys_the_laws_of_data(law):
+  names = [name for name in METRICS if applies(law, name)]
+  assert names
+  obey(law, names, lambda name: law_cases(law, name))
+
+
+@diversity
+@pytest.mark.parametrize("law", OF_SMOOTH_DATA)
+def test_every_metric_obeys_the_laws_of_data_under_laplace(law, diverse):
+  case = {"padding": NARROW, "isolation": PIECE, "batch": PIECE}.get(law, PART)
+  obey(law, [name for name in table.smooth(diverse) if applies(law, name)], lambda name: [case])
+
+
+@thorough
+@pytest.mark.parametrize("law", ["isolation", "gradients"])
+def test_gradients_of_every_exact_metric_obey_the_laws(law):
+  case = PIECE._replace(ranking=None)
+  obey(law, ONCE, lambda name: [case])
+
+
+def test_every_law_is_asked():
+  assert {*OF_DATA, *OF_SMOOTH_DATA, *OF_PROGRAMS} == {*testing.LAWS}
+  assert len(table.smooth(diverse=False)) > 30
+  assert len(table.smooth(diverse=True)) > 5
 
 
 @quick(
   ("name", "law"),
-  [(name, law) for name in METRICS for law in testing.LAWS if applies(law, name)],
-  lambda pair: (pair[0] in QUICK and pair not in COSTLY) or pair == ("alpha_ndcg", "nan"),
-  weekly=[
-    (name, law)
-    for name in METRICS
-    for law in testing.LAWS
-    if name not in KINDS and (law in WEEKLY or name not in ONCE)
-  ],
+  [(name, law) for name in KINDS for law in OF_PROGRAMS if applies(law, name)],
+  [("kendall_tau", "vmap"), ("rr@2", "jit")],
 )
-def test_metrics_obey_the_laws(name, law):
+def test_one_metric_of_each_kind_obeys_the_laws_of_programs(name, law):
   for case in law_cases(law, name):
-    compared = testing.LAWS[law](METRICS[name], case, tolerance=TOLERANCES.get(law, 2e-6))
-    assert compared >= len(case.scores) // 2
-
-
-@every
-def test_scores_have_no_gradient_under_exact_rankings(name):
-  total = lambda scores: jnp.sum(eager(name)(scores, *LISTS[1:3]))  # noqa: E731
-  np.testing.assert_array_equal(jax.jit(jax.grad(total))(LISTS.scores), 0)
+    assert testing.LAWS[law](METRICS[name], case, tolerance=2e-6) >= len(case.scores) // 2
 
 
 # Some lists are long enough for small cut-offs to select instead of sorting.
 @quick(
   ("name", "columns"),
   [(name, columns) for name in KINDS for columns in (12, 100, 5000)],
-  lambda pair: pair[0] in QUICK[: 1 + (pair[1] == 100)],
+  [("ndcg@3", 100)],
 )
 def test_longer_padding_is_irrelevant(name, columns):
   case = testing.Case(*LISTS[:3])
@@ -307,50 +291,42 @@ def test_precision_divides_by_a_cutoff_past_the_end():
   same(at(N + 2) * (N + 2), at(N) * N)
 
 
-# Labels as scores, in both orders, and equal scores, where many values are an end of their range.
-AT_ENDS = [
-  MANY,
-  *(MANY._replace(scores=x) for x in (MANY.labels, -MANY.labels, np.zeros_like(MANY.scores))),
-]
-
-
-@every
-def test_range(name):
-  for drawn in AT_ENDS:
-    value = values(name, drawn)
-    assert np.all((value >= METRICS[name].low) & (value <= METRICS[name].high))
-
-
-@quick("name", [m for m in METRICS if METRICS[m].perfect is not None], QUICK)
-def test_a_perfect_ranking(name):
+def test_a_perfect_ranking():
+  """The best labels are those of every query, so that each metric reaches the end of its range."""
   labels = np.random.default_rng(0).integers(0, 5, (QUERIES, N)).astype(np.float32)
   labels[:, :5] = [4, 3, 2, 1, 0]
   labels = np.random.default_rng(1).permuted(labels, axis=1)
-  same(compiled(name)(2 * labels, labels, VALID), METRICS[name].perfect)
-  if name in TIED:
-    optimistic = compiled(name, "optimistic")(np.zeros_like(labels), labels, VALID)
-    same(optimistic, METRICS[name].perfect)
-  elif METRICS[name].about.name in CONCORDANCE:
-    chance = (METRICS[name].low + METRICS[name].high) / 2
-    same(compiled(name)(np.zeros_like(labels), labels, VALID), chance)
-    same(compiled(name)(-labels, labels, VALID), METRICS[name].low)
+  tied = np.zeros_like(labels)
+  names = [name for name in METRICS if METRICS[name].perfect is not None]
+  perfect = np.array([METRICS[name].perfect for name in names])[:, None]
+  agree(names, values(names, (2 * labels, labels, VALID)), perfect)
+  some = [name in TIED for name in names]
+  chosen = np.array(names)[some].tolist()
+  agree(chosen, values(chosen, (tied, labels, VALID), "optimistic"), perfect[some])
+  pairs = [name for name in names if METRICS[name].about.name in CONCORDANCE]
+  low, high = np.array([(METRICS[name].low, METRICS[name].high) for name in pairs]).T[..., None]
+  agree(pairs, values(pairs, (tied, labels, VALID)), (low + high) / 2)
+  agree(pairs, values(pairs, (-labels, labels, VALID)), low)
 
 
 UNBRACKETED = (*OF_SETS, *OF_MEAN_CURVES)
 BRACKETED = [
-  m for m in TIED if not METRICS[m].about.subtopics and METRICS[m].about.name not in UNBRACKETED
+  name
+  for name in ONCE
+  if name in TIED
+  and not METRICS[name].about.subtopics
+  and METRICS[name].about.name not in UNBRACKETED
 ]
 
 
-@quick("name", BRACKETED, QUICK)
-def test_tie_modes_bracket_the_average(name):
-  average, stable, best, worst = (values(name, MANY, ties) for ties in TIES)
-  if not METRICS[name].about.higher_is_better:
-    best, worst = worst, best
-  assert np.all(worst <= np.minimum(average, stable) + 2e-6)
-  assert np.all(np.maximum(average, stable) <= best + 2e-6)
-  assert np.any(worst < average - 1e-3)
-  assert np.any(average < best - 1e-3)
+def test_tie_modes_bracket_the_average():
+  average, stable, first, last = (values(BRACKETED, MANY, ties) for ties in TIES)
+  better = np.array([METRICS[name].about.higher_is_better for name in BRACKETED])[:, None]
+  best, worst = np.where(better, first, last), np.where(better, last, first)
+  hold(BRACKETED, worst <= np.minimum(average, stable) + 2e-6)
+  hold(BRACKETED, np.maximum(average, stable) <= best + 2e-6)
+  hold(BRACKETED, np.any(worst < average - 1e-3, axis=1))
+  hold(BRACKETED, np.any(average < best - 1e-3, axis=1))
 
 
 # The label of every item of a query that holds nothing of what a metric seeks.
@@ -369,32 +345,49 @@ def without_items(name):
   return 0 if name == "query_count" else UNRETRIEVED.get(name, 0)
 
 
-@every
-def test_nothing_to_find_is_zero(name):
-  label = SOUGHT[METRICS[name].about.seeks]
-  labels = np.full_like(LISTS.labels, label or 0)
-  if label is not None:
-    least = LEAST_LOGARITHM if METRICS[name].about.name in LOGARITHMS else 0
-    same(compiled(name)(ALL_VALID.scores, labels, VALID), least)
-  for hidden in (LISTS.labels, np.full_like(labels, np.nan)):
-    same(compiled(name)(LISTS.scores, hidden, ~VALID), without_items(name))
+def nothing_found(name):
+  """The value of a query that holds nothing of what a metric seeks."""
+  return LEAST_LOGARITHM if METRICS[name].about.name in LOGARITHMS else 0
 
 
-@every
-def test_nothing_retrieved(name):
+def test_nothing_to_find_is_zero():
+  for label in {*SOUGHT.values()} - {None}:
+    names = [name for name in METRICS if SOUGHT[METRICS[name].about.seeks] == label]
+    labels = np.full_like(LISTS.labels, label)
+    least = np.array([nothing_found(name) for name in names])[:, None]
+    agree(names, values(names, (ALL_VALID.scores, labels, VALID)), least)
+  empty = np.array([without_items(name) for name in METRICS])[:, None]
+  for hidden in (LISTS.labels, np.full_like(LISTS.labels, np.nan)):
+    agree(METRICS, values(METRICS, (LISTS.scores, hidden, ~VALID)), empty)
+
+
+def test_nothing_retrieved():
   scores = np.full((QUERIES, N), -np.inf, np.float32)
-  expected = UNRETRIEVED.get(METRICS[name].about.name, 0)
-  if METRICS[name].about.name in CONCORDANCE:
-    expected = compiled(name)(np.zeros_like(scores), ALL_VALID.labels, VALID)
-  same(compiled(name)(scores, ALL_VALID.labels, VALID), expected)
+  expected = np.stack(
+    [np.full(QUERIES, UNRETRIEVED.get(m.about.name, 0)) for m in METRICS.values()]
+  )
+  chance = values(METRICS, (np.zeros_like(scores), ALL_VALID.labels, VALID))
+  pairs = [METRICS[name].about.name in CONCORDANCE for name in METRICS]
+  expected = np.where(np.array(pairs)[:, None], chance, expected)
+  agree(METRICS, values(METRICS, (scores, ALL_VALID.labels, VALID)), expected)
 
 
-@once
-def test_no_queries_and_no_items(name):
-  nothing = np.zeros((0, N), np.float32)
-  assert METRICS[name](nothing, nothing).shape == (0,)
-  nothing = np.zeros((3, 0), np.float32)
-  same(METRICS[name](nothing, nothing), np.full(3, without_items(name)))
+def test_public_functions_have_the_values_of_the_program_of_all():
+  """Called directly, on a few queries."""
+  lists = [x[:2] for x in MANY[:3]]
+  for name in ONCE:
+    same(METRICS[name](*lists[:2], where=lists[2]), values([name], MANY)[0, :2])
+
+
+def test_no_queries_and_no_items():
+  @jax.jit
+  def of_nothing():
+    shapes = (0, N), (3, 0)
+    return [[METRICS[name](jnp.zeros(x), jnp.zeros(x)) for name in ONCE] for x in shapes]
+
+  no_queries, no_items = of_nothing()
+  assert {x.shape for x in no_queries} == {(0,)}
+  agree(ONCE, jnp.stack(no_items), np.array([[without_items(name)] for name in ONCE]))
 
 
 def test_no_items_to_weigh():
@@ -581,7 +574,7 @@ def test_rankings_are_arguments(name):
     assert len(traces) == 2
 
 
-@every
+@pytest.mark.parametrize("name", ONCE)
 def test_mistakes_of_shape(name):
   scores, labels, where = ALL_VALID[:3]
   call = METRICS[name]
@@ -595,7 +588,7 @@ def test_mistakes_of_shape(name):
     call(np.float32(1.0), np.float32(1.0))
 
 
-@every
+@pytest.mark.parametrize("name", ONCE)
 def test_mistakes_of_dtype(name):
   scores, labels, where = ALL_VALID[:3]
   call = METRICS[name]
@@ -614,7 +607,7 @@ def test_mistakes_of_dtype(name):
     call(labels > 0, scores)
 
 
-@cut
+@pytest.mark.parametrize("name", [name for name in ONCE if METRICS[name].takes("k")])
 def test_mistakes_of_cutoff(name):
   call = functools.partial(METRICS[name], *ALL_VALID[:2])
   for k in (0, -1, np.int32(0), np.array(-2)):
@@ -650,11 +643,6 @@ def test_mistakes_of_choice():
     jr.ndcg(*lists, topn=3)
 
 
-SMOOTH = [
-  "precision@2", "recall@3(rel=2)", "reciprocal_rank", "average_precision", "ap@3/cutoff",
-  "r_precision", "fall_out@3", "ndcg", "ndcg@3", "ndcg(exponential)", "ndcg(geometric)", "err",
-  "nerr@3", "rbp", "auc", "spearman", "bpref", "gap", "judged@2",
-]  # fmt: skip
 SMOOTH_ORACLES = {
   "ndcg": oracles.smooth_ndcg,
   "ndcg(exponential)": functools.partial(oracles.smooth_ndcg, gains="exponential"),
@@ -666,13 +654,6 @@ SMOOTH_ORACLES = {
   "average_precision": oracles.smooth_average_precision,
   "rbp": oracles.smooth_rbp,
 }
-# One for each question that smooth rankings answer, and one of ranks among some items.
-ASKING = [
-  "precision@2", "reciprocal_rank", "average_precision", "ndcg@3", "err", "auc", "spearman",
-  "bpref",
-]  # fmt: skip
-WEEKLY_SMOOTH = [name for name in SMOOTH if name not in ASKING]
-smooth = quick("name", SMOOTH, ["ndcg@3", "reciprocal_rank"], weekly=WEEKLY_SMOOTH)
 smooth_questions = quick("name", ["ndcg@3", "err"], ["ndcg@3"])
 
 
@@ -691,91 +672,87 @@ def soft(name: str) -> Callable[..., Any]:
   return jax.jit(both)
 
 
-@functools.cache
-def soft_value(name: str) -> Callable[..., Any]:
-  """A smoothed metric alone, which compiles in a fraction of the time of `soft`."""
-
-  def value(scores, labels, where, temperature):
-    return [METRICS[name](scores, labels, where=where, ranking=jr.Laplace(temperature))]
-
-  return jax.jit(value)
-
-
 def at_temperature(name: str, temperature) -> Callable[..., Any]:
   """`soft` of the three fields."""
   return lambda *lists: soft(name)(*lists, np.float32(temperature))
 
 
-@thorough
-@pytest.mark.parametrize("part", range(3))
-def test_slopes_of_the_other_metrics_are_differences(part):
-  """Whole programs of many metrics compile faster than one for each."""
-  rng = np.random.default_rng(9)
-  labels, where = LISTS.labels[:30], LISTS.where[:30]
-  asked = {METRICS[name].public for name in ASKING}
-  others = [name for name in ONCE if METRICS[name].public not in asked]
-  others = [name for name in others if METRICS[name].takes("ranking")]
-
-  def values(scores):
-    found = []
-    for name in others[part::3]:
-      with contextlib.suppress(jr.UnansweredError):
-        found.append(METRICS[name](scores, labels, where=where, ranking=jr.Laplace(0.7)))
-    return jnp.stack(found)
-
-  with jax.enable_x64(True):
-    scores, move = jnp.asarray(rng.normal(size=(2, *labels.shape)))
-    _, rise = jax.jit(lambda s: jax.jvp(values, (s,), (move,)))(scores)
-    above, below = (jax.jit(values)(scores + by * move) for by in (1e-6, -1e-6))
-    rise, above, below = map(np.asarray, (rise, above, below))
-  np.testing.assert_allclose(rise, (above - below) / 2e-6, rtol=1e-6, atol=1e-7)
-  # Most of them move with the scores.
-  assert np.sum(np.any(np.abs(rise) > 1e-3, axis=1)) > len(rise) / 2 >= 4
+def softly(diverse: bool, drawn: Any, temperature: float) -> list[np.ndarray]:
+  """Values `[metrics, queries]` of all under `Laplace`, and slopes in scores and labels."""
+  scores = drawn[0]
+  temperatures = np.full(scores.shape[:-1], temperature, scores.dtype)
+  found = table.LAPLACE[diverse](*drawn[:3], temperatures)
+  return [np.stack(x) for x in zip(*(found[name] for name in table.smooth(diverse)), strict=True)]
 
 
+HALF = MANY.rows(slice(240))
+
+
+@diversity
 @pytest.mark.parametrize("temperature", [1e-30, 1e-3, 0.7, 1e30])
-@smooth
-def test_smooth_values_and_gradients_are_finite(name, temperature):
-  value, by_score, by_label = in_batches(at_temperature(name, temperature), MANY)
+def test_smooth_values_and_gradients_are_finite(temperature, diverse):
+  names = table.smooth(diverse)
+  value, by_score, by_label = softly(diverse, HALF, temperature)
   for x in (value, by_score, by_label):
-    assert np.all(np.isfinite(x))
-  np.testing.assert_array_equal(by_score[~MANY.where | (MANY.scores == -np.inf)], 0)
-  np.testing.assert_array_equal(by_label[~MANY.where], 0)
+    hold(names, np.isfinite(x))
+  hold(names, by_score[:, ~HALF.where | (HALF.scores == -np.inf)] == 0)
+  hold(names, by_label[:, ~HALF.where] == 0)
 
 
-@smooth
-def test_smooth_range_and_empty_queries(name):
-  value, by_score, _ = in_batches(at_temperature(name, 0.5), MANY)
-  assert np.all(value >= METRICS[name].low - 1e-6)
-  if "k" not in METRICS[name].own:
-    # The smooth steps at a cut-off need not add up to k.
-    assert np.all(value <= METRICS[name].high * (1 + 1e-6))
-  empty = ~MANY.where.any(-1)
-  if METRICS[name].about.seeks in ("relevant items", "relevant and other items"):
-    empty |= ~(MANY.where & (MANY.labels > 0)).any(-1)
-  assert empty.any()
-  np.testing.assert_array_equal(value[empty], float(METRICS[name].about.name == "rbp_residual"))
-  np.testing.assert_array_equal(by_score[empty], 0)
+@diversity
+def test_smooth_range_and_empty_queries(diverse):
+  names = table.smooth(diverse)
+  value, by_score, _ = softly(diverse, HALF, 0.7)
+  for name, found, slope in zip(names, value, by_score, strict=True):
+    row = METRICS[name]
+    assert np.all(found >= row.low - 1e-6), name
+    if "k" not in row.own:
+      # The smooth steps at a cut-off need not add up to k.
+      assert np.all(found <= row.high * (1 + 1e-6)), name
+    empty = ~HALF.where.any(-1)
+    assert empty.any()
+    same(found[empty], without_items(name))
+    lacking = ~empty & ~(HALF.where & (HALF.labels > 0)).any(-1)
+    assert lacking.any()
+    if row.about.seeks in ("relevant items", "relevant and other items"):
+      same(found[lacking], nothing_found(name))
+      empty |= lacking
+    np.testing.assert_array_equal(slope[empty], 0, err_msg=name)
 
 
-@smooth
-def test_smooth_order_of_the_items_is_irrelevant(name):
-  order = np.random.default_rng(0).random(MANY.scores.shape).argsort(-1)
-  shuffled = cases.Cases(*(np.take_along_axis(x, order, -1) for x in MANY))
-  value, slope, _ = in_batches(at_temperature(name, 0.7), MANY)
-  other, moved, _ = in_batches(at_temperature(name, 0.7), shuffled)
-  same(other, value)
-  same(moved, np.take_along_axis(slope, order, -1), rtol=2e-5)
+@diversity
+def test_smooth_values_and_slopes_in_float32_are_those_of_float64(diverse):
+  names, some = table.smooth(diverse), MANY.rows(slice(2 * table.SLOPES))
+  single = softly(diverse, some, 0.7)
+  with jax.enable_x64(True):
+    wide = some._replace(**{x: getattr(some, x).astype(np.float64) for x in ("scores", "labels")})
+    double = softly(diverse, wide, 0.7)
+  agree(names, single[0], double[0], rtol=2e-6, atol=2e-6)
+  for slope, right in zip(single[1:], double[1:], strict=True):
+    agree(names, slope, right, rtol=1e-4, atol=1e-5)
 
 
-@smooth
-def test_smooth_where_the_padding_stands_is_irrelevant(name):
-  other = moved(MANY)
-  value, slope, _ = in_batches(at_temperature(name, 0.7), MANY)
-  moved_value, moved_slope, _ = in_batches(at_temperature(name, 0.7), other)
-  same(moved_value, value)
-  same(moved_slope[other.where], slope[MANY.where])
-  np.testing.assert_array_equal(moved_slope[~other.where], 0)
+@diversity
+def test_smooth_order_of_the_items_is_irrelevant(diverse):
+  order = np.random.default_rng(0).random(HALF.scores.shape).argsort(-1)
+  shuffled = cases.Cases(*(np.take_along_axis(x, order, -1) for x in HALF))
+  value, slope, _ = softly(diverse, HALF, 0.7)
+  other, moved, _ = softly(diverse, shuffled, 0.7)
+  names = [name for name in table.smooth(diverse) if applies("permutation", name)]
+  chosen = [name in names for name in table.smooth(diverse)]
+  agree(names, other[chosen], value[chosen])
+  slope = np.take_along_axis(slope, order[None], -1)
+  agree(names, moved[chosen], slope[chosen], rtol=2e-5)
+
+
+@diversity
+def test_smooth_where_the_padding_stands_is_irrelevant(diverse):
+  other = moved(HALF)
+  value, slope, _ = softly(diverse, HALF, 0.7)
+  moved_value, moved_slope, _ = softly(diverse, other, 0.7)
+  agree(table.smooth(diverse), moved_value, value)
+  agree(table.smooth(diverse), moved_slope[:, other.where], slope[:, HALF.where])
+  hold(table.smooth(diverse), moved_slope[:, ~other.where] == 0)
 
 
 @smooth_questions
@@ -788,73 +765,91 @@ def test_smooth_longer_padding_is_irrelevant(name):
   np.testing.assert_array_equal(wide_slope[~padded.where], 0)
 
 
-@smooth
-def test_smooth_values_shift_and_scale(name):
-  scores, labels, where = ALL_VALID[:3]
-  value, slope, _ = soft(name)(scores, labels, where, np.float32(0.7))
-  shifted, shifted_slope, _ = soft(name)(scores + 100, labels, where, np.float32(0.7))
-  same(shifted, value, rtol=1e-5, atol=1e-5)
-  same(shifted_slope, slope, rtol=1e-4, atol=1e-5)
-  same(np.asarray(slope).sum(-1), 0, atol=2e-5)
+@diversity
+def test_smooth_values_shift_and_scale(diverse):
+  names, (scores, labels, where) = table.smooth(diverse), ALL_VALID[:3]
+  value, slope, _ = softly(diverse, (scores, labels, where), 0.7)
+  shifted, shifted_slope, _ = softly(diverse, (scores + 100, labels, where), 0.7)
+  agree(names, shifted, value, rtol=1e-5, atol=1e-5)
+  agree(names, shifted_slope, slope, rtol=1e-4, atol=1e-5)
+  agree(names, slope.sum(-1), 0, atol=2e-5)
   for c in (2.0**-20, 3.0, 2.0**30):
-    scaled, scaled_slope, _ = soft(name)(np.float32(c) * scores, labels, where, np.float32(c * 0.7))
-    same(scaled, value, rtol=1e-5, atol=1e-5)
-    same(c * np.asarray(scaled_slope), slope, rtol=1e-4, atol=1e-5)
+    scaled, scaled_slope, _ = softly(diverse, (np.float32(c) * scores, labels, where), c * 0.7)
+    agree(names, scaled, value, rtol=1e-5, atol=1e-5)
+    agree(names, c * scaled_slope, slope, rtol=1e-4, atol=1e-5)
 
 
-@smooth
-def test_smooth_is_exact_when_cold(name):
-  case = testing.Case(*MANY[:3], ranking=jr.Laplace(1.0))
-  for temperature in (1e-30, 1e-6, 1e-2):
-    assert testing.check_limit(METRICS[name], case, temperature=temperature)
+@diversity
+def test_smooth_is_exact_when_cold(diverse):
+  for temperature in (1e-30, 1e-2):
+    wrong = []
+    for name in table.smooth(diverse):
+      try:
+        assert testing.check_limit(ASKED[name], PART, temperature=temperature)
+      except AssertionError as error:
+        wrong.append(str(error))
+    assert not wrong, "\n\n".join(wrong)
 
 
-@smooth
-def test_smooth_not_a_number_poisons_its_own_query(name):
+@diversity
+def test_smooth_not_a_number_poisons_its_own_query(diverse):
   lists = [x.copy() for x in ALL_VALID[:3]]
   lists[0][2, 3] = lists[1][5, 1] = np.nan
-  clean, clean_slope, _ = map(np.array, soft(name)(*ALL_VALID[:3], np.float32(0.7)))
-  value, slope, _ = map(np.asarray, soft(name)(*lists, np.float32(0.7)))
-  clean[[2, 5]] = np.nan
-  same(value, clean)
+  clean, clean_slope, _ = softly(diverse, ALL_VALID, 0.7)
+  value, slope, _ = softly(diverse, lists, 0.7)
+  clean[:, [2, 5]] = np.nan
+  agree(table.smooth(diverse), value, clean)
   kept = np.delete(np.arange(QUERIES), [2, 5])
-  same(slope[kept], clean_slope[kept])
+  agree(table.smooth(diverse), slope[:, kept], clean_slope[:, kept])
 
 
-@quick("name", ASKING, ["reciprocal_rank", "ndcg@3", "auc"])
-def test_smooth_gradients_are_slopes(name):
+@diversity
+def test_smooth_gradients_at_ties_are_slopes(diverse):
   rng = np.random.default_rng(0)
-  scores = rng.standard_normal((6, N))
+  scores = rng.standard_normal((table.SLOPES, N))
   scores[:, 3] = scores[:, 4]
   scores[:, 5] = -np.inf
   labels = rng.integers(0, 4, scores.shape).astype(np.float64)
   direction = rng.standard_normal(scores.shape)
+  where = np.ones(scores.shape, bool)
   with jax.enable_x64(True):
-    call = lambda s: METRICS[name](s, jnp.asarray(labels), ranking=jr.Laplace(0.4))  # noqa: E731
-    value, slope = jax.jvp(call, (jnp.asarray(scores),), (jnp.asarray(direction),))
-    assert value.dtype == slope.dtype == jnp.float64
+    value, slope, _ = softly(diverse, (scores, labels, where), 0.4)
+    assert value.dtype == slope.dtype == np.float64
     # The Laplace distribution function has a second derivative that jumps at a tie, so that the
     # error of a difference is of the order of the step.
-    rise = call(jnp.asarray(scores + 1e-8 * direction)) - call(scores - 1e-8 * direction)
-    same(slope, rise / 2e-8, rtol=1e-6, atol=1e-6)
+    above, below = (
+      softly(diverse, (scores + x * direction, labels, where), 0.4)[0] for x in (1e-8, -1e-8)
+    )
+  rise = np.sum(slope * np.where(scores > -np.inf, direction, 0), axis=-1)
+  agree(table.smooth(diverse), rise, (above - below) / 2e-8, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", SMOOTH_ORACLES)
 def test_smooth_agrees_with_its_definition(name):
+  place = table.smooth(diverse=False).index(name)
   for temperature in (0.05, 0.7, 5.0):
-    value = functools.partial(soft_value(name), temperature=np.float32(temperature))
-    (short,) = in_batches(value, MANY)
-    expected = [SMOOTH_ORACLES[name](items, temperature) for items in MANY.queries()]
-    same(short, expected, rtol=5e-6, atol=2e-6)
+    value = softly(False, HALF, temperature)[0][place]
+    expected = [SMOOTH_ORACLES[name](items, temperature) for items in HALF.queries()]
+    same(value, expected, rtol=5e-6, atol=2e-6)
 
 
-@quick("name", SMOOTH_ORACLES, ["ndcg"])
-def test_smooth_agrees_with_its_definition_in_longer_lists(name):
+@functools.cache
+def long_values() -> Callable[..., dict[str, Any]]:
+  """All metrics with a definition, under `Laplace`."""
+
+  def of(scores, labels, where, temperature):
+    return table.evaluated(SMOOTH_ORACLES, scores, labels, where, jr.Laplace(temperature))
+
+  return jax.jit(of)
+
+
+def test_smooth_agrees_with_its_definition_in_longer_lists():
   long = cases.draw(2, 100, 50, most_orders=math.inf)
   for temperature in (0.05, 0.7, 5.0):
-    (value,) = soft_value(name)(*long[:3], temperature)
-    expected = [SMOOTH_ORACLES[name](items, temperature) for items in long.queries()]
-    same(value, expected, rtol=2e-5, atol=2e-6)
+    values = long_values()(*long[:3], np.float32(temperature))
+    for name, oracle in SMOOTH_ORACLES.items():
+      expected = [oracle(items, temperature) for items in long.queries()]
+      same(values[name], expected, rtol=2e-5, atol=2e-6)
 
 
 @thorough

@@ -17,9 +17,10 @@ def words(request, monkeypatch):
 @pytest.mark.parametrize("n", [1, 2, 4, 8, 32, 64, 512])
 def test_a_network_sorts(n, words):
   rng = np.random.default_rng(n)
-  for shape in ((n,), (n, 3), (n, 2, 5)):
-    x = rng.integers(-9, 9, size=shape, dtype=np.int32)
-    np.testing.assert_array_equal(jax.jit(lambda x: networks.ascending(x))(x), np.sort(x, axis=0))
+  arrays = [rng.integers(-9, 9, size=x, dtype=np.int32) for x in ((n,), (n, 3), (n, 2, 5))]
+  ascending = jax.jit(lambda arrays: [networks.ascending(x) for x in arrays])
+  for x, found in zip(arrays, ascending(arrays), strict=True):
+    np.testing.assert_array_equal(found, np.sort(x, axis=0))
 
 
 def test_a_network_sorts_all_zeros_and_ones(words):

@@ -41,12 +41,15 @@ def by_hand(name, scores, labels, k, alpha=0.5):
 @pytest.mark.parametrize("name", METRICS)
 def test_names_of_ndeval_mean_its_definitions(name, k):
   want = [by_hand(name, *query, k) for query in zip(SCORES, LABELS, strict=True)]
-  for spelled in (f"{name}@{k}", f"{name.replace('-', '_')}@{k}"):
-    (got,) = jr.evaluate(spelled, SCORES, LABELS).values()
+  named = [f"{name}@{k}", f"{name.replace('-', '_')}@{k}"]
+
+  @jax.jit
+  def every_way(traced):
+    direct = [METRICS[name](SCORES, LABELS, k=x) for x in (k, traced)]
+    return [*direct, *jr.evaluate(named, SCORES, LABELS).values()]
+
+  for got in every_way(k):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-  np.testing.assert_allclose(METRICS[name](SCORES, LABELS, k=k), want, rtol=1e-5, atol=1e-6)
-  traced = jax.jit(lambda k: METRICS[name](SCORES, LABELS, k=k))
-  np.testing.assert_allclose(traced(k), want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -54,8 +57,13 @@ def test_the_whole_list_is_that_of_the_valid_items(name):
   pad = ((0, 0), (0, 4))
   scores, labels = np.pad(SCORES, pad), np.pad(LABELS, (*pad, (0, 0)), constant_values=1)
   where = np.arange(N + 4) < N
-  got = METRICS[name](scores, labels, where=np.broadcast_to(where, scores.shape))
-  np.testing.assert_allclose(got, METRICS[name](SCORES, LABELS, k=N), rtol=1e-5, atol=1e-6)
+
+  @jax.jit
+  def both():
+    got = METRICS[name](scores, labels, where=np.broadcast_to(where, scores.shape))
+    return got, METRICS[name](SCORES, LABELS, k=N)
+
+  np.testing.assert_allclose(*both(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("weights", [None, [0.2, 0.3, 0.5]])
@@ -63,11 +71,15 @@ def test_a_perfect_list_is_1(weights):
   given = {"normalizer": "perfect", "subtopic_weights": weights, "k": 4}
   labels = np.full((N, S), 3)
   labels[:, 1] = 0  # No item covers this subtopic, whose weight does not count.
-  assert jr.err_ia(SCORES[0], labels, max_label=3, **given) == pytest.approx(1)
-  assert jr.alpha_dcg(SCORES[0], labels, alpha=0.3, **given) == pytest.approx(1)
-  assert jr.alpha_dcg(SCORES[0], labels, alpha=1.0, **given) == pytest.approx(1)
-  assert jr.alpha_dcg(SCORES[0], labels, alpha=0.0, **given) == pytest.approx(1)
-  assert jr.err_ia(SCORES[0], labels, max_label=0, **given) == 0
+
+  @jax.jit
+  def values():
+    novel = [jr.alpha_dcg(SCORES[0], labels, alpha=x, **given) for x in (0.3, 1.0, 0.0)]
+    return [*novel, *(jr.err_ia(SCORES[0], labels, max_label=x, **given) for x in (3, 0))]
+
+  *perfect, nothing = values()
+  assert perfect == pytest.approx([1] * 4)
+  assert nothing == 0
 
 
 @thorough

@@ -64,7 +64,6 @@ DISCOUNTS = {
   jr.discounts.affine(3.0, -0.5): lambda rank: 3 - 0.5 * (rank - 1),
   halving: lambda rank: 1 / (1 + (rank - 1) ** 2),
 }
-discounts = quick("discount", DISCOUNTS, [jr.discounts.logarithmic, halving])
 
 
 def of_ties(ties):
@@ -128,7 +127,7 @@ def test_before_is_the_weight_above_and_half_of_that_of_the_tie(ties):
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
-@quick("n", [1, 2, 9, 32, 33, 128, 530, ALL_PAIRS], [1, 9, 33, 530])
+@quick("n", [1, 2, 9, 32, 33, 128, 530, ALL_PAIRS], [1, 33])
 def test_pairs_of_short_lists_are_those_of_sorts(n, platform):
   rng = np.random.default_rng(n)
   scores = rng.choice(np.float32([-np.inf, -1, 0, 0.5, 2]), size=(20, n))
@@ -172,14 +171,22 @@ def smooth_chance(kind):
   return lambda one, other: forms[kind]((one - other) / TEMPERATURE)
 
 
-@pytest.mark.parametrize("kind", SMOOTH)
-def test_before_of_a_smooth_ranking_is_a_sum_over_pairs(kind):
+def test_before_of_a_smooth_ranking_is_a_sum_over_pairs():
   drawn = noisy()
-  expected = [ahead_of_each(row, smooth_chance(kind)) for row in zip(*drawn, strict=True)]
-  same(ask(weight_ahead, drawn, getattr(jr, kind)(TEMPERATURE)), expected, rtol=1e-5)
-  # In the cold it is that of the exact ranking, under whatever rule for ties.
-  cold = ask(weight_ahead, drawn, getattr(jr, kind)(1e-6))
-  same(cold, ask(weight_ahead, drawn, jr.Exact()), rtol=2e-5, atol=1e-5)
+
+  @jax.jit
+  def at(scores, labels, where, weights, temperature):
+    rankings = [getattr(jr, kind)(temperature) for kind in SMOOTH]
+    call = functools.partial(weight_ahead, scores, labels, where=where, weights=weights)
+    return call(), [call(ranking=ranking) for ranking in rankings]
+
+  _, warm = at(*drawn, np.float32(TEMPERATURE))
+  exact, cold = at(*drawn, np.float32(1e-6))
+  for kind, value, limit in zip(SMOOTH, warm, cold, strict=True):
+    expected = [ahead_of_each(row, smooth_chance(kind)) for row in zip(*drawn, strict=True)]
+    same(value, expected, rtol=1e-5)
+    # In the cold it is that of the exact ranking, under whatever rule for ties.
+    same(limit, exact, rtol=2e-5, atol=1e-5)
 
 
 def rank_among(order, items, k, discount):
@@ -215,15 +222,30 @@ def mean_over_orders(value, drawn, ties, k, discount):
   ]
 
 
+def answers(question, drawn, ranking, cuts, discounts):
+  """The answers at all cut-offs and with all discounts, from one program."""
+  asked = list(itertools.product(cuts, discounts))
+  measures = []
+  for i, (k, discount) in enumerate(asked):
+    given = {"weights": drawn.weights, "k": k, "discount": discount}
+    measures.append(jr.Measure(OF_ORDER[question][0], name=str(i), **given))
+
+  @jax.jit
+  def each(scores, labels, where):
+    return jr.evaluate(measures, scores, labels, where=where, ranking=ranking)
+
+  values = each(*drawn[:3])
+  return [(pair, values[str(i)]) for i, pair in enumerate(asked)]
+
+
 @of_order
-@discounts
 @quick("ties", oracles.TIES, ["average"])
-def test_the_answer_is_the_mean_over_all_orders(question, ties, discount):
-  (metric, of_one), drawn = OF_ORDER[question], of_ties(ties)
+def test_the_answer_is_the_mean_over_all_orders(question, ties):
+  drawn = of_ties(ties)
   # Down to rank 2 of 8, items are selected and not sorted.
-  for k in (None, 1, 2, 3, 99):
-    value = ask(metric, drawn, jr.Exact(ties), k=k, discount=discount)
-    expected = mean_over_orders(of_one, drawn, ties, k, DISCOUNTS[discount])
+  found = answers(question, drawn, jr.Exact(ties), (None, 1, 2, 3, 99), DISCOUNTS)
+  for (k, discount), value in found:
+    expected = mean_over_orders(OF_ORDER[question][1], drawn, ties, k, DISCOUNTS[discount])
     same(value, expected, rtol=5e-6, atol=5e-6)
 
 
@@ -391,29 +413,26 @@ DEFINITIONS = {
 }
 
 
+def of_definition(question, kind, drawn, k, discount):
+  rows = zip(*drawn, strict=True)
+  return [DEFINITIONS[question, kind](row, kind, k, DISCOUNTS[discount]) for row in rows]
+
+
 @of_order
-@discounts
 @quick("kind", SMOOTH, ["Laplace"])
-def test_an_answer_of_a_smooth_ranking(question, kind, discount):
-  drawn, of_row = noisy(), DEFINITIONS[question, kind]
-  for k in (None, 2):
-    value = ask(OF_ORDER[question][0], drawn, getattr(jr, kind)(TEMPERATURE), k=k,
-                discount=discount)  # fmt: skip
-    rows = zip(*drawn, strict=True)
-    expected = [of_row(row, kind, k, DISCOUNTS[discount]) for row in rows]
-    same(value, expected, rtol=2e-5, atol=1e-5)
+def test_an_answer_of_a_smooth_ranking(question, kind):
+  drawn, ranking = noisy(), getattr(jr, kind)(TEMPERATURE)
+  for (k, discount), value in answers(question, drawn, ranking, (None, 2), DISCOUNTS):
+    same(value, of_definition(question, kind, drawn, k, discount), rtol=2e-5, atol=1e-5)
 
 
 @quick("kind", SMOOTH, ["Laplace"])
 def test_a_traced_cutoff_of_expect_among_is_the_static_one(kind):
-  drawn = noisy()
-  at = jax.jit(lambda k: ask_traced(drawn, getattr(jr, kind)(TEMPERATURE), k))
-  static = ask(among, drawn, getattr(jr, kind)(TEMPERATURE), k=2)
-  same(at(np.int32(2)), static, rtol=1e-5)
-
-
-def ask_traced(drawn, ranking, k):
-  return among(*drawn[:2], where=drawn.where, weights=drawn.weights, k=k, ranking=ranking)
+  drawn, ranking = noisy(), getattr(jr, kind)(TEMPERATURE)
+  given = {"where": drawn.where, "weights": drawn.weights, "ranking": ranking}
+  at = jax.jit(lambda k: among(*drawn[:2], k=k, **given))
+  expected = of_definition("among", kind, drawn, 2, jr.discounts.reciprocal)
+  same(at(np.int32(2)), expected, rtol=2e-5, atol=1e-5)
 
 
 @quick("kind", SMOOTH, ["Laplace"])

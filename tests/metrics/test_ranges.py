@@ -123,7 +123,7 @@ def test_one_minus_a_value_has_a_root():
   scores, labels, where = queries()
   for dtype in (jnp.bfloat16, np.float32, np.float64):
     with precision(dtype):
-      value = jr.ndcg(scores.astype(dtype), labels, where=where)
+      value = jax.jit(jr.ndcg)(scores.astype(dtype), labels, where=where)
       assert np.all(np.isfinite(np.sqrt(1 - np.asarray(value))))
 
 
@@ -151,8 +151,8 @@ def test_derivatives_at_the_end_of_the_range_are_those_of_the_formula():
     rise = lambda labels: jnp.sum(slope(labels)[:, 0])  # noqa: E731
     return value(labels), slope(labels), jax.grad(rise)(labels)
 
-  value, *slopes = derivatives(jr.ndcg)
-  formula, *expected = derivatives(without_range(jr.ndcg))
+  both = jax.jit(lambda: [derivatives(metric) for metric in (jr.ndcg, without_range(jr.ndcg))])
+  (value, *slopes), (formula, *expected) = both()
   above = np.asarray(formula) > 1
   assert above.any()
   np.testing.assert_array_equal(value, np.minimum(formula, 1))
@@ -230,18 +230,21 @@ def test_agreements_and_divergences_keep_their_ranges():
   rng = np.random.default_rng(3)
   x = rng.integers(0, 3, (QUERIES, N)).astype(np.float32)
   y = np.where(np.arange(QUERIES)[:, None] % 2, x, -x)
-  for values, low in (
-    (agreement.rbo(x, y, p=0.9), 0),
-    (agreement.rbo_residual(x, y, p=0.9), 0),
-    (agreement.tau_ap(x, y), -1),
-  ):
+
+  @jax.jit
+  def agreements(x, y):
+    both = agreement.rbo(x, y, p=0.9), agreement.rbo_residual(x, y, p=0.9)
+    return *both, agreement.tau_ap(x, y)
+
+  for values, low in zip(agreements(x, y), (0, 0, -1), strict=True):
     assert np.all((low <= values) & (values <= 1))
   shares = rng.dirichlet(np.full(N, 0.2), (2, QUERIES)).astype(np.float32)
   nothing = np.zeros_like(shares[0])
   p, q = np.concatenate([shares[0], nothing], -1), np.concatenate([nothing, shares[1]], -1)
-  for far in (exposure.jensen_shannon(p, q), exposure.jensen_shannon(p, p)):
+  distance = jax.jit(exposure.jensen_shannon)
+  for far in (distance(p, q), distance(p, p)):
     assert np.all((far >= 0) & (far <= 1))
   weights = rng.random((QUERIES, N)).astype(np.float32)
   for metric in (ranks.inverse_harmonic_mean_rank, ranks.inverse_geometric_mean_rank):
-    value = metric(np.ones((QUERIES, N)), weights)
+    value = jax.jit(metric)(np.ones((QUERIES, N)), weights)
     assert np.all(value <= 1)
