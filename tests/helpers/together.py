@@ -1,6 +1,6 @@
 """One program for many functions of the same arguments, whose answers tests look up by name."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping
 from typing import Any
 
 import jax
@@ -48,3 +48,20 @@ class Together:
       except Exception:  # Its own test calls it again, and sees the error.
         continue
     return found
+
+
+def apart(
+  functions: Mapping[Any, Callable[..., Any]], sooner: Container[Any], most: int = 12
+) -> Callable[..., Any]:
+  """As `Together`, with programs for the names of quick tests, and others for the others.
+
+  A program has some functions at most, because XLA takes far longer for the largest ones.
+  """
+  parts: dict[Any, Together] = {}
+  for quick in (True, False):
+    names = [name for name in functions if (name in sooner) == quick]
+    for first in range(0, len(names), most):
+      some = names[first : first + most]
+      part = Together({name: functions[name] for name in some})
+      parts |= dict.fromkeys(some, part)
+  return lambda name, *args: parts[name](name, *args)

@@ -20,7 +20,7 @@ from jaxrank._core import all_pairs as sums_over_pairs
 from tests.helpers import cases, oracles
 from tests.helpers import loss_oracles as slow
 from tests.helpers.suites import quick, thorough
-from tests.helpers.together import Together
+from tests.helpers.together import Together, apart
 
 QUERIES, N = 24, 7
 T = 0.7
@@ -154,17 +154,11 @@ def both(name: str, *lists):
   return value, slope
 
 
-def together(names, function=both) -> Together:
-  return Together({name: functools.partial(function, name) for name in names})
+def by_name(names, function=both):
+  return {name: functools.partial(function, name) for name in names}
 
 
-of_all = together(LOSSES)
-
-
-def apart(names, quick_names, function=both) -> Callable[..., Any]:
-  """A program of those that are quick, and one of the others."""
-  parts = together(quick_names, function), together(set(names) - set(quick_names), function)
-  return lambda name, *lists: parts[name not in quick_names](name, *lists)
+of_all = Together(by_name(LOSSES))
 
 
 def same(actual, expected, rtol=1e-5, atol=1e-6):
@@ -176,7 +170,7 @@ def call(name: str, lists: cases.Cases):
 
 
 SOONER = [name for name in LOSSES if name not in LATER]
-in_float64 = apart(LOSSES, SOONER)
+in_float64 = apart(by_name(LOSSES), SOONER, most=24)
 mostly = quick("name", LOSSES, SOONER)
 
 
@@ -226,7 +220,7 @@ def with_weights(key, weights):
 GAINED = ("softmax", "poly1", "xe_ndcg", "unique_softmax")
 WITH_WEIGHTS = [(name, "") for name in WEIGHTED]
 WITH_WEIGHTS += itertools.product(GAINED, ("linear", "exponential"))
-weighted = together(WITH_WEIGHTS, with_weights)
+weighted = Together(by_name(WITH_WEIGHTS, with_weights))
 
 
 @pytest.mark.parametrize(("name", "gain"), WITH_WEIGHTS)
@@ -265,7 +259,7 @@ def by_temperature(name, scores):
 
 
 TEMPERED = ("softmax", "poly1", "list_mle", "unique_softmax", "logistic")
-tempered = together(TEMPERED, by_temperature)
+tempered = Together(by_name(TEMPERED, by_temperature))
 
 
 @pytest.mark.parametrize("name", TEMPERED)
@@ -337,7 +331,7 @@ def test_order_of_the_items_is_irrelevant(name):
       same(moved, np.take_along_axis(slope, order, -1), rtol=1e-4)
 
 
-of_noisy = together(NOISY)
+of_noisy = Together(by_name(NOISY))
 
 
 @mostly
@@ -364,7 +358,7 @@ def alone_and_mapped(name, *lists):
 
 
 STILL = [name for name in ONCE if name not in NOISY]
-mapped = apart(STILL, CHEAP, alone_and_mapped)
+mapped = apart(by_name(STILL, alone_and_mapped), CHEAP)
 
 
 @quick("name", STILL, CHEAP)
@@ -400,7 +394,7 @@ def test_the_only_relevant_item_may_be_not_a_number():
   np.testing.assert_array_equal(slope, 0)
 
 
-of_half = apart(ONCE, CHEAP)
+of_half = apart(by_name(ONCE), CHEAP)
 
 
 @quick("name", ONCE, CHEAP)
@@ -569,7 +563,7 @@ def cold_and_metric(name, scores, labels, where):
   return cold, *found
 
 
-twins = apart(TWINS, ["softrank_ndcg"], cold_and_metric)
+twins = apart(by_name(TWINS, cold_and_metric), ["softrank_ndcg"])
 
 
 @quick("name", TWINS, ["softrank_ndcg"])
