@@ -1,5 +1,6 @@
 """Second derivatives of the losses at ties."""
 
+import functools
 import inspect
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 from jaxrank import losses, plackett_luce
 from jaxrank.interop import rax
 from tests.helpers.suites import quick
+from tests.helpers.together import apart
 
 TIED = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 2.0])
 LABELS = np.array([2.0, 0.0, 1.0, 3.0, 0.5, 1.0])
@@ -20,35 +22,38 @@ KINKED = {"pairwise_hinge", "pairwise_hinge_loss", "pairwise_qr_loss", "smooth_a
 KINKED |= {"lambda_rank"}
 KINKED |= {x for x in losses.__all__ if "derivatives" in getattr(getattr(losses, x), "departs", {})}
 OTHERS = {"neural_sort", "soft_sort", "perturbed"}
-LOSSES = {name: getattr(losses, name) for name in losses.__all__ if name not in OTHERS}
+# Losses under a ranking are metrics: tests/rankings/test_second_derivatives.py.
+LOSSES = {
+  name: getattr(losses, name)
+  for name in losses.__all__
+  if name not in OTHERS and not name.startswith(("softrank_", "approx_"))
+}
 LOSSES |= {name: getattr(rax, name) for name in dir(rax) if name.endswith("_loss")}
 LOSSES = {name: loss for name, loss in LOSSES.items() if name not in KINKED}
 QUICK = ("softmax", "list_mle", "pairwise_logistic", "lambda_ndcg", "kl", "softmax_loss")
 LOSSES["log_prob"] = lambda scores, labels: plackett_luce.log_prob(scores, jnp.argsort(-labels))
 
 
-@quick(
-  "name",
-  LOSSES,
-  QUICK,
-  weekly=[x for x in LOSSES if x.startswith(("softrank_", "approx_")) and x != "softrank_ap"],
-)
-def test_second_derivatives_are_differences_of_gradients(name):
-  loss = LOSSES[name]
+def curvature(loss, scores):
+  """The Hessian of a loss at some scores, and differences of its gradients."""
   takes = inspect.signature(loss).parameters
+  given = {"teacher": jnp.asarray(TEACHER)} if "teacher" in takes else {}
+  lists = [jnp.asarray(LABELS)] if "labels" in takes else []
+  slope = jax.grad(lambda scores: loss(scores, *lists, **given))
+  steps = 1e-5 * jnp.eye(len(TIED))
+  above, below = (jax.vmap(slope)(scores[None] + by) for by in (steps, -steps))
+  return jax.jacfwd(slope)(scores), (above - below) / 2e-5
+
+
+curvatures = apart(
+  {name: functools.partial(curvature, loss) for name, loss in LOSSES.items()}, QUICK
+)
+
+
+@quick("name", LOSSES, QUICK)
+def test_second_derivatives_are_differences_of_gradients(name):
   with jax.enable_x64(True):
-    given = {"teacher": jnp.asarray(TEACHER)} if "teacher" in takes else {}
-    given |= {"max_label": 4} if "max_label" in takes else {}
-    lists = [jnp.asarray(LABELS)] if "labels" in takes else []
-
-    @jax.jit
-    def both(scores):
-      slope = jax.grad(lambda scores: loss(scores, *lists, **given))
-      steps = 1e-5 * jnp.eye(len(TIED))
-      above, below = (jax.vmap(slope)(scores[None] + by) for by in (steps, -steps))
-      return jax.jacfwd(slope)(scores), (above - below) / 2e-5
-
-    found, expected = both(jnp.asarray(TIED))
+    found, expected = curvatures(name, TIED)
   assert np.max(np.abs(expected)) > 1e-3
   np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.max(np.abs(expected)))
 
@@ -65,8 +70,9 @@ def test_second_derivatives_are_differences_of_gradients(name):
 )
 def test_a_tied_pair_has_the_derivatives_of_the_logistic_loss(loss, change):
   # The better item stands first, or last.
-  for labels in np.eye(2, dtype=np.float32):
-    found = jax.grad(loss)(jnp.zeros(2), labels)
-    np.testing.assert_allclose(found, change * (0.5 - labels), rtol=1e-6)
-    found = jax.hessian(loss)(jnp.zeros(2), labels)
-    np.testing.assert_allclose(found, 0.25 * change * np.array([[1, -1], [-1, 1]]), rtol=1e-6)
+  labels = np.eye(2, dtype=np.float32)
+  both = jax.vmap(lambda y: (jax.grad(loss)(jnp.zeros(2), y), jax.hessian(loss)(jnp.zeros(2), y)))
+  slopes, hessians = jax.jit(both)(labels)
+  np.testing.assert_allclose(slopes, change * (0.5 - labels), rtol=1e-6)
+  expected = 0.25 * change * np.array([[1, -1], [-1, 1]])
+  np.testing.assert_allclose(hessians, [expected, expected], rtol=1e-6)

@@ -13,6 +13,7 @@ import jaxrank as jr
 from jaxrank import losses, plackett_luce
 from jaxrank.interop import rax
 from tests.helpers.suites import quick
+from tests.helpers.together import apart
 
 SPREADS = np.array([1.0, 30.0, 100.0, 1e4, 1e30])
 TEMPERATURES = np.array([0.5, 1.0, 2.0])
@@ -49,7 +50,6 @@ def value(name, scores, temperature):
   return loss(scores, *lists, where=WHERE, **given)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def everything(name, scores, temperatures):
   """Value, gradient by the scores, and both derivatives by the temperature, for each case."""
 
@@ -64,16 +64,18 @@ def everything(name, scores, temperatures):
   return jax.vmap(lambda s: jax.vmap(lambda t: one(s, t))(temperatures))(scores)
 
 
+found_of = apart({name: functools.partial(everything, name) for name in NAMES}, FEW)
+
+
 def spread(dtype):
   return jnp.asarray(SPREADS[:, None] * SCORES, dtype)
 
 
 @quick("name", NAMES, FEW)
 def test_values_and_gradients_at_any_spread(name):
-  single = everything(name, spread(np.float32), jnp.asarray(TEMPERATURES, np.float32))
+  single = found_of(name, spread(np.float32), jnp.asarray(TEMPERATURES, np.float32))
   with jax.enable_x64(True):
-    double = everything(name, spread(np.float64), jnp.asarray(TEMPERATURES, np.float64))
-    double = [np.asarray(x) for x in double]
+    double = found_of(name, spread(np.float64), jnp.asarray(TEMPERATURES, np.float64))
   # Squares of margins of 1e30 are too large for float32.
   fits = np.abs(double[0]) < 1e36
   for x, y in zip(single, double, strict=True):
@@ -87,39 +89,47 @@ def test_values_and_gradients_at_any_spread(name):
 @quick("name", TEMPERED, FEW)
 def test_slopes_by_the_temperature_are_differences(name):
   with jax.enable_x64(True):
-    scores, t = spread(np.float64)[:2], jnp.asarray(TEMPERATURES)
-    _, _, backwards, forwards = everything(name, scores, t)
+    scores, t = spread(np.float64), jnp.asarray(TEMPERATURES)
+    _, _, backwards, forwards = found_of(name, scores, t)
     step = 1e-6
-    above, below = (everything(name, scores, t + by)[0] for by in (step, -step))
-    slopes = np.asarray((above - below) / (2 * step))
+    above, below = (found_of(name, scores, t + by)[0] for by in (step, -step))
+  slopes = (above - below) / (2 * step)
   for found in (backwards, forwards):
-    np.testing.assert_allclose(found, slopes, rtol=1e-7, atol=1e-8)
+    # Differences of larger scores are rounding errors.
+    np.testing.assert_allclose(found[:2], slopes[:2], rtol=1e-7, atol=1e-8)
 
 
 @quick("name", TEMPERED, FEW)
 def test_traced_temperatures_that_are_not_positive(name):
-  found = everything(name, spread(np.float32)[:2], jnp.array([0.0, -1.0]))
+  found = found_of(name, spread(np.float32), jnp.array([0.0, -1.0, 0.0]))
   for x in found:
-    assert np.isfinite(x).all()
+    assert np.isfinite(x[:2]).all()
   for slopes in found[2:]:
-    np.testing.assert_array_equal(slopes, 0)
+    np.testing.assert_array_equal(slopes[:2], 0)
 
 
 RAX = [name for name in dir(rax) if name.endswith("_loss")]
 
 
-@quick("name", [*RAX, "rank_probabilities"], RAX)
-def test_adapters_and_rank_probabilities_at_any_spread(name):
+def adapted(name, scores):
   def total(scores):
     if name in RAX:
       return getattr(rax, name)(scores, jnp.asarray(LABELS, scores.dtype), where=WHERE)
     chances = plackett_luce.rank_probabilities(scores, where=WHERE)
     return jnp.sum(chances * jnp.sin(jnp.arange(49, dtype=scores.dtype)).reshape(7, 7))
 
-  found = jax.jit(jax.vmap(jax.value_and_grad(total)))
-  single = [np.asarray(x) for x in found(spread(np.float32))]
+  return jax.vmap(jax.value_and_grad(total))(scores)
+
+
+ADAPTED = [*RAX, "rank_probabilities"]
+of_rax = apart({name: functools.partial(adapted, name) for name in ADAPTED}, RAX)
+
+
+@quick("name", ADAPTED, RAX)
+def test_adapters_and_rank_probabilities_at_any_spread(name):
+  single = of_rax(name, spread(np.float32))
   with jax.enable_x64(True):
-    double = [np.asarray(x) for x in found(spread(np.float64))]
+    double = of_rax(name, spread(np.float64))
   # Squares of 1e30, which are too large for float32, are infinite.
   fits = np.abs(double[0]) < 1e36
   np.testing.assert_allclose(single[0][fits], double[0][fits], rtol=1e-4, atol=1e-5)

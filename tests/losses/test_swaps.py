@@ -1,6 +1,7 @@
 """What a swap of two items changes, against brute force: swap them and evaluate again."""
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +14,24 @@ from jaxrank._core.description import Description
 from jaxrank.losses import swaps
 from tests.helpers import parameters, user_metrics
 from tests.helpers.suites import quick
-from tests.helpers.traits import ASKING
+from tests.helpers.together import apart
 from tests.house import metric_table
 
 QUERIES, N, SUBTOPICS = 30, 7, 3
 FIRST, SECOND = np.triu_indices(N, 1)
+
+
+class Given(NamedTuple):
+  """The arrays of `Lists`, as programs take them."""
+
+  scores: Any
+  labels: Any
+  subtopics: Any
+  where: Any
+  swapped: Any
+
+  def labels_of(self, about: Description) -> Any:
+    return self.subtopics if about.subtopics else self.labels
 
 
 class Lists:
@@ -39,12 +53,15 @@ class Lists:
     self.weights = np.where(self.where, rng.choice([0.0, 0.25, 0.5, 1.0, 3.0], shape), np.nan)
     self.even_weights, self.subtopic_weights = rng.random(SUBTOPICS), rng.random((QUERIES, 3))
     retrieved = self.where & (scores > -np.inf)
-    self.order = np.where(retrieved, -scores, np.inf).argsort(-1, kind="stable")
     self.length = retrieved.sum(-1)
-
-  def of(self, about: Description) -> tuple[np.ndarray, ...]:
-    """Scores, the labels that a metric takes, and the mask."""
-    return self.scores, self.subtopics if about.subtopics else self.labels, self.where
+    # The scores after each swap, and of no swap in the last row, `[queries, pairs + 1, N]`.
+    order = np.where(retrieved, -scores, np.inf).argsort(-1, kind="stable")
+    a, b = order[:, FIRST], order[:, SECOND]
+    row, pair = np.arange(QUERIES)[:, None], np.arange(len(FIRST))[None]
+    self.swapped = np.tile(self.scores[:, None], (1, len(FIRST) + 1, 1))
+    self.swapped[row, pair, a] = self.scores[row, b]
+    self.swapped[row, pair, b] = self.scores[row, a]
+    self.given = Given(self.scores, self.labels, self.subtopics, self.where, self.swapped)
 
   @property
   def swappable(self) -> np.ndarray:
@@ -158,45 +175,39 @@ def changes(query, about, **parameters):
   return total
 
 
-def predicted(metric, sets, lists):
+def predicted(metric, sets, given):
   """What the swaps say for each set of parameters, `[sets, queries, pairs]`."""
   about = description.of_metric(metric)
-  sets = [about.bind(given) for given in sets]
-  scores, labels, where = lists.of(about)
+  sets = [about.bind(own) for own in sets]
+  where, labels = given.where, given.labels_of(about)
   column = where[..., None] if about.subtopics else where
-  own = [{key: jnp.asarray(x) for key, x in given.items() if np.ndim(x) == 2} for given in sets]
+  own = [{key: jnp.asarray(x) for key, x in one.items() if np.ndim(x) == 2} for one in sets]
 
   def one(scores, labels, where, own):
     query = jr.Exact("pessimistic")(scores, labels, where)
     found = []
-    for given, arrays in zip(sets, own, strict=True):
+    for numbers, arrays in zip(sets, own, strict=True):
       arrays = {key: query.in_order(x) if key == "weights" else x for key, x in arrays.items()}
-      found.append(changes(query, about, **given | arrays)[FIRST, SECOND])
+      found.append(changes(query, about, **numbers | arrays)[FIRST, SECOND])
     return jnp.stack(found)
 
-  clean = np.where(where, scores, 0), np.where(column, labels, 0), where
-  return jax.jit(jax.vmap(one, out_axes=1))(*clean, own)
+  clean = jnp.where(where, given.scores, 0), jnp.where(column, labels, 0), where
+  return jax.vmap(one, out_axes=1)(*clean, own)
 
 
-def happened(metric, sets, lists):
+def happened(metric, sets, given):
   """How much better the metric is after each swap, `[sets, queries, pairs]`."""
   about = description.of_metric(metric)
-  scores, labels, where = lists.of(about)
-  a, b = lists.order[:, FIRST], lists.order[:, SECOND]
-  row, pair = np.arange(QUERIES)[:, None], np.arange(len(FIRST))[None]
-  # The last row is that of no swap.
-  swapped = np.tile(scores[:, None], (1, len(FIRST) + 1, 1))
-  swapped[row, pair, a], swapped[row, pair, b] = scores[row, b], scores[row, a]
 
   def repeated(x):
-    return np.broadcast_to(x[:, None], (QUERIES, len(FIRST) + 1, *x.shape[1:]))
+    return jnp.broadcast_to(x[:, None], (QUERIES, len(FIRST) + 1, *x.shape[1:]))
 
   measures = [
     jr.Measure(metric, name=str(i), **{k: repeated(x) if np.ndim(x) == 2 else x for k, x in own})
-    for i, own in enumerate(given.items() for given in sets)
+    for i, own in enumerate(one.items() for one in sets)
   ]
-  values = jr.evaluate(measures, swapped, jnp.asarray(repeated(labels)), where=repeated(where))
-  values = jnp.stack(list(values.values()))
+  labels, where = repeated(given.labels_of(about)), repeated(given.where)
+  values = jnp.stack([*jr.evaluate(measures, given.swapped, labels, where=where).values()])
   return (values[..., :-1] - values[..., -1:]) * (1 if about.higher_is_better else -1)
 
 
@@ -220,23 +231,30 @@ def test_every_metric_has_swaps_that_are_tested_or_is_refused():
     assert taken == {key for given in PARAMETERS[name] for key in given}, name
 
 
-@quick(
-  "name",
-  [*PARAMETERS, *(f"users.{name}" for name in USERS)],
-  QUICK,
-  weekly=[x for x in PARAMETERS if x not in (*ASKING, *QUICK)],
-)
-def test_a_swap_changes_what_it_says(name):
+def metric_and_sets(name):
   user = name.removeprefix("users.")
-  metric = user_metrics.AFFINE[user] if user != name else OURS[name]
-  sets = USERS[user] if user != name else PARAMETERS[name]
+  return (
+    (user_metrics.AFFINE[user], USERS[user]) if user != name else (OURS[name], PARAMETERS[name])
+  )
+
+
+def both(name, given):
+  return [way(*metric_and_sets(name), given) for way in (happened, predicted)]
+
+
+NAMES = [*PARAMETERS, *(f"users.{name}" for name in USERS)]
+of_swaps = apart({name: functools.partial(both, name) for name in NAMES}, QUICK)
+
+
+@quick("name", NAMES, QUICK)
+def test_a_swap_changes_what_it_says(name):
   with jax.enable_x64(True):
-    expected, found = happened(metric, sets, LISTS), predicted(metric, sets, LISTS)
-    assert found.dtype == expected.dtype == np.float64
+    expected, found = of_swaps(name, LISTS.given)
+  assert found.dtype == expected.dtype == np.float64
   for one, other in zip(found, expected, strict=True):
     check(one, other, LISTS)
   changed = np.abs(np.where(LISTS.swappable, expected, 0)) > 1e-9
-  assert changed.sum() > 30 or user in ("constant", "query_count")
+  assert changed.sum() > 30 or name in ("users.constant", "query_count")
 
 
 CUT = [
@@ -244,17 +262,26 @@ CUT = [
   for name, metric in OURS.items()
   if name in PARAMETERS and "k" in description.of_metric(metric).signature.parameters
 ]
+QUICK_CUT = ("ndcg", "average_precision")
 
 
-@quick("name", CUT, ["ndcg", "average_precision"], weekly=[x for x in CUT if x not in ASKING])
-def test_a_swap_by_a_traced_cutoff(name):
-  def both(k):
+def by_cutoff(name, given, ks):
+  def at(k):
     sets = [PARAMETERS[name][0] | {"k": k}]
-    return predicted(OURS[name], sets, LISTS)[0], happened(OURS[name], sets, LISTS)[0]
+    return [way(OURS[name], sets, given)[0] for way in (predicted, happened)]
 
+  return jax.vmap(at)(ks)
+
+
+of_cutoffs = apart({name: functools.partial(by_cutoff, name) for name in CUT}, QUICK_CUT)
+
+
+@quick("name", CUT, QUICK_CUT)
+def test_a_swap_by_a_traced_cutoff(name):
   with jax.enable_x64(True):
-    for found, expected in zip(*jax.jit(jax.vmap(both))(np.array([1, 3, 20])), strict=True):
-      check(found, expected, LISTS)
+    both_ways = of_cutoffs(name, LISTS.given, np.array([1, 3, 20]))
+  for found, expected in zip(*both_ways, strict=True):
+    check(found, expected, LISTS)
 
 
 REFUSALS = [(OURS[name], given) for name, sets in REFUSED.items() for given in sets]

@@ -74,10 +74,16 @@ def same(ours, theirs, tolerance=2e-6):
 def test_values(kind, n):
   c = KINDS[kind]
   score, *rest = arguments(c, n)
-  same(jax.jit(functools.partial(sums, c))(score, *rest), pairs(c, score, *rest))
   group = jnp.repeat(jnp.arange(3), n // 3)
   rising = jnp.concatenate([x + i for i, x in enumerate(jnp.split(score, 3))])
-  same(sums(c, rising, *rest, group), pairs(c, rising, *rest, group))
+
+  @jax.jit
+  def both(score, rising, *rest):
+    ways = sums, pairs
+    return [[way(c, score, *rest), way(c, rising, *rest, group)] for way in ways]
+
+  for ours, theirs in zip(*both(score, rising, *rest), strict=True):
+    same(ours, theirs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,9 +147,8 @@ def test_the_transpose_exchanges_inputs_and_outputs(kind, n):
   same(ours, theirs)
 
 
-@quick("n", [21, 300], [21], weekly=[300])
+@quick(("kind", "n"), [("inputs", 21), ("outputs", 21), ("inputs", 300)], [("inputs", 21)])
 @pytest.mark.parametrize("platform", [pytest.param("cpu", marks=thorough), "gpu"], indirect=True)
-@quick("kind", ["outputs", "inputs"], ["inputs"])
 def test_first_and_second_derivatives(kind, n):
   c = KINDS[kind]
   with jax.enable_x64(True):

@@ -16,13 +16,12 @@ import jaxrank as jr
 from jaxrank import chance, corpus, losses, plackett_luce, ranks, soft
 from jaxrank._core import integrands, platforms, quadrature
 from tests.helpers import traits
+from tests.helpers.neighbours import NUMBERS
 
 ROWS, N = 4, 5
-NAN, INF, HUGE = np.nan, np.inf, 1e30
+NAN, INF = np.nan, np.inf
 EVEN = np.arange(ROWS) % 2 == 0
 SMOOTH = {kind.__name__: kind for kind in (jr.Gumbel, jr.Gaussian, jr.Laplace, jr.Logistic)}
-# Numbers that no parameter should have, or only the largest ones.
-BAD = (NAN, INF, HUGE, 1e-30, 0.0)
 
 
 def ordinary():
@@ -43,7 +42,7 @@ def bad():
   """Cases by name: an ordinary batch with something wrong in the odd rows."""
   given = ordinary()
   for name, x in given.items():
-    for number in BAD:
+    for number in NUMBERS:
       wrong = np.array(x)
       # Of some items, or of all.
       wrong[1] = number
@@ -330,6 +329,6 @@ def test_ranks():
   expected = computed(*given)
   assert np.all(np.isfinite(expected))
   for i in range(3):
-    for number in (*BAD, 3e9):
+    for number in (*NUMBERS, 3e9):
       wrong = [np.where(EVEN[:, None] | (i != j), x, number) for j, x in enumerate(given)]
       np.testing.assert_array_equal(computed(*wrong), expected, err_msg=f"{i} {number}")

@@ -122,16 +122,22 @@ def test_every_primitive_has_examples():
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_variants_have_the_values_of_the_reference(name):
-  primitive, reached = TABLE[name], set()
-  for args, static in EXAMPLES[name]:
-    expected = primitive.reference(*args, **static)
-    for variant in primitive.variants:
-      if variant.when(*args, **static):
-        reached.add(variant.function)
-        found = jax.jit(functools.partial(variant.function, **static))(*args)
-        jax.tree.map(
-          functools.partial(np.testing.assert_allclose, rtol=2e-5, atol=1e-5), found, expected
-        )
+  primitive, examples = TABLE[name], EXAMPLES[name]
+  serving = [[x for x in primitive.variants if x.when(*args, **own)] for args, own in examples]
+
+  @jax.jit
+  def every(arguments):
+    return [
+      [way(*args, **own) for way in (primitive.reference, *(x.function for x in variants))]
+      for args, (_, own), variants in zip(arguments, examples, serving, strict=True)
+    ]
+
+  for expected, *others in every([args for args, _ in examples]):
+    for found in others:
+      jax.tree.map(
+        functools.partial(np.testing.assert_allclose, rtol=2e-5, atol=1e-5), found, expected
+      )
+  reached = {x.function for variants in serving for x in variants}
   assert reached == {variant.function for variant in primitive.variants}
 
 

@@ -17,6 +17,7 @@ import pytest
 import jaxrank as jr
 from jaxrank.ranks import names, powers
 from tests.helpers.rank_oracles import ADJUSTED, BASES, K, adjust, by_chance
+from tests.helpers.together import Together
 
 
 def slow_ranks(scores, target, where):
@@ -84,6 +85,14 @@ def test_wrong_arguments_are_named():
 
 
 METRICS = {name: x.at(K) if x.k else x for name, x in jr.ranks.METRICS.items()}
+of_all = Together(
+  {
+    name: lambda ranks, weights, candidates, metric=metric: metric(
+      ranks, weights, candidates=candidates
+    )
+    for name, metric in METRICS.items()
+  }
+)
 CLOSED = [name for name in BASES if METRICS[name].has_closed_form("expected")]
 
 # Lists of tasks of one length; 0 candidates are padding.
@@ -119,7 +128,7 @@ def kept(row):
 def test_values_are_those_of_plain_python(name):
   ranks, candidates, weights = lists(np.random.default_rng(2), (100, 5))
   with jax.enable_x64(True):
-    values = METRICS[name](ranks, weights, candidates=candidates)
+    values = of_all(name, ranks, weights, candidates)
     assert values.dtype == jnp.float64
     if name in ADJUSTED:
       base, how = ADJUSTED[name]
@@ -239,7 +248,7 @@ def test_numbers_that_were_run():
   ranks[:, :3], weights[:, 3:] = [1, 2, 4], 0
   with jax.enable_x64(True):
     for name, value in values.items():
-      found = METRICS[name](ranks, weights, candidates=np.full((100, 5), 4.0))
+      found = of_all(name, ranks, weights, np.full((100, 5), 4.0))
       np.testing.assert_allclose(found, value, atol=1e-6)
 
 
@@ -271,12 +280,12 @@ def test_what_is_left_out_never_matters(name):
   out = weights == 0
   hostile = np.where(out, np.nan, ranks), np.where(out, -3, candidates)
   with jax.enable_x64(True):
-    plain = METRICS[name](ranks, weights, candidates=candidates)
-    assert np.array_equal(METRICS[name](hostile[0], weights, candidates=hostile[1]), plain)
+    plain = of_all(name, ranks, weights, candidates)
+    assert np.array_equal(of_all(name, hostile[0], weights, hostile[1]), plain)
     # No candidates leave out too, and a row with none at all is 0.
     gone = np.where(out, 0, candidates)
     gone[:3] = 0
-    values = METRICS[name](hostile[0], np.where(out, np.nan, weights), candidates=gone)
+    values = of_all(name, hostile[0], np.where(out, np.nan, weights), gone)
     assert np.array_equal(values[3:], plain[3:])
     assert np.all(values[:3] == 0)
     ranks[0, 0], ranks[1, 0], weights[2, 0], weights[3, 0], candidates[4, 0] = (
@@ -286,7 +295,7 @@ def test_what_is_left_out_never_matters(name):
       np.nan,
       -2,
     )
-    broken = METRICS[name](ranks, weights, candidates=candidates)
+    broken = of_all(name, ranks, weights, candidates)
     assert np.array_equal(np.isnan(broken), np.arange(100) < 5)
 
 
@@ -323,13 +332,22 @@ def averaged(name, best, worst, weights):
   return sum(values) / len(values)
 
 
+of_ties = Together(
+  {
+    name: lambda best, worst, candidates, weights, metric=metric: metric(
+      jr.ranks.TargetRanks(best, worst, candidates), weights
+    )
+    for name, metric in METRICS.items()
+  }
+)
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_ties_are_averaged_over_their_orders(name):
   best, worst, candidates, weights = tied_lists(np.random.default_rng(6), (60, 3))
   base, how = ADJUSTED.get(name, (name, None))
   with jax.enable_x64(True):
-    ranks = jr.ranks.TargetRanks(best, worst, candidates.astype(int))
-    found = METRICS[name](ranks, weights)
+    found = of_ties(name, best, worst, candidates.astype(int), weights)
   for i, row in enumerate(weights):
     some = row > 0
     expected = averaged(base, best[i, some], worst[i, some], row[some])
