@@ -130,8 +130,8 @@ def check_metric(
     cutoffs: The values of `k`, if the metric takes it.
     rankings: The rankings, if the metric takes `ranking`. Random ties are not allowed.
     n: The number of items of a query; at most 6 if `laws` has `"ties"`.
-    max_examples: The number of cases for each law and ranking.
-    seed: The seed of the cases. A run with the same seed has the same cases.
+    max_examples: The number of queries, with which each law is tried under each ranking.
+    seed: The seed of the queries. A run with the same seed has the same queries.
 
   Raises:
     AssertionError: if the metric breaks a law, or raises an error.
@@ -287,7 +287,7 @@ def check_loss(
     sizes: The lengths of the lists with tied scores at which there is a gradient; they may be
       shorter than the lists of a loss that is known to vanish on long ones: `(10,)`.
     n: The number of items of a query in the other laws.
-    max_examples: The number of cases for each law; a fifth of it for `jit` and `alive`.
+    max_examples: The number of cases for each law; a fifth of it for `alive`.
     seed: The seed of the cases. A run with the same seed has the same cases.
 
   Raises:

@@ -13,7 +13,7 @@ from jax.experimental import io_callback
 
 import jaxrank as jr
 from jaxrank import losses, testing
-from jaxrank.testing import asking_losses
+from jaxrank.testing import asking_losses, sharing
 from tests.helpers import traits
 from tests.helpers.suites import quick, thorough
 
@@ -437,8 +437,9 @@ CASES = testing.Case(
 
 def held(loss, laws):
   """Asserts that a loss obeys some laws, in queries enough to say something."""
+  shared = sharing.loss_subject(loss)
   for law in laws:
-    assert testing.LOSS_LAWS[law](loss, CASES), law
+    assert testing.LOSS_LAWS[law](shared, CASES), law
 
 
 def test_every_loss_is_a_subject():
@@ -448,11 +449,7 @@ def test_every_loss_is_a_subject():
   assert taken["rank_mse"] == {"ranking": jr.Logistic(1.0)}
 
 
-# Each shares its ranking and its kernel with a surrogate that is thorough, or with a metric.
-SIBLINGS = ("softrank_rr", "softrank_err", "approx_ap", "approx_err", "approx_mrr", "smooth_ap")
-
-
-@quick("name", losses.__all__, ["softmax"], weekly=SIBLINGS)
+@quick("name", losses.__all__, ["softmax"])
 def test_public_losses_obey_the_laws(name):
   loss = subject(name)
   # A metric under a ranking has the program of all metrics.
@@ -533,72 +530,130 @@ FLAT_OF_THE_WHOLE_LIST = {
     "a product over the relevant items vanishes",
   ),
 }
-ROWS = {name: row for name, row in traits.rows().items() if row.takes("ranking")}
 
 
 def is_answered(metric):
-  """Whether a ranking answers what a metric asks."""
+  """Whether a smooth ranking answers what a metric asks."""
   try:
+    metric = functools.partial(metric, ranking=RANKINGS["Laplace"])
     jax.eval_shape(metric, CASES.scores, CASES.labels)
   except jr.UnansweredError:
     return False
   return True
 
 
-# The thorough tests take one metric for each question, and the weekly ones all metrics.
-REST = [(name, ranking) for name in ROWS if name not in traits.SMOOTHLY for ranking in RANKINGS]
+ROWS = {
+  name: row for name, row in traits.rows().items() if row.takes("ranking") and is_answered(row)
+}
 
 
-@quick(
-  ("name", "ranking"),
-  [*((name, "Laplace") for name in ROWS), *((name, "Logistic") for name in traits.SMOOTHLY)],
-  lambda pair: pair == ("ndcg", "Laplace"),
-  weekly=REST,
-)
-def test_smooth_metrics_obey_the_laws(name, ranking):
-  row = ROWS[name]
-  metric = functools.partial(row, ranking=RANKINGS[ranking])
-  if is_answered(metric):
-    held(metric, [law for law in OWN_LAWS if law not in row.about.departs])
+def all_values(names):
+  """A function of scores, labels and `where` to the values `[..., m]` of metrics, in one call."""
+  kinds = {
+    several: [name for name in names if ROWS[name].about.subtopics == several]
+    for several in (False, True)
+  }
+  names = [*kinds[False], *kinds[True]]
+
+  def measure(name):
+    return jr.Measure(ROWS[name].public, name=name, **ROWS[name].own)
+
+  def values(scores, labels, *, where=None, ranking):
+    found = {}
+    for several, chosen in kinds.items():
+      if chosen:
+        given = traits.subtopics(labels) if several else labels
+        measures = list(map(measure, chosen))
+        found |= jr.evaluate(measures, scores, given, where=where, ranking=ranking)
+    return jnp.stack([found[name] for name in names], axis=-1)
+
+  return names, values
 
 
-@quick(
-  ("name", "ranking"),
-  [(name, ranking) for name in ROWS for ranking in ("Laplace", "Logistic")],
-  lambda pair: pair == ("ndcg", "Laplace"),
-  weekly=REST + [(name, "Logistic") for name in traits.SMOOTHLY],
-)
-def test_smooth_metrics_are_alive(name, ranking):
-  row = ROWS[name]
+def in_one(names, ranking):
+  """A loss that holds all of some metrics, with weights in which no errors cancel."""
+  names, values = all_values(names)
+  weights = np.cos(1 + np.arange(len(names)))
+
+  def loss(scores, labels, *, where=None, ranking=ranking):
+    found = values(scores, labels, where=where, ranking=ranking)
+    return jnp.sum(found * jnp.asarray(weights, found.dtype), axis=-1)
+
+  return loss
+
+
+@quick("ranking", RANKINGS, ["Laplace"])
+def test_smooth_metrics_obey_the_laws(ranking):
+  kinds = {}
+  for name, row in ROWS.items():
+    obeyed = tuple(law for law in OWN_LAWS if law not in row.about.departs)
+    kinds.setdefault(obeyed, []).append(name)
+  for obeyed, names in kinds.items():
+    try:
+      held(in_one(names, RANKINGS[ranking]), obeyed)
+    except AssertionError:
+      # Which metric it is.
+      for name in names:
+        held(functools.partial(ROWS[name], ranking=RANKINGS[ranking]), obeyed)
+      raise
+
+
+@functools.cache
+def steepness(ranking, k):
+  """The least norm of the gradients of the metrics at tied scores of some lists, by name."""
+  labels = np.zeros((2, len(SIZES), SIZES[-1]), np.float32)
+  for i, size in enumerate(SIZES):
+    for row, count in zip(labels, (5, size // 2), strict=True):
+      row[i, :count] = CASES.labels[1, np.arange(count) % 5]
+  where = np.arange(SIZES[-1]) < np.array(SIZES)[:, None]
+
+  def one(lists):
+    labels, where = lists
+    norms = {}
+    for name, row in ROWS.items():
+      given = {"k": k} if k is not None and row.takes("k") else {}
+      given |= {"where": where, "ranking": RANKINGS[ranking]}
+      slopes = jax.grad(lambda s, row=row, given=given: row(s, labels, **given))
+      norms[name] = jnp.linalg.norm(slopes(jnp.zeros_like(labels)))
+    return norms
+
+  flat = labels.reshape(-1, SIZES[-1]), np.tile(where, (2, 1))
+  norms = jax.jit(lambda lists: jax.lax.map(one, lists))(flat)
+  return {name: float(np.min(x)) for name, x in norms.items()}
+
+
+SIZES = (10, 200, 1000)
+LEAST = 1e-6
+
+
+@quick("ranking", ["Laplace", "Logistic"], ())
+def test_smooth_metrics_at_a_cut_off_are_alive(ranking):
   # Less than the length of the shortest lists, whose set of the first ten is constant.
-  cut = {"k": 3} if row.takes("k") else {}
-  metric = functools.partial(row, ranking=RANKINGS[ranking], **cut)
+  dead = {name for name, norm in steepness(ranking, 3).items() if not norm > LEAST}
   # Counts of items and of judgements do not ask for something relevant.
-  if name not in FLAT and row.about.seeks != "any items" and is_answered(metric):
-    assert testing.LOSS_LAWS["alive"](metric, CASES.take(np.arange(5)).at(slice(0, 2)))
-
-
-@quick("name", ["ndcg", "reciprocal_rank"], (), weekly=["reciprocal_rank"])
-@quick("ranking", RANKINGS, (), weekly=("Logistic", "Gumbel", "Gaussian"))
-def test_smooth_metrics_obey_all_laws(name, ranking):
-  held(functools.partial(ROWS[name], ranking=RANKINGS[ranking], k=3), testing.LOSS_LAWS)
+  assert dead == {name for name in ROWS if name in FLAT or ROWS[name].about.seeks == "any items"}
 
 
 @thorough
-@pytest.mark.parametrize("name", FLAT)
-def test_metrics_that_are_flat_are(name):
-  metric = functools.partial(ROWS[name], ranking=RANKINGS["Laplace"])
-  with pytest.raises(AssertionError, match="breaks the law of alive"):
-    testing.LOSS_LAWS["alive"](metric, CASES)
+def test_smooth_metrics_of_the_whole_list_are_alive():
+  dead = {name for name, norm in steepness("Laplace", None).items() if not norm > LEAST}
+  counts = {name for name in ROWS if ROWS[name].about.seeks == "any items"}
+  assert dead - counts == {*FLAT, *FLAT_OF_THE_WHOLE_LIST} & ROWS.keys() - counts
 
 
-@pytest.mark.weekly
-@pytest.mark.parametrize("name", ROWS)
-def test_smooth_metrics_of_the_whole_list_are_alive(name):
-  row = ROWS[name]
-  metric = functools.partial(row, ranking=RANKINGS["Laplace"])
-  if name in FLAT_OF_THE_WHOLE_LIST:
-    with pytest.raises(AssertionError, match="breaks the law of alive"):
-      testing.LOSS_LAWS["alive"](metric, CASES)
-  elif name not in FLAT and row.about.seeks != "any items" and is_answered(metric):
-    assert testing.LOSS_LAWS["alive"](metric, CASES.take(np.arange(5)).at(slice(0, 2)))
+@thorough
+def test_the_laws_of_all_metrics_together_find_the_faults_of_one():
+  for bug in ("mask leak", "NaN is hidden", "order dependence", "0 / 0", "wrong slope"):
+    others = in_one(ROWS, RANKINGS["Laplace"])
+
+    def loss(scores, labels, *, where=None, bug=bug, others=others):
+      own = entropy(scores, labels, where=where, bug=bug)
+      return others(scores, labels, where=where) + 0.5 * own
+
+    with pytest.raises(AssertionError, match=f"breaks the law of {BUGS[bug]}"):
+      held(loss, [BUGS[bug]])
+
+
+@thorough
+def test_a_smooth_metric_obeys_all_laws():
+  held(functools.partial(ROWS["ndcg"], ranking=RANKINGS["Laplace"], k=3), testing.LOSS_LAWS)
