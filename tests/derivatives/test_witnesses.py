@@ -22,7 +22,7 @@ from tests.derivatives import subjects
 from tests.derivatives.differences import faults, number, second_faults
 from tests.derivatives.subjects import EXACT, RANKINGS, numeric, subject, together
 from tests.helpers import public_calls, traits
-from tests.helpers.suites import thorough
+from tests.helpers.suites import quick, thorough
 
 pytestmark = pytest.mark.any_platform
 
@@ -229,7 +229,7 @@ def test_second_derivatives_of_makers():
   assert not lines, "\n".join(lines)
 
 
-@pytest.mark.parametrize(("name", "ranking"), MEANS)
+@quick(("name", "ranking"), MEANS, [("soft.rank", "Gaussian")])
 def test_second_derivatives_of_means_under_noise_are_refused(name, ranking):
   """A value that is wrong would be worse."""
   of, cases = subject(name, ranking)
