@@ -7,7 +7,8 @@ import pytest
 
 from tests.derivatives.differences import LEAST_SINGLE, NOT_IN_SINGLE, SHARED, SINGLE, number
 from tests.derivatives.subjects import WHERE, subject, together
-from tests.derivatives.test_witnesses import GROUPS, WEEKLY
+from tests.derivatives.test_witnesses import GROUPS
+from tests.helpers.suites import thorough
 
 SPREADS = np.array([1.0, 30.0, 100.0, 1e4, 1e30], np.float32)
 # Temperatures below 1e-19, the root of the smallest float32, act as that number.
@@ -72,15 +73,13 @@ def wrong(single, double, temperatures):
 
 
 # Operators have a test of scores far apart beside their definitions.
-LATER = [*WEEKLY, *(group for group in GROUPS if group.startswith("operators"))]
-
-
+@thorough
 @pytest.mark.parametrize(
   "group",
   [
-    pytest.param(group, marks=pytest.mark.weekly if group in LATER else pytest.mark.thorough)
+    group
     for group in GROUPS
-    if group.startswith(("losses", "ranked", "operators", "metrics")) and "Exact" not in group
+    if group.startswith(("losses", "ranked", "metrics")) and "Exact" not in group
   ],
 )
 def test_scores_of_any_spread(group):

@@ -2,6 +2,11 @@
 
 In float64 to 1e-7 of the largest slope by a parameter, by `jvp` and by `vjp`, at three values that
 are not the default; in float32 to 1e-4. A group of functions is one program.
+
+The numbers of all metrics are differentiated under the exact ranking, and under a ranking by
+expected ranks and one of noise those of a metric for each question: a metric does not know what
+answers it. The slopes of all metrics in the scores are in `tests/metrics/test_laws.py`, second
+derivatives in `tests/rankings/test_second_derivatives.py` and `tests/losses`.
 """
 
 import inspect
@@ -14,18 +19,10 @@ import jaxrank as jr
 from jaxrank import exposure, losses, soft
 from jaxrank.metrics import described
 from tests.derivatives import subjects
-from tests.derivatives.differences import SHARED, faults, second_faults
-from tests.derivatives.subjects import (
-  EXACT,
-  KINKED,
-  RANKINGS,
-  distinct,
-  numeric,
-  subject,
-  together,
-)
+from tests.derivatives.differences import faults, number, second_faults
+from tests.derivatives.subjects import EXACT, RANKINGS, numeric, subject, together
 from tests.helpers import public_calls, traits
-from tests.helpers.suites import quick
+from tests.helpers.suites import quick, thorough
 
 pytestmark = pytest.mark.any_platform
 
@@ -63,7 +60,7 @@ MEANS = (
   ("plackett_luce.rank_probabilities", None),
 )
 # Groups of what is no metric.
-OTHERS = ("losses", "ranked losses", "operators", "operators, rest", "makers")
+OTHERS = ("losses", "ranked losses", "operators", "makers")
 MAKERS = ("geometric", "inverse_square", "affine", "table")
 # What is not differentiated here, by the reason; a name ending in a dot is a module.
 OUTSIDE = {
@@ -125,22 +122,18 @@ def members():
   found = {group: {} for group in OTHERS}
   for name in (f"losses.{name}" for name in losses.__all__):
     found["ranked losses" if default(name) else "losses"][name] = (name, default(name), {})
-  for ranking in (*RANKINGS, EXACT):
-    some, rest = (found.setdefault(f"metrics/{ranking}{part}", {}) for part in ("", ", rest"))
+  for ranking in ("Laplace", "Gumbel", EXACT):
+    group = found.setdefault(f"metrics/{ranking}", {})
     for name in METRICS:
       if ranking == EXACT:
         if set(numeric(name, METRICS[name])) - {"scores"}:
-          some[name] = (name, ranking, {})
-      elif name not in EXACT_ONLY:
-        group = some if name in (*traits.SMOOTHLY, "precision") else rest
+          group[name] = (name, ranking, {})
+      elif name in (*traits.SMOOTHLY, "precision"):
         group[name] = (name, ranking, {})
-        if name in CUT and ranking in ("Laplace", "Logistic"):
+        if name in CUT and ranking == "Laplace":
           group[f"{name}@3"] = (name, ranking, {"k": 3})
-  for ranking in RANKINGS:
-    for name in soft.__all__:
-      if ranking in ("Laplace", "Logistic") or name in ("rank", "top_k"):
-        group = found["operators" if ranking == "Laplace" else "operators, rest"]
-        group[f"soft.{name}/{ranking}"] = (f"soft.{name}", ranking, {})
+  for name in soft.__all__:
+    found["operators"][f"soft.{name}/Laplace"] = (f"soft.{name}", "Laplace", {})
   others = [f"exposure.{name}" for name in exposure.__all__]
   others = [name for name in others if "ranking" in signature(name)]
   for name in (*others, *LISTS):
@@ -170,11 +163,6 @@ def parts(groups):
 
 AT_ONCE = 16
 GROUPS = dict(parts(members()))
-# Each of these compiles for minutes. Thorough are all losses, and under Laplace one metric for each
-# question.
-OTHER = [f"metrics/{name}" for name in RANKINGS if name != "Laplace"]
-LATER = (", rest", "operators", "metrics/Exact", *OTHER)
-WEEKLY = [group for group in GROUPS if any(part in group for part in LATER)]
 
 
 def is_outside(name):
@@ -188,8 +176,8 @@ def is_outside(name):
 def test_every_public_function_is_covered_or_said_not_to_be():
   covered = {name for group in GROUPS.values() for name, _, _ in group.values()}
   public = set(public_calls.public()) - public_calls.ON_THE_HOST - public_calls.SPREAD
-  # Those that only an exact ranking answers are in a group if they have numbers of their own.
-  assert {name for name in public if not is_outside(name)} | EXACT_ONLY == covered | EXACT_ONLY
+  # Metrics are in a group if they have numbers of their own, or stand for a question.
+  assert {name for name in public if not is_outside(name)} | {*METRICS} == covered | {*METRICS}
 
 
 def test_every_parameter_has_values_or_a_reason():
@@ -216,7 +204,8 @@ def test_exact_only(kind):
       jax.eval_shape(of, inputs)
 
 
-@quick("group", GROUPS, (), weekly=WEEKLY)
+@thorough
+@pytest.mark.parametrize("group", GROUPS)
 def test_derivatives(group):
   found = {
     name: subject(public, ranking, **fixed)
@@ -231,27 +220,23 @@ def test_derivatives(group):
   assert not lines, "\n".join(lines)
 
 
-@pytest.mark.weekly
-@pytest.mark.parametrize("group", GROUPS)
-def test_second_derivatives(group):
+@thorough
+def test_second_derivatives_of_makers():
   """One function at a time: a group would move each of them along the parameters of all."""
-  lines, refused = [], []
-  for name, (public, ranking, fixed) in GROUPS[group].items():
-    if public in (*KINKED, "losses.perturbed"):
-      continue
-    functions, inputs = together({name: subject(public, ranking, **fixed)})
-    if SHARED in inputs.get("scores", {}):
-      # The density of the noise of `Laplace` has a kink at ties.
-      inputs["scores"][SHARED] = distinct()
-    # XLA takes minutes for what `Laplace` and `Logistic` compute without a loop. Eager calls take
-    # seconds, because the functions have operations in common. The loops over nodes need `jit`.
-    without_jit = ranking in ("Laplace", "Logistic")
-    try:
-      with jax.disable_jit(without_jit):
-        lines += second_faults(functions, inputs)
-    except NotImplementedError as error:
-      if "take one derivative less" not in str(error):
-        raise
-      refused.append((public, ranking))
+  lines = []
+  for name, (public, ranking, fixed) in GROUPS["makers"].items():
+    lines += second_faults(*together({name: subject(public, ranking, **fixed)}))
   assert not lines, "\n".join(lines)
-  assert set(refused) == {x for x in MEANS if x in {(p, r) for p, r, _ in GROUPS[group].values()}}
+
+
+@quick(("name", "ranking"), MEANS, [("soft.rank", "Gaussian")])
+def test_second_derivatives_of_means_under_noise_are_refused(name, ranking):
+  """A value that is wrong would be worse."""
+  of, cases = subject(name, ranking)
+  first = {p: next(iter(owners.values()))[0] for p, owners in cases.items()}
+
+  def total(scores):
+    return number(of(first | {"scores": scores}))
+
+  with pytest.raises(NotImplementedError, match="take one derivative less"):
+    jax.eval_shape(jax.hessian(total), jnp.asarray(first["scores"], jnp.float32))

@@ -86,7 +86,7 @@ for _name, _row in rows().items():
 _LAST = {metric.public: name for name, metric in METRICS.items()}
 _ROW_OF = {name: _LAST[metric.public] for name, metric in rows().items()}
 ONCE = list(_LAST.values())
-TIED = [name for name in METRICS if METRICS[name].tied]
+TIED = [name for name in ONCE if METRICS[name].tied]
 
 
 def _is_smooth(name: str) -> bool:
@@ -98,17 +98,28 @@ def _is_smooth(name: str) -> bool:
   return False
 
 
+# Metrics under `Laplace`: all of items, all of subtopics, or one for each question.
+GROUPS = ("items", "subtopics", "asking")
+ASKING = [
+  *("precision@2/retrieved", "reciprocal_rank", "average_precision", "ndcg@3", "err", "auc"),
+  *("spearman", "bpref"),
+]
+
+
 @functools.cache
-def smooth(diverse: bool) -> list[str]:
-  """A row for each metric that `Laplace` answers, of subtopics or of items; some have a cut-off.
+def smooth(group: str) -> list[str]:
+  """A row for each metric that `Laplace` answers, some with a cut-off.
 
   Those that count retrieved items are constant without one.
   """
+  if group == "asking":
+    return ASKING
   names = [once if only_counts(METRICS[name].about) else name for name, once in _ROW_OF.items()]
-  if not diverse:
+  if group == "items":
     names += ["ndcg@3", "err@3(max=4)", "ap@3/cutoff", "ndcg(exponential)", "ndcg(geometric)"]
   some = [name for name in names if METRICS[name].takes("ranking")]
-  return [x for x in some if METRICS[x].about.subtopics is diverse and _is_smooth(x)]
+  some = [x for x in some if METRICS[x].about.subtopics == (group == "subtopics")]
+  return [x for x in some if _is_smooth(x)]
 
 
 def _without_cutoff(name: str) -> str:
@@ -148,10 +159,16 @@ def evaluated(names: Iterable[str], scores, labels, where, ranking) -> dict[str,
 
 
 def _exact(ties: str) -> Callable[..., dict[str, jax.Array]]:
-  """All rows under a rule for ties: those that it says nothing of only where ties are averaged."""
-  names = ROWS if ties == "average" else TIED
+  """Rows under a rule for ties: all where ties are averaged in `N` columns."""
   ranking: Any = jr.Exact(ties=ties)
-  return lambda *lists, number: evaluated(names, *lists, ranking)
+
+  def values(scores, labels, where, *, number):
+    # Parameters say nothing of ties or of padding.
+    every = ROWS if scores.shape[-1] == N else ONCE
+    names = every if ties == "average" else TIED
+    return evaluated(names, scores, labels, where, ranking)
+
+  return values
 
 
 def _cut_off(scores, labels, where, *, number) -> dict[str, jax.Array]:
@@ -172,11 +189,11 @@ def _slopes_of(names: Iterable[str], scores, labels, where, ranking) -> dict[str
   return {name: row for name, row in zip(names, found, strict=True)}
 
 
-def _laplace(diverse: bool) -> Callable[..., dict[str, Any]]:
+def _laplace(group: str) -> Callable[..., dict[str, Any]]:
   """Values and gradients under `Laplace` at a temperature for each query."""
 
   def of_one(scores, labels, where, temperature):
-    return _slopes_of(smooth(diverse), scores, labels, where, jr.Laplace(temperature))
+    return _slopes_of(smooth(group), scores, labels, where, jr.Laplace(temperature))
 
   return lambda *lists, number: jax.vmap(of_one)(*lists, number)
 
@@ -257,7 +274,7 @@ class _Lazily:
 EXACT = {ties: Together(_exact(ties)) for ties in TIES}
 CUT_OFF = Together(_cut_off)
 # Metrics of subtopics compile twice as long as all others.
-LAPLACE = {diverse: Together(_laplace(diverse), SLOPES) for diverse in (False, True)}
+LAPLACE = {group: Together(_laplace(group), SLOPES) for group in GROUPS}
 EXACT_SLOPES = Together(_exact_slopes, SLOPES)
 
 
@@ -268,7 +285,10 @@ class Asked:
     programs: Itself, with the interface of `jaxrank.testing.asking.Programs`.
   """
 
-  def __init__(self, name: str):
+  def __init__(self, name: str, group: str | None = None):
+    """The programs of a group have the slopes in float64; by default those of all metrics."""
+    self.every = "subtopics" if METRICS[name].about.subtopics else "items"
+    self.group = group or self.every
     self.name, self.row, self.programs = name, METRICS[name], self
     self.takes = frozenset(x for x in ("where", "k", "ranking") if self.row.takes(x))
     self.run = {
@@ -304,7 +324,7 @@ class Asked:
       temperature = np.asarray(ranking.temperature, scores.dtype)
       shape = scores.shape[:-1]
       temperature = temperature.reshape(temperature.shape + (1,) * (len(shape) - temperature.ndim))
-      program = LAPLACE[self.row.about.subtopics]
+      program = LAPLACE[self.group if scores.dtype == np.float64 else self.every]
       return program(scores, labels, where, np.broadcast_to(temperature, shape))[self.name]
     return EXACT_SLOPES(scores, labels, where)[self.name]
 
