@@ -8,7 +8,7 @@ in `ON_THE_HOST`. A new public function is therefore covered, or fails by name.
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -219,6 +219,19 @@ def _all_metrics(scores, labels, where):
   return found
 
 
+def _evaluated(scores, labels, where):
+  """Every metric, by `evaluate`."""
+  found = []
+  for subtopic in (False, True):
+    chosen = []
+    for metric, about in description.described():
+      own = {"max_label": 4} if "max_label" in about.signature.parameters else {}
+      chosen += [jr.Measure(metric, **own)] if about.subtopics == subtopic else []
+    given = _subtopics(labels, where) if subtopic else labels
+    found.append(jr.evaluate(chosen, scores, given, where=where))
+  return found
+
+
 OWN: dict[str, Query] = {
   "Catalogue": _catalogue,
   "Evaluator": _evaluator,
@@ -296,6 +309,7 @@ OWN: dict[str, Query] = {
 # Parameters whose values take another path than the defaults.
 VARIANTS: dict[str, Query] = {
   MANY: _all_metrics,
+  "metrics/evaluate": _evaluated,
   "alpha_dcg/perfect": lambda s, x, w: jr.alpha_dcg(
     s, _subtopics(x, w), where=w, normalizer="perfect"
   ),
@@ -380,6 +394,36 @@ CALLS: dict[str, Query] = {
   },
   **VARIANTS,
 }
+
+
+def groups() -> dict[str, list[str]]:
+  """The names of calls by module, for tests that make one program of many calls.
+
+  Calls of single metrics are in none: one of `evaluate` has all of them.
+  """
+  metrics = {about.name for _, about in description.described()}
+  found: dict[str, list[str]] = {}
+  for name in CALLS:
+    if name not in metrics:
+      module, dot, _ = name.split("/")[0].partition(".")
+      found.setdefault(module if dot else "jaxrank", []).append(name)
+  return found
+
+
+def together(names: Iterable[str]) -> Query:
+  """Values and slopes of many calls by name; an error says which call raised it."""
+
+  def call(scores, labels, where):
+    found = {}
+    for name in names:
+      try:
+        found[name] = value_and_slope(name)(scores, labels, where)
+      except Exception as error:
+        error.add_note(f"in the call of {name}")
+        raise
+    return found
+
+  return call
 
 
 def value_and_slope(name: str) -> Query:

@@ -149,13 +149,16 @@ QUESTIONS = {
 }
 MEASURES = [jr.Measure(metric, name=name, **own) for name, (metric, own, _) in QUESTIONS.items()]
 SAMPLED = ("ndcg", "precision@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3")
-questions = pytest.mark.parametrize("name", QUESTIONS)
+# Questions that share a program. The laws of the first, and the means of the second, are quick.
+FIRST, SECOND = ("ndcg", "err", "auc"), ("ndcg@3", "ap@3", "rr", "bpref", "dcg(table)")
+REST = tuple(name for name in QUESTIONS if name not in (*FIRST, *SECOND))
 # Gaussian shares all but the chances with Gumbel.
-OF_GAUSSIAN = ("ndcg", "ap@3")
-some_questions = pytest.mark.parametrize(
+OF_GAUSSIAN = ("ndcg",), ("ap@3",)
+some_questions = quick(
   ("name", "ranking"),
-  [(name, "Gumbel") for name in ("ndcg", "ndcg@3", "err", "ap@3", "auc", "bpref", "dcg(plain)")]
-  + [(name, "Gaussian") for name in OF_GAUSSIAN],
+  [(name, "Gumbel") for name in (*FIRST, *SECOND, "dcg(plain)")]
+  + [("ndcg", "Gaussian"), ("ap@3", "Gaussian")],
+  [*((name, "Gumbel") for name in FIRST), ("ndcg", "Gaussian")],
 )
 rankings = quick("ranking", NAMES, ["Gumbel"])
 # Every call has as many queries, so that all share one compiled function.
@@ -182,10 +185,15 @@ def soft(name, ranking):
   return jax.jit(lambda *args: slopes_of(measures, kind, *args)[name])
 
 
+def beside(name, ranking):
+  """The questions that share the program of one."""
+  groups = OF_GAUSSIAN if ranking == "Gaussian" else (FIRST, SECOND, REST)
+  return next(names for names in groups if name in names)
+
+
 @functools.cache
-def of_all(ranking):
-  """Those of all questions, or of those that are asked under normal noise, in one program."""
-  measures = [x for x in MEASURES if ranking == "Gumbel" or x.name in OF_GAUSSIAN]
+def of_several(names, ranking):
+  measures = [x for x in MEASURES if x.name in names]
   kind = getattr(jr, ranking)
   return Together({ranking: lambda *args: slopes_of(measures, kind, *args)})
 
@@ -195,37 +203,29 @@ def call(name, ranking, scores, temperature, dtype=np.float32, labels=LABELS, wh
   lists = np.asarray(scores, dtype), np.asarray(labels, dtype), where
   size = len(scores)
   lists = (np.pad(x, ((0, QUERIES - size), (0, 0))) for x in lists)
-  found = of_all(ranking)(ranking, *lists, np.asarray(temperature, dtype))
+  program = of_several(beside(name, ranking), ranking)
+  found = program(ranking, *lists, np.asarray(temperature, dtype))
   value, slope, by_temperature = found[name]
   return value[:size], slope[:size], by_temperature
 
 
-@jax.jit
-def gaussian_values(temperature):
-  """The values of all questions at a temperature."""
-  lists = np.float32(SCORES), np.float32(LABELS)
-  return jr.evaluate(MEASURES, *lists, where=WHERE, ranking=jr.Gaussian(temperature))
+@functools.partial(jax.jit, static_argnums=1)
+def plain_values(ranking, names):
+  """The values of some questions."""
+  measures = [x for x in MEASURES if x.name in names]
+  return jr.evaluate(measures, np.float32(SCORES), np.float32(LABELS), where=WHERE, ranking=ranking)
 
 
-@jax.jit
-def exact_values():
-  """The values of all questions under `Exact`."""
-  return jr.evaluate(MEASURES, np.float32(SCORES), np.float32(LABELS), where=WHERE)
-
-
-def test_platforms_agree():
+@quick("names", [("err",), ("ndcg", "ap", "ap@3", "err@2", "dcg(plain)")], [("err",)])
+def test_platforms_agree(names):
   """Values and slopes of the algorithms of CPUs and of accelerators, with walls, ties and -inf."""
   found = {}
   for platform in ("cpu", "gpu"):
-    of_all.cache_clear()
+    measures = [x for x in MEASURES if x.name in names]
+    lists = [np.float32(x[[0, 2, 3]]) for x in (SCORES, LABELS)]
     with platforms.forced(platform):
-      found[platform] = {
-        name: call(
-          name, "Gumbel", SCORES[[0, 2, 3]], 0.3, labels=LABELS[[0, 2, 3]], where=WHERE[[0, 2, 3]]
-        )
-        for name in ("ndcg", "err", "ap", "ap@3", "err@2", "dcg(plain)")
-      }
-  of_all.cache_clear()
+      program = jax.jit(functools.partial(slopes_of, measures, jr.Gumbel))
+      found[platform] = program(*lists, WHERE[[0, 2, 3]], np.float32(0.3))
   # The slope by the temperature is a sum over all items, which nearly cancels.
   for name, ours in found["cpu"].items():
     for one, other, error in zip(ours, found["gpu"][name], (1e-6, 1e-6, 2e-5), strict=True):
@@ -304,7 +304,7 @@ def plackett_luce(name, row, scores, temperature):
   return chance @ value(LABELS[row][order], labels, own.get("k"))
 
 
-@questions
+@quick("name", QUESTIONS, (*FIRST, *SECOND))
 def test_gumbel_is_the_mean_over_all_orders(name):
   scores = np.float32(SCORES).astype(np.float64)
   for temperature in (0.25, 1.0, 8.0):
@@ -334,10 +334,10 @@ def sampled_orders(row, temperature, samples):
 
 
 @quick("samples", [10**5, 10**6], [10**5])
-@pytest.mark.parametrize("name", SAMPLED)
+@quick("name", SAMPLED, FIRST)
 def test_gaussian_is_the_mean_of_samples(name, samples):
   _, own, of_order = QUESTIONS[name]
-  value = gaussian_values(np.float32(0.8))[name]
+  value = plain_values(jr.Gaussian(np.float32(0.8)), beside(name, "Gumbel"))[name]
   for row in (0, 2):
     sample = of_order(*sampled_orders(row, 0.8, samples), own.get("k"))
     error = np.std(sample) / len(sample) ** 0.5
@@ -439,15 +439,16 @@ def test_every_rank_is_taken_once(ranking):
   np.testing.assert_allclose(hits(ks), np.minimum(ks, 7) / ks, rtol=1e-5)
 
 
-@questions
+@quick("name", QUESTIONS, FIRST)
 def test_cold_is_exact_with_ties_averaged(name):
-  exact = exact_values()[name]
+  names = beside(name, "Gumbel")
+  exact = plain_values(jr.Exact(), names)[name]
   for temperature in (1e-30, 1e-3):
     value, slope, by_temperature = call(name, "Gumbel", SCORES, temperature)
     np.testing.assert_allclose(value, exact, rtol=2e-5, atol=1e-6)
     assert np.all(np.isfinite(slope))
     assert np.isfinite(by_temperature)
-    other = gaussian_values(np.float32(temperature))[name]
+    other = plain_values(jr.Gaussian(np.float32(temperature)), names)[name]
     np.testing.assert_allclose(other, exact, rtol=2e-5, atol=1e-6)
 
 
@@ -559,9 +560,10 @@ def test_wide_gaps_are_shortened_at_every_temperature(ranking):
 
 
 TOLERATED = [jr.Measure(jr.err, max_label=4), *jr.parse("nDCG AP P@5 RR")]
+TOLERANCES = (1e-5, 1e-4, 1e-3)
 
 
-def tolerated(n, ranking, tolerance, dtype):
+def tolerated(measures, n, ranking, tolerance, dtype):
   """Metrics of normal and of tied scores, at three temperatures; slopes of five items and fewer."""
   rng = np.random.default_rng(n)
   scores = rng.standard_normal((2, n))
@@ -572,7 +574,7 @@ def tolerated(n, ranking, tolerance, dtype):
     given = getattr(jr, ranking)(temperature, tolerance)
 
     def values(scores):
-      found = jr.evaluate(TOLERATED, scores, labels, ranking=given)
+      found = jr.evaluate(measures, scores, labels, ranking=given)
       return jax.tree.map(jnp.sum, found), found
 
     if n > 5:
@@ -585,15 +587,19 @@ def tolerated(n, ranking, tolerance, dtype):
 
 
 @quick(
-  ("n", "ranking"),
-  [(5, "Gumbel"), (5, "Gaussian"), (30, "Gumbel"), (1000, "Gumbel"), (1000, "Gaussian")],
-  [(5, "Gumbel")],
+  ("n", "ranking", "measures", "tolerances"),
+  [
+    (5, "Gumbel", TOLERATED[:2], TOLERANCES[-1:]),
+    *((n, "Gumbel", TOLERATED, TOLERANCES) for n in (5, 30, 1000)),
+    *((n, "Gaussian", TOLERATED, TOLERANCES[::2]) for n in (5, 1000)),
+  ],
+  lambda case: len(case[-1]) == 1,
 )
-def test_values_are_within_the_tolerance(ranking, n):
+def test_values_are_within_the_tolerance(n, ranking, measures, tolerances):
   with jax.enable_x64(True):
-    exact = tolerated(n, ranking, 1e-5, np.float64)
-  for tolerance in (1e-5, 1e-4, 1e-3):
-    found = tolerated(n, ranking, tolerance, np.float32)
+    exact = tolerated(measures, n, ranking, 1e-5, np.float64)
+  for tolerance in tolerances:
+    found = tolerated(measures, n, ranking, tolerance, np.float32)
     for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(exact), strict=True):
       np.testing.assert_allclose(x, y, rtol=0, atol=tolerance)
 

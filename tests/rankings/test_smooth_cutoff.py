@@ -1,7 +1,6 @@
 """The smooth cut-off of `Laplace` and `Logistic`: definition, limit, and gradients that live."""
 
 import functools
-import itertools
 
 import jax
 import jax.numpy as jnp
@@ -15,18 +14,32 @@ from tests.helpers.suites import quick, thorough
 
 KINDS = ("Laplace", "Logistic")
 # Both share all but the distribution, and each compiles for seconds.
-kinds = quick("kind", KINDS, KINDS[:1], weekly=KINDS[1:])
+kinds = quick("kind", KINDS, KINDS[:1])
 # With labels from 0 to 3; the best one has a stop probability below 1.
 METRICS = {
-  "dcg": jr.dcg,
-  "precision": functools.partial(jr.precision, rel=2),
-  "hit_rate": functools.partial(jr.hit_rate, rel=2),
-  "reciprocal_rank": functools.partial(jr.reciprocal_rank, rel=2),
-  "average_precision": functools.partial(jr.average_precision, rel=2),
-  "err": functools.partial(jr.err, max_label=3),
+  "dcg": (jr.dcg, {}),
+  "precision": (jr.precision, {"rel": 2}),
+  "hit_rate": (jr.hit_rate, {"rel": 2}),
+  "reciprocal_rank": (jr.reciprocal_rank, {"rel": 2}),
+  "average_precision": (jr.average_precision, {"rel": 2}),
+  "err": (jr.err, {"max_label": 3}),
 }
-PAIRS = list(itertools.product(KINDS, METRICS))
-LATER = [("Logistic", name) for name in METRICS if name != "dcg"]
+
+
+# The first are a sum of discounts and a product of survivals.
+CHEAP = ("Laplace", ("dcg", "err"))
+CASES = [
+  CHEAP,
+  ("Laplace", ("precision", "hit_rate", "reciprocal_rank", "average_precision")),
+  ("Logistic", ("dcg", "average_precision", "err")),
+]
+cases = quick(("kind", "names"), CASES, [CHEAP])
+
+
+def values(names, scores, labels, k, ranking, **given):
+  """The values of some metrics at a cut-off, `[metrics, ...]`."""
+  measures = [jr.Measure(METRICS[x][0], name=x, k=k, **METRICS[x][1]) for x in names]
+  return jnp.stack([*jr.evaluate(measures, scores, labels, ranking=ranking, **given).values()])
 
 
 def survival(before, kept, stop):
@@ -63,52 +76,49 @@ def drawn(seed, n, queries=6):
   return np.where(where, scores, np.nan), np.where(where, labels, 1e9), where
 
 
-@quick(
-  ("kind", "name"),
-  PAIRS,
-  [("Laplace", name) for name in ("dcg", "average_precision", "err", "reciprocal_rank")],
-  weekly=LATER,
-)
-def test_values_are_those_of_the_definition(kind, name):
+@cases
+def test_values_are_those_of_the_definition(kind, names):
   scores, labels, where = drawn(1, 14)
   live = where & (scores > -np.inf)
   with enable_x64():
     # Of one item, of most and of all of them, and past the end of the list.
     ts, ks = np.meshgrid([0.02, 0.7, 30.0], [1, 3, 8, 30])
-    sweep = jax.vmap(
-      lambda t, k: METRICS[name](
-        jnp.asarray(scores), jnp.asarray(labels), where=where, k=k, ranking=getattr(jr, kind)(t)
-      )
-    )
+    lists = jnp.asarray(scores), jnp.asarray(labels)
+    sweep = jax.vmap(lambda t, k: values(names, *lists, k, getattr(jr, kind)(t), where=where))
     found = np.asarray(jax.jit(sweep)(ts.ravel(), ks.ravel()))
-  for t, k, row in zip(ts.ravel(), ks.ravel(), found, strict=True):
+  for t, k, of_metrics in zip(ts.ravel(), ks.ravel(), found, strict=True):
     relevant = [max((y[w] >= 2).sum(), 1) for y, w in zip(labels, where, strict=True)]
-    expected = [
-      defined(name, kind, s[i], y[i], t, k) for s, y, i in zip(scores, labels, live, strict=True)
-    ]
-    if name == "average_precision":
-      kept = [max((y[i] >= 2).sum(), 1) for y, i in zip(labels, live, strict=True)]
-      expected = np.array(expected) * kept / relevant
-    np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-12)
+    for name, row in zip(names, of_metrics, strict=True):
+      expected = [
+        defined(name, kind, s[i], y[i], t, k) for s, y, i in zip(scores, labels, live, strict=True)
+      ]
+      if name == "average_precision":
+        kept = [max((y[i] >= 2).sum(), 1) for y, i in zip(labels, live, strict=True)]
+        expected = np.array(expected) * kept / relevant
+      np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 @kinds
 def test_a_static_cutoff_is_the_traced_one(kind):
   scores, labels, where = (jnp.asarray(x) for x in drawn(2, 14))
-  for k in (1, 3, 14, 20):
-    at = functools.partial(jr.ndcg, scores, labels, where=where, ranking=getattr(jr, kind)(0.5))
-    np.testing.assert_allclose(at(k=k), at(k=jnp.int32(k)), rtol=2e-6, atol=1e-7)
+  at = functools.partial(jr.ndcg, scores, labels, where=where, ranking=getattr(jr, kind)(0.5))
+  ks = (1, 14, 20)
+  traced = jax.jit(jax.vmap(lambda k: at(k=k)))(jnp.int32(ks))
+  static = jax.jit(lambda: [at(k=k) for k in ks])()
+  np.testing.assert_allclose(static, traced, rtol=2e-6, atol=1e-7)
 
 
-@quick("name", METRICS, ["err"])
-@kinds
-def test_in_the_cold_it_is_the_exact_metric(kind, name):
+@cases
+def test_in_the_cold_it_is_the_exact_metric(kind, names):
   rng = np.random.default_rng(3)
   scores = rng.permuted(np.tile(np.arange(12, dtype=np.float32), (5, 1)), axis=1)
   labels = rng.integers(0, 4, (5, 12))
-  for k in (1, 4, 12):
-    cold = METRICS[name](scores, labels, k=k, ranking=getattr(jr, kind)(1e-3))
-    np.testing.assert_allclose(cold, METRICS[name](scores, labels, k=k), rtol=1e-6)
+
+  def both(k):
+    return [values(names, scores, labels, k, x) for x in (getattr(jr, kind)(1e-3), jr.Exact())]
+
+  for cold, exact in zip(*jax.jit(jax.vmap(both))(np.int32([1, 4, 12])), strict=True):
+    np.testing.assert_allclose(cold, exact, rtol=1e-6)
 
 
 @thorough
@@ -116,27 +126,35 @@ def test_in_the_cold_it_is_the_exact_metric(kind, name):
 def test_in_the_cold_ties_at_the_cut_share_it(kind):
   scores = np.float32([[2, 1, 1, 1, 0]])
   labels = np.float32([[0, 1, 0, 1, 0]])
-  for k in (1, 2, 3, 4):
-    for metric in (jr.precision, jr.recall):
-      cold = metric(scores, labels, k=k, ranking=getattr(jr, kind)(1e-3))
-      np.testing.assert_allclose(cold, metric(scores, labels, k=k), rtol=1e-6)
+
+  def both(k):
+    measures = [jr.Measure(metric, k=k) for metric in (jr.precision, jr.recall)]
+    rankings = getattr(jr, kind)(1e-3), jr.Exact()
+    return [jr.evaluate(measures, scores, labels, ranking=x) for x in rankings]
+
+  cold, exact = jax.jit(jax.vmap(both))(np.int32([1, 2, 3, 4]))
+  for name, found in cold.items():
+    np.testing.assert_allclose(found, exact[name], rtol=1e-6, err_msg=name)
 
 
-@quick("name", METRICS, ("dcg", "err"))
-@quick("n", (10, 200, 1000), (200,))
-@kinds
-def test_gradients_live_where_a_scorer_gives_one_score_to_all(kind, n, name):
-  labels = (np.random.default_rng(4).integers(0, 10, n) // 3).astype(np.float32)
-  for t in (0.1, 1.0):
-    at = functools.partial(METRICS[name], labels=labels, k=10, ranking=getattr(jr, kind)(t))
-    slope = np.asarray(jax.grad(at)(jnp.zeros(n)))
-    assert n == 10 or np.linalg.norm(slope) > 1e-4
-    assert np.all(np.isfinite(slope))
+@cases
+def test_gradients_live_where_a_scorer_gives_one_score_to_all(kind, names):
+  """In lists of 10, 200 and 1000 items; those of 10 are all above the cut-off."""
+  labels = (np.random.default_rng(4).integers(0, 10, 1000) // 3).astype(np.float32)
+
+  def slopes(n, t):
+    of = functools.partial(values, names, labels=labels, k=10, ranking=getattr(jr, kind)(t))
+    return jax.jacrev(lambda scores: of(scores, where=jnp.arange(1000) < n))(jnp.zeros(1000))
+
+  ns, ts = np.int32([10, 10, 200, 200, 1000, 1000]), np.float32([0.1, 1.0] * 3)
+  found = np.asarray(jax.jit(jax.vmap(slopes))(ns, ts))
+  assert np.all(np.isfinite(found))
+  norms = np.linalg.norm(found, axis=-1)
+  assert np.all(norms[2:] > 1e-4), dict(zip(names, norms.T, strict=True))
 
 
-# Each takes XLA seconds. The quick ones are a sum of discounts and a product of survivals.
-@quick(("kind", "name"), PAIRS, [("Laplace", "dcg"), ("Laplace", "err")], weekly=LATER)
-def test_derivatives_are_differences(kind, name):
+@cases
+def test_derivatives_are_differences(kind, names):
   """By scores and temperature, in both modes and in float64."""
   rng = np.random.default_rng(5)
   labels = rng.integers(0, 4, 9)
@@ -144,16 +162,20 @@ def test_derivatives_are_differences(kind, name):
   moves = np.stack([np.append(rng.normal(size=9), 0.0), np.append(np.zeros(9), 1.0)])
   points = point + np.array([5e-4, -5e-4, 1e-3, -1e-3])[:, None, None] * moves
 
-  def value(x):
-    return METRICS[name](x[:-1], labels, k=3, ranking=getattr(jr, kind)(x[-1]))
+  def of(x):
+    return values(names, x[:-1], labels, 3, getattr(jr, kind)(x[-1]))
+
+  @jax.jit
+  def program(points):
+    forwards = jax.vmap(lambda move: jax.jvp(of, (point,), (move,))[1])(moves)
+    return forwards, jax.vmap(of)(points), jax.jacrev(of)(point)
 
   with enable_x64():
-    forwards = jax.jit(jax.vmap(lambda move: jax.jvp(value, (point,), (move,))[1]))(moves)
-    near = jax.jit(jax.vmap(value))(points.reshape(-1, 10)).reshape(4, -1)
-    small, large = (near[0] - near[1]) / 1e-3, (near[2] - near[3]) / 2e-3
-    np.testing.assert_allclose(forwards, (4 * small - large) / 3, rtol=1e-7, atol=1e-9)
-    pulled = moves @ jax.jit(jax.grad(value))(point)
-    np.testing.assert_allclose(pulled, forwards, rtol=1e-9, atol=1e-12)
+    forwards, near, slopes = map(np.asarray, program(points.reshape(-1, 10)))
+  near = near.reshape(4, 2, -1)
+  small, large = (near[0] - near[1]) / 1e-3, (near[2] - near[3]) / 2e-3
+  np.testing.assert_allclose(forwards, (4 * small - large) / 3, rtol=1e-7, atol=1e-9)
+  np.testing.assert_allclose(moves @ slopes.T, forwards, rtol=1e-9, atol=1e-12)
 
 
 @kinds
@@ -163,11 +185,11 @@ def test_a_temperature_of_zero_gives_the_limit_with_no_slope(kind):
   def value(scores, t):
     return jr.ndcg(scores, labels, k=3, ranking=getattr(jr, kind)(t))
 
-  for t in (0.0, -1.0):
-    found, (by_scores, by_t) = jax.value_and_grad(value, argnums=(0, 1))(scores, jnp.float32(t))
-    np.testing.assert_allclose(found, value(scores, 1e-6), rtol=1e-5)
-    np.testing.assert_array_equal(by_scores, 0)
-    assert by_t == 0
+  program = jax.jit(jax.vmap(jax.value_and_grad(value, argnums=(0, 1)), (None, 0)))
+  found, (by_scores, by_t) = program(scores, jnp.float32([0.0, -1.0, 1e-6]))
+  np.testing.assert_allclose(found[:2], found[2], rtol=1e-5)
+  np.testing.assert_array_equal(by_scores[:2], 0)
+  np.testing.assert_array_equal(by_t[:2], 0)
 
 
 @thorough
@@ -208,13 +230,13 @@ def test_slopes_by_the_number_of_kept_items(kind):
 
 @kinds
 def test_a_query_without_items_has_no_slope_by_the_temperature(kind):
-  scores, labels = jnp.full(3, -jnp.inf), jnp.array([1, 0, 1])
-  for where in (jnp.ones(3, bool), jnp.zeros(3, bool)):
+  scores, labels = jnp.full((2, 3), -jnp.inf), jnp.array([[1, 0, 1]] * 2)
+  where = jnp.array([[True] * 3, [False] * 3])
 
-    def value(t, where=where):
-      return jr.ndcg(scores, labels, where=where, k=2, ranking=getattr(jr, kind)(t))
+  def found(t):
+    return jr.ndcg(scores, labels, where=where, k=2, ranking=getattr(jr, kind)(t))
 
-    assert jax.grad(value)(1.0) == 0
+  np.testing.assert_array_equal(jax.jacrev(found)(1.0), 0)
 
 
 @kinds
