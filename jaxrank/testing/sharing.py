@@ -26,20 +26,35 @@ from jaxrank.testing.asking import (
 from jaxrank.testing.exact import TIES
 from jaxrank.testing.queries import Case
 
-OPTIONS: dict[str, Any] = {
+# By these options XLA takes little time for a program. A version of it need not have each of them.
+_OPTIONS: dict[str, Any] = {
   "xla_backend_optimization_level": 0,
   "xla_llvm_disable_expensive_passes": True,
   "xla_cpu_parallel_codegen_split_count": 1,
+  "xla_cpu_use_fusion_emitters": False,
 }
-# The newer versions have no such option.
-if jax.__version__.startswith("0.10."):
-  OPTIONS["xla_cpu_use_fusion_emitters"] = False
 
 # The most queries of a batch, and the most pairs of items in it, unless one query has more.
 _ROWS, _PAIRS = 64, 2**16
 
 # The axes in front of the queries of a batch.
 _IN_FRONT = {"beside": 2}
+
+
+@functools.cache
+def options() -> dict[str, Any]:
+  """Those of the options that the installed version of XLA has."""
+
+  def is_known(options: dict[str, Any]) -> bool:
+    try:
+      jax.jit(lambda: np.float32(0), compiler_options=options).lower().compile()
+    except Exception:
+      return False
+    return True
+
+  if is_known(_OPTIONS):
+    return _OPTIONS
+  return {name: value for name, value in _OPTIONS.items() if is_known({name: value})}
 
 
 def rows_of(n: int) -> int:
@@ -115,7 +130,7 @@ class _Program:
           found.append(None)
       return found
 
-    self.run = jax.jit(every, compiler_options=OPTIONS)
+    self.run = jax.jit(every, compiler_options=options())
 
   def __call__(self, way: _Way, arrays: Sequence[Any], k: Any, leaves: Sequence[Any]) -> Any:
     found = self.run(*arrays, k, leaves)
@@ -194,7 +209,7 @@ class SharedLoss(asking_losses.Programs):
 
   def __init__(self, loss: Metric):
     super().__init__(loss)
-    compiled: Callable[[Any], Any] = functools.partial(jax.jit, compiler_options=OPTIONS)
+    compiled: Callable[[Any], Any] = functools.partial(jax.jit, compiler_options=options())
     self.backward, self.probe = map(compiled, self.slopes.values())
     self.run = {how: functools.partial(self._call, how) for how in self.forms}
     self._compiled = {how: compiled(form) for how, form in self.forms.items() if how != "direct"}
