@@ -398,13 +398,23 @@ def test_public_functions_have_the_values_of_the_program_of_all():
     same(METRICS[name](*lists[:2], where=lists[2]), values([name], MANY)[0, :2])
 
 
-def test_no_queries_and_no_items():
-  nothing, none = np.zeros((0, N), np.float32), np.zeros((3, 0), np.float32)
-  for name in ONCE:
-    assert jax.eval_shape(lambda name=name: METRICS[name](nothing, nothing)).shape == (0,), name
-  of_none = jax.jit(lambda *lists: table.evaluated(ONCE, *lists, jr.Exact()))
-  values = of_none(none, none, none > 0)
-  agree(ONCE, [values[name] for name in ONCE], [[without_items(name)] for name in ONCE])
+def of_average_ties(*lists) -> dict[str, jax.Array]:
+  """One row for each metric."""
+  return table.evaluated(ONCE, *lists, jr.Exact())
+
+
+@pytest.mark.parametrize("shape", [(0, N), (3, 0)])
+def test_no_queries_and_no_items(shape):
+  nothing = np.zeros(shape, np.float32)
+  found = jax.eval_shape(of_average_ties, nothing, nothing, nothing > 0)
+  assert {name: x.shape for name, x in found.items()} == dict.fromkeys(ONCE, shape[:1])
+
+
+@thorough
+def test_values_of_no_items():
+  nothing = np.zeros((3, 0), np.float32)
+  found = jax.jit(of_average_ties)(nothing, nothing, nothing > 0)
+  agree(ONCE, [found[name] for name in ONCE], [[without_items(name)] for name in ONCE])
 
 
 def test_no_items_to_weigh():
