@@ -267,7 +267,7 @@ def test_true_ranks_are_inside_where_all_systems_are_alike():
   assert inside >= 0.94
 
 
-@quick(("count", "queries"), claims.SMALL, (), weekly=[x for x in claims.SMALL if x[0] == 100])
+@quick(("count", "queries"), [x for x in claims.SMALL if x[0] < 100], ())
 def test_true_ranks_are_inside_for_few_queries_and_few_levels(count, queries):
   inside, _ = claims.ranks(count, queries, alike=True, binary=True)
   assert inside >= 0.94
