@@ -73,16 +73,9 @@ def pytest_sessionstart(session):
 
 
 def pytest_collection_modifyitems(items):
-  """Keeps the laws of one metric, or else a module, on one worker, which has them compiled.
-
-  What is weekly by one of its parameters is weekly.
-  """
+  """Keeps a module on one worker, because its tests share programs."""
   for item in items:
-    if item.get_closest_marker("weekly"):
-      item.own_markers = [mark for mark in item.own_markers if mark.name != "thorough"]
-    name = getattr(item, "callspec", None) and item.callspec.params.get("name")
-    group = name if isinstance(name, str) else item.nodeid.split("::")[0]
-    item.add_marker(pytest.mark.xdist_group(group))
+    item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
 
 
 def pytest_make_parametrize_id(val):
