@@ -547,8 +547,8 @@ ROWS = {
 }
 
 
-def all_values(names):
-  """A function of scores, labels and `where` to the values `[..., m]` of metrics, in one call."""
+def all_values(names, k=None):
+  """Names, and a function to the values `[..., m]` of these metrics, some at a cut-off."""
   kinds = {
     several: [name for name in names if ROWS[name].about.subtopics == several]
     for several in (False, True)
@@ -556,7 +556,8 @@ def all_values(names):
   names = [*kinds[False], *kinds[True]]
 
   def measure(name):
-    return jr.Measure(ROWS[name].public, name=name, **ROWS[name].own)
+    cut = {"k": k} if k is not None and ROWS[name].takes("k") else {}
+    return jr.Measure(ROWS[name].public, name=name, **ROWS[name].own, **cut)
 
   def values(scores, labels, *, where=None, ranking):
     found = {}
@@ -609,17 +610,16 @@ def steepness(ranking, k):
 
   def one(lists):
     labels, where = lists
-    norms = {}
-    for name, row in ROWS.items():
-      given = {"k": k} if k is not None and row.takes("k") else {}
-      given |= {"where": where, "ranking": RANKINGS[ranking]}
-      slopes = jax.grad(lambda s, row=row, given=given: row(s, labels, **given))
-      norms[name] = jnp.linalg.norm(slopes(jnp.zeros_like(labels)))
-    return norms
 
+    def of_scores(scores):
+      return values(scores, labels, where=where, ranking=RANKINGS[ranking])
+
+    return jnp.linalg.norm(jax.jacrev(of_scores)(jnp.zeros_like(labels)), axis=-1)
+
+  names, values = all_values(ROWS, k)
   flat = labels.reshape(-1, SIZES[-1]), np.tile(where, (2, 1))
   norms = jax.jit(lambda lists: jax.lax.map(one, lists))(flat)
-  return {name: float(np.min(x)) for name, x in norms.items()}
+  return dict(zip(names, np.min(norms, axis=0).tolist(), strict=True))
 
 
 SIZES = (10, 200, 1000)
