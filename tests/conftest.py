@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import itertools
 import os
 import time
 from pathlib import Path
@@ -39,8 +38,8 @@ gc.set_threshold(100_000, 50, 100)
 
 # Compiled programs hold memory, in many pieces. Linux lets a process map some 65,000 pieces, and
 # XLA crashes where there are no more.
-_TESTS_OF_PROGRAMS = 800
-_done = itertools.count(1)
+_TESTS_OF_PROGRAMS = 600
+_ran = []
 
 
 @pytest.fixture(autouse=True)
@@ -56,10 +55,12 @@ def _programs_of_one_platform(request):
     yield
 
 
-@pytest.fixture(autouse=True)
-def _not_too_many_programs():
-  yield
-  if next(_done) % _TESTS_OF_PROGRAMS == 0:
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+  """Frees programs where a module ends, because its tests share them."""
+  _ran.append(item)
+  if len(_ran) > _TESTS_OF_PROGRAMS and (nextitem is None or nextitem.path != item.path):
+    _ran.clear()
     jax.clear_caches()
 
 
