@@ -229,9 +229,11 @@ def _with_rows(listed: Array, x: Array, slope: Any) -> Array:
   ids, order = sorting.order(listed.reshape(-1))
   group = jnp.cumsum(jnp.append(False, ids[1:] != ids[:-1]).astype(jnp.int32))
   rows = jnp.take(slope.reshape(order.size, *slope.shape[2:]), order, axis=0)
+  rows = jnp.where(jnp.expand_dims(ids >= 0, tuple(range(1, rows.ndim))), rows, 0)
   sums = _nothing(rows).at[group].add(rows.astype(_nothing(rows).dtype))
-  place = jnp.full_like(ids, x.shape[0]).at[group].set(jnp.where(ids >= 0, ids, x.shape[0]))
-  return x.at[place].add(sums.astype(x.dtype), mode="drop")
+  # Where there is no item, 0 is added to the first one.
+  place = jnp.zeros_like(ids).at[group].set(jnp.maximum(ids, 0))
+  return x.at[place].add(sums.astype(x.dtype))
 
 
 def _as_slope(x: Any, like: Array) -> Any:
