@@ -4,10 +4,9 @@ Compiled programs are nearly the whole price of the tests. The command runs test
 cache, and prints by folder, and for the costliest tests, how many programs they compile, how long
 JAX traces, lowers and compiles them by the clock, and the processor seconds of the tests with the
 processes that they start. Programs of such processes are not counted. `-n 2` works as it does with
-pytest.
+pytest, and `--costliest 10` lists ten tests.
 """
 
-import argparse
 import bisect
 import itertools
 import os
@@ -43,31 +42,32 @@ class Cost(NamedTuple):
   compiled: float = 0
   seconds: float = 0
 
-  def plus(self, other: "Cost") -> "Cost":
-    """What both cost together."""
-    return Cost(*(x + y for x, y in zip(self, other, strict=True)))
-
 
 class _Events:
-  """The number and the seconds of events so far, in the order of `_EVENTS`."""
+  """The programs so far, and the seconds of the events that lead to them."""
 
   def __init__(self) -> None:
-    self.counts, self.seconds = [0, 0, 0], [0.0, 0.0, 0.0]
+    self.programs, self.seconds = 0, dict.fromkeys(_EVENTS, 0.0)
 
   def __call__(self, event: str, duration_secs: float, **_: Any) -> None:
     name = event.rpartition("/")[2]
-    if name in _EVENTS:
-      self.counts[_EVENTS.index(name)] += 1
-      self.seconds[_EVENTS.index(name)] += duration_secs
+    if name in self.seconds:
+      self.programs += name == _EVENTS[-1]
+      self.seconds[name] += duration_secs
 
   def cost(self) -> Cost:
     """The cost so far of this process and of the ended ones that it has started."""
-    traced, lowered, compiled = self.seconds
-    return Cost(0, self.counts[-1], traced, lowered, compiled, sum(os.times()[:4]))
+    traced, lowered, compiled = self.seconds.values()
+    return Cost(0, self.programs, traced, lowered, compiled, sum(os.times()[:4]))
 
 
 _events = _Events()
 _key = pytest.StashKey[Cost]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+  """Adds an option to those of pytest."""
+  parser.addoption("--costliest", type=int, default=40, help="how many tests are listed")
 
 
 def pytest_collection_finish() -> None:
@@ -95,14 +95,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
   return report
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
   """Prints the tables."""
   costs: dict[str, Cost] = {}
   for report in itertools.chain(*terminalreporter.stats.values()):
     for name, cost in getattr(report, "user_properties", ()):
       if name == "cost":
         costs[report.nodeid] = Cost(*cost)
-  for line in tables(costs, int(os.environ.get("JAXRANK_COSTLIEST", 40))):
+  for line in tables(costs, config.getoption("costliest")):
     terminalreporter.write_line(line)
 
 
@@ -130,10 +130,7 @@ def tables(costs: dict[str, Cost], costliest: int) -> Iterator[str]:
 
 
 def _sum(costs: Iterable[Cost]) -> Cost:
-  total = Cost()
-  for cost in costs:
-    total = total.plus(cost)
-  return total
+  return Cost(*map(sum, zip(*costs, strict=True)))
 
 
 def _folder(name: str) -> str:
@@ -150,18 +147,10 @@ def _row(name: str, cells: Iterable[str]) -> str:
 
 def main() -> int:
   """Runs the command, and returns the status of pytest."""
-  parser = argparse.ArgumentParser(
-    prog="python -m tests.programs", description=__doc__, allow_abbrev=False
-  )
-  parser.add_argument("--costliest", type=int, default=40, help="how many tests are listed")
-  known, arguments = parser.parse_known_args()
+  command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.programs", *sys.argv[1:]]
   with tempfile.TemporaryDirectory() as folder:
-    environment = {
-      "JAX_COMPILATION_CACHE_DIR": folder,
-      "JAXRANK_COSTLIEST": str(known.costliest),
-    }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.programs", *arguments]
-    return subprocess.run(command, env=os.environ | environment, check=False).returncode
+    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": folder}
+    return subprocess.run(command, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

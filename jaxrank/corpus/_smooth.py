@@ -30,6 +30,20 @@ _FREE = 10
 _CLOSE = 1e-2
 
 
+class Block(NamedTuple):
+  """The scores of some items.
+
+  Attributes:
+    score: `[q, c]`, finite, with 0 in place of NaN.
+    live: `[q, c]`, whether an item is a candidate that is retrieved.
+    retrieved: `[q]`, the number of these items; NaN if one has a NaN score.
+  """
+
+  score: Array
+  live: Array
+  retrieved: Array
+
+
 class Asking(NamedTuple):
   """What scores are made of.
 
@@ -43,11 +57,13 @@ class Asking(NamedTuple):
   similarity: Any
   temperature: Array
 
-  def of_chunk(self, chunk: Chunk) -> tuple[Array, Array, Array]:
-    """The finite scores `[q, c]`, whether they are those of retrieved items, and `[q]` the NaN."""
-    block = scores(self.similarity, self.queries, chunk.items)
-    live = chunk.candidates(block) & (block != -jnp.inf)
-    return _finite(block), live, jnp.sum(live & jnp.isnan(block), axis=1, dtype=block.dtype)
+  def of_chunk(self, chunk: Chunk) -> Block:
+    """The scores of a chunk."""
+    score = scores(self.similarity, self.queries, chunk.items)
+    live = chunk.candidates(score) & (score != -jnp.inf)
+    count = jnp.sum(live, axis=1, dtype=score.dtype)
+    unknown = jnp.any(live & jnp.isnan(score), axis=1)
+    return Block(_finite(score), live, jnp.where(unknown, jnp.nan, count))
 
   def of_listed(self, own: Any) -> Array:
     """The scores of listed items, `[q, p]`."""
@@ -133,7 +149,7 @@ def program(
       ahead, retrieved = totals[-1]
       at.append((ahead, jnp.ones_like(ahead)))
     else:
-      retrieved = jnp.where(totals[0].unknown > 0, jnp.nan, totals[0].number)
+      retrieved = totals[0].retrieved
     return finish(params, Known(score, lax.stop_gradient(retrieved), tuple(at)))
 
   return Program(tuple(stages), last)
@@ -177,11 +193,9 @@ def _whole(distribution: Distribution) -> Stage:
   def added(shared: Any, total: Any, chunk: Chunk) -> tuple[Array, Array]:
     del total
     asking, score = shared
-    block, live, unknown = asking.of_chunk(chunk)
-    ahead = distribution.function(asking.apart(block, score[..., None]))
-    ahead = jnp.sum(jnp.where(live[:, None], ahead, 0), axis=2)
-    retrieved = jnp.sum(live, axis=1, dtype=ahead.dtype)
-    return ahead, jnp.where(unknown > 0, jnp.nan, retrieved)
+    block = asking.of_chunk(chunk)
+    ahead = distribution.function(asking.apart(block.score, score[..., None]))
+    return jnp.sum(jnp.where(block.live[:, None], ahead, 0), axis=2), block.retrieved
 
   def start(score: Array) -> tuple[Array, Array]:
     return jnp.zeros_like(score), jnp.zeros_like(score[:, 0])
@@ -199,7 +213,7 @@ class Threshold(NamedTuple):
     above: How many other items are above the threshold.
     excess: The sum of `F` of the other items, less `above`.
     number: How many other items there are.
-    unknown: How many of them have a NaN score.
+    retrieved: The same, or NaN if one of them has a NaN score.
   """
 
   anchor: Array
@@ -208,7 +222,7 @@ class Threshold(NamedTuple):
   above: Array
   excess: Array
   number: Array
-  unknown: Array
+  retrieved: Array
 
 
 class Cut(NamedTuple):
@@ -273,10 +287,10 @@ def _kept(distribution: Distribution, i: int) -> Stage:
   def added(shared: Any, total: Any, chunk: Chunk) -> Array:
     del total
     asking, score, cut = shared
-    block, live, _ = asking.of_chunk(chunk)
-    weight = jnp.where(live, cut.kept(distribution, asking, block), 0)
-    ahead = distribution.function(asking.apart(block, score[..., None]))
-    return jnp.sum(jnp.where(live[:, None], weight[:, None] * ahead, 0), axis=2)
+    block = asking.of_chunk(chunk)
+    weight = jnp.where(block.live, cut.kept(distribution, asking, block.score), 0)
+    ahead = distribution.function(asking.apart(block.score, score[..., None]))
+    return jnp.sum(jnp.where(block.live[:, None], weight[:, None] * ahead, 0), axis=2)
 
   return Stage(prepare, _summed(added, jnp.zeros_like), added)
 
@@ -293,9 +307,9 @@ def _threshold(distribution: Distribution, i: int) -> Stage:
 
   def added(shared: Any, total: Threshold, chunk: Chunk) -> Threshold:
     asking, *_ = shared
-    block, live, _ = asking.of_chunk(chunk)
-    x = asking.apart(block, total.anchor[:, None]) - total.offset[:, None]
-    excess = _sum(_excess(distribution, x)[1], live)
+    block = asking.of_chunk(chunk)
+    x = asking.apart(block.score, total.anchor[:, None]) - total.offset[:, None]
+    excess = _sum(_excess(distribution, x)[1], block.live)
     nothing = jnp.zeros_like(excess)
     return Threshold(nothing, nothing, nothing, nothing, excess, nothing, nothing)
 
@@ -308,21 +322,25 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
   function, log_constant = distribution.function, jnp.log(distribution.constant)
   temperature = at_least_tiny(asking.temperature, score.dtype)
 
-  def over_all(part: Callable[[Array, Array, Array], Any], join: Callable[[Any, Any], Any]) -> Any:
-    """A sum over the chunks, over the devices, and of the listed items."""
-    unknown = jnp.zeros_like(score[:, 0])
-    nothing = part(score[:, :1], jnp.zeros_like(listed[:, :1]), unknown)
-    state = each_chunk(lambda state, chunk: join(state, part(*asking.of_chunk(chunk))), nothing)
-    return state, part(score, listed, unknown)
+  # Listed items with a NaN are told apart by their scores.
+  own_items = Block(score, listed, jnp.sum(listed, axis=1, dtype=score.dtype))
+  no_item = Block(score[:, :1], jnp.zeros_like(listed[:, :1]), jnp.zeros_like(score[:, 0]))
 
-  def log_sums(block: Array, live: Array, unknown: Array) -> tuple[Array, ...]:
-    z = clipped(block / temperature[:, None], _WIDEST)
+  def over_all(part: Callable[[Block], Any], join: Callable[[Any, Any], Any]) -> Any:
+    """A sum over the chunks, over the devices, and of the listed items."""
+    start = part(no_item)
+    state = each_chunk(lambda state, chunk: join(state, part(asking.of_chunk(chunk))), start)
+    return state, part(own_items)
+
+  def log_sums(block: Block) -> tuple[Array, ...]:
+    live = block.live
+    z = clipped(block.score / temperature[:, None], _WIDEST)
     tops = [jnp.max(jnp.where(live, x, -jnp.inf), axis=1) for x in (z, -z)]
     sums = [
       jnp.sum(jnp.where(live, relative(x, top[:, None]), 0), axis=1)
       for x, top in zip((z, -z), tops, strict=True)
     ]
-    return *tops, *sums, jnp.sum(live, axis=1, dtype=z.dtype), unknown
+    return *tops, *sums, jnp.sum(live, axis=1, dtype=z.dtype), block.retrieved
 
   def joined(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
     tops = [jnp.maximum(x, y) for x, y in zip(a[:2], b[:2], strict=True)]
@@ -339,7 +357,7 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
       x * relative(old, top) for x, old, top in zip(others[2:4], others[:2], tops, strict=True)
     ]
     others = *tops, *lax.psum((*sums, *others[4:]), axis)
-  number, unknown = others[4:]
+  number, retrieved = others[4:]
   high, low, above, below, count, _ = joined(others, own)
   target, _ = _target(k, count)
   top = high + jnp.log(above) + log_constant - jnp.log(target)
@@ -348,9 +366,9 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
   def sums_at(anchor: Array, offset: Array) -> tuple["_Sums", "_Sums"]:
     """The sums over all items, and over the others."""
 
-    def part(block: Array, live: Array, unknown: Array) -> _Sums:
-      del unknown
-      x = asking.apart(block, anchor[:, None]) - offset[:, None]
+    def part(block: Block) -> _Sums:
+      live = block.live
+      x = asking.apart(block.score, anchor[:, None]) - offset[:, None]
       above = x >= 0
       far = jnp.where(above, -x, x)
       tail, density = jax.jvp(function, (far,), (jnp.ones_like(far),))
@@ -393,7 +411,7 @@ def _found(distribution: Distribution, shared: Any, each_chunk: EachChunk, axis:
   offset = jnp.where(jnp.isfinite(step), step, 0)
   every, others = sums_at(anchor, offset)
   excess = others.below_tail - others.above_tail
-  return Threshold(anchor, offset, every.density, others.above, excess, number, unknown)
+  return Threshold(anchor, offset, every.density, others.above, excess, number, retrieved)
 
 
 # The number of passes, bounds of each threshold, where it may be, and the last step.
