@@ -283,7 +283,9 @@ def _in_blocks(sweep: Sweep, nodes: int, start: Array, stop: Array, *args: Array
   blocks = jnp.ceil((stop - start) / (spacing * nodes))
   count = jnp.max(jnp.where(jnp.isnan(blocks), 1, blocks)).astype(jnp.int32)
 
-  def block(index: Array) -> Any:
+  # The shape of a block and the body of the loop share one trace.
+  @functools.partial(jax.jit, inline=True)
+  def block(index: Array, start: Array, blocks: Array, *args: Array) -> Any:
     step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
     step = step.reshape((1,) * start.ndim + (nodes,))
     # A query adds nothing in the blocks that only others have.
@@ -293,10 +295,10 @@ def _in_blocks(sweep: Sweep, nodes: int, start: Array, stop: Array, *args: Array
 
   def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
     index, total = state
-    return index + 1, jax.tree.map(jnp.add, total, block(index))
+    return index + 1, jax.tree.map(jnp.add, total, block(index, start, blocks, *args))
 
   first = jnp.zeros_like(count)
-  start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first))
+  start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first, start, blocks, *args))
   return lax.while_loop(lambda state: state[0] < count, body, (first, start_at))[1]
 
 
