@@ -1,12 +1,13 @@
 """Derivatives of public functions by every numeric parameter, against float64 differences.
 
-In float64 to 1e-7 of the largest slope by a parameter, by `jvp` and by `vjp`, at three values that
-are not the default; in float32 to 1e-4. A group of functions is one program.
+By `vjp` in float64 to 1e-7 of the largest slope by a parameter, at three values that are not the
+default; by `jvp` in float32 to 1e-4. A group of functions is two programs.
 
-The numbers of all metrics are differentiated under the exact ranking, and under a ranking by
-expected ranks and one of noise those of a metric for each question: a metric does not know what
-answers it. The slopes of all metrics in the scores are in `tests/metrics/test_laws.py`, second
-derivatives in `tests/rankings/test_second_derivatives.py` and `tests/losses`.
+Each number of a metric is differentiated under the exact ranking, in one of the metrics that have
+it in the same place of the library, and under a ranking by expected ranks and one of noise those of
+a metric for each question: a metric does not know what answers it. The slopes of all metrics in the
+scores are in `tests/metrics/test_laws.py`, second derivatives in
+`tests/rankings/test_second_derivatives.py` and `tests/losses`.
 """
 
 import inspect
@@ -50,8 +51,20 @@ SETS = (
 )
 # So are these functions of lists.
 LISTS = ("novelty", "intra_list_distance")
-# Metrics that are also called with a cut-off: one for each question, and those of sets.
-CUT = {"average_precision", "err", "ndcg", "rbp", "reciprocal_rank", *SETS}.difference(CONSTANT)
+# Metrics whose numbers are those of another one, by that one: weights and persistences of items,
+# parameters of stops and of subtopics, floors of logarithms.
+NUMBERS_OF = {
+  "ndcg": ("dcg", "precision", "recall"),
+  "alpha_ndcg": ("alpha_dcg",),
+  "nnrbp": ("nrbp",),
+  "nerr": ("err",),
+  "nerr_ia": ("average_precision_ia", "err_ia", "precision_ia", "subtopic_recall"),
+  "log_bpref": ("log_average_precision",),
+}
+ELSEWHERE = {name for names in NUMBERS_OF.values() for name in names}
+# Metrics that are also called with a cut-off. The slopes of a metric for each question at a cut-off
+# are in `tests/rankings/test_smooth_cutoff.py`.
+CUT = ("ndcg", "precision")
 METRICS = {about.name: metric for metric, about in described()}
 # Mean ranks and probabilities of ranks under noise, whose second derivatives are refused.
 MEANS = (
@@ -95,6 +108,21 @@ OUTSIDE = {
     "recall_at_fixed_precision",
   ),
   "random orders": ("plackett_luce.sample",),
+  "metrics under a ranking, as the losses that are here; laws of losses hold their slopes": (
+    "losses.approx_ap",
+    "losses.approx_err",
+    "losses.approx_mrr",
+    "losses.softrank_ap",
+    "losses.softrank_err",
+    "losses.softrank_rr",
+  ),
+  "arithmetic of the exposures of `exposure.expected`, as in those that are here": (
+    "exposure.by_group",
+    "exposure.demographic_parity",
+    "exposure.disparate_impact",
+    "exposure.ee_d",
+    "exposure.ee_r",
+  ),
   "functions of labels alone, or a dictionary of numbers": (
     "discounts.constant",
     "gains.binary",
@@ -117,27 +145,35 @@ def default(name):
   return ranking and type(ranking.default).__name__
 
 
+def is_outside(name):
+  return any(
+    name == entry or (entry.endswith(".") and name.startswith(entry))
+    for entries in OUTSIDE.values()
+    for entry in entries
+  )
+
+
 def members():
   """For each group, functions by name with the rankings and the cut-offs they are called with."""
   found = {group: {} for group in OTHERS}
-  for name in (f"losses.{name}" for name in losses.__all__):
+  for name in (f"losses.{name}" for name in losses.__all__ if not is_outside(f"losses.{name}")):
     found["ranked losses" if default(name) else "losses"][name] = (name, default(name), {})
   for ranking in ("Laplace", "Gumbel", EXACT):
     group = found.setdefault(f"metrics/{ranking}", {})
     for name in METRICS:
       if ranking == EXACT:
-        if set(numeric(name, METRICS[name])) - {"scores"}:
+        if set(numeric(name, METRICS[name])) - {"scores"} and name not in ELSEWHERE:
           group[name] = (name, ranking, {})
-      elif name in (*traits.SMOOTHLY, "precision"):
-        group[name] = (name, ranking, {})
+      else:
+        if name in traits.SMOOTHLY:
+          group[name] = (name, ranking, {})
         if name in CUT and ranking == "Laplace":
           group[f"{name}@3"] = (name, ranking, {"k": 3})
   for name in soft.__all__:
     found["operators"][f"soft.{name}/Laplace"] = (f"soft.{name}", "Laplace", {})
-  others = [f"exposure.{name}" for name in exposure.__all__]
-  others = [name for name in others if "ranking" in signature(name)]
-  for name in (*others, *LISTS):
-    found["operators"][name] = (name, "Laplace", {})
+  for name in (f"exposure.{name}" for name in exposure.__all__):
+    if "ranking" in signature(name) and not is_outside(name):
+      found["operators"][name] = (name, "Laplace", {})
   for name in LISTS:
     found["operators"][f"{name}@3"] = (name, "Laplace", {"k": 3})
   for name in ("plackett_luce.log_prob", "plackett_luce.rank_probabilities"):
@@ -163,14 +199,6 @@ def parts(groups):
 
 AT_ONCE = 16
 GROUPS = dict(parts(members()))
-
-
-def is_outside(name):
-  return any(
-    name == entry or (entry.endswith(".") and name.startswith(entry))
-    for entries in OUTSIDE.values()
-    for entry in entries
-  )
 
 
 def test_every_public_function_is_covered_or_said_not_to_be():
