@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxrank as jr
-from jaxrank import exposure, losses, soft
+from jaxrank import exposure, losses
 from jaxrank.metrics import described
 from tests.derivatives import subjects
 from tests.derivatives.differences import faults, number, second_faults
@@ -116,12 +116,16 @@ OUTSIDE = {
     "losses.softrank_err",
     "losses.softrank_rr",
   ),
-  "arithmetic of the exposures of `exposure.expected`, as in those that are here": (
+  "arithmetic with exposures of items, of which `tests/exposure` has the slopes": (
     "exposure.by_group",
     "exposure.demographic_parity",
     "exposure.disparate_impact",
     "exposure.ee_d",
     "exposure.ee_r",
+    "exposure.expected",
+  ),
+  "operators of which `tests/soft` and `tests/rankings/test_smooth_cutoff.py` have all slopes": (
+    "soft.",
   ),
   "functions of labels alone, or a dictionary of numbers": (
     "discounts.constant",
@@ -169,8 +173,6 @@ def members():
           group[name] = (name, ranking, {})
         if name in CUT and ranking == "Laplace":
           group[f"{name}@3"] = (name, ranking, {"k": 3})
-  for name in soft.__all__:
-    found["operators"][f"soft.{name}/Laplace"] = (f"soft.{name}", "Laplace", {})
   for name in (f"exposure.{name}" for name in exposure.__all__):
     if "ranking" in signature(name) and not is_outside(name):
       found["operators"][name] = (name, "Laplace", {})

@@ -48,7 +48,7 @@ def smooth(scores, labels, where, temperature):
 
 @quick(
   ("n", "dtype", "rtol"),
-  [(n, *dtype) for n in (9, 1000) for dtype in (("float32", 1e-5), ("float64", 1e-10))],
+  [(9, "float64", 1e-10), (1000, "float32", 1e-5)],
   [(9, "float64", 1e-10)],
 )
 def test_logistic_is_the_sum_over_all_pairs(n, dtype, rtol):
@@ -76,7 +76,7 @@ METRICS = {
 
 @quick(
   ("kind", "names"),
-  [(jr.Laplace, ["ndcg"]), (jr.Laplace, ["err@20", "average_precision"]), (jr.Logistic, METRICS)],
+  [(jr.Laplace, ["ndcg"]), (jr.Laplace, ["err@20", "average_precision"]), (jr.Logistic, ["ndcg"])],
   [(jr.Laplace, ["ndcg"])],
 )
 def test_platforms_agree(kind, names):
@@ -156,13 +156,12 @@ def test_second_derivatives_of_logistic():
 
 
 @thorough
-@pytest.mark.parametrize("kind", [jr.Laplace, jr.Logistic])
-def test_gradients_under_three_vmaps_of_a_batch(kind):
+def test_gradients_under_three_vmaps_of_a_batch():
   """As a sweep over three numbers takes them: jax 0.10 crashed on arrays of seven axes."""
   rng = np.random.default_rng(0)
   scores = jnp.asarray(rng.standard_normal((2, 3, 2, 2, 20)).astype(np.float32))
   labels = jnp.asarray(rng.integers(0, 3, (2, 20)).astype(np.float32))
-  slope = jax.grad(lambda scores: jr.ndcg(scores, labels, ranking=kind(0.5)).sum())
+  slope = jax.grad(lambda scores: jr.ndcg(scores, labels, ranking=jr.Logistic(0.5)).sum())
   flat = jax.vmap(slope)(scores.reshape(-1, 2, 20)).reshape(scores.shape)
   nested = jax.jit(jax.vmap(jax.vmap(jax.vmap(slope))))(scores)
   np.testing.assert_allclose(nested, flat, rtol=1e-5, atol=1e-6)
