@@ -64,7 +64,7 @@ def product(u, v):
   return jnp.matmul(u, v.T, precision="highest", preferred_element_type=jnp.float32)
 
 
-@quick("chunk", [128, 384, 8192], [128])
+@quick("chunk", [128, 8192], [128])
 def test_values_and_slopes_are_those_of_all_scores(chunk):
   u, v, weights, log_q, ids, out = draw(chunk)
   given = u, v, weights, log_q, jnp.float32(0.7)
@@ -161,10 +161,9 @@ def test_items_in_half_precision():
   same(found, expected, close=1e-2)
 
 
-@pytest.mark.parametrize("spread", [1.0, 100.0, 1e4, 1e30])
-def test_scores_of_any_spread(spread):
+def test_scores_of_any_spread():
   u, v, weights, log_q, ids, out = draw(5)
-  u = spread * u
+  share = jnp.asarray(np.random.default_rng(3).normal(size=Q), jnp.float32)
 
   def ours(u, v):
     return corpus.softmax(u, v, ids, exclude=out, weights=weights, chunk=256)
@@ -172,7 +171,14 @@ def test_scores_of_any_spread(spread):
   def theirs(u, v):
     return dense(product(u, v), weights, 0 * log_q, 1.0, ids, out)
 
-  same(slopes(ours, (u, v)), slopes(theirs, (u, v)), close=1e-4)
+  def total(loss, u, v):
+    found = loss(u, v)
+    return jnp.sum(share * found), found
+
+  ways = [jax.grad(functools.partial(total, f), (0, 1), has_aux=True) for f in (ours, theirs)]
+  both = jax.jit(lambda u, v: [way(u, v) for way in ways])
+  for spread in (1.0, 100.0, 1e4, 1e30):
+    same(*both(spread * u, v), close=1e-4)
 
 
 def test_repeats_nan_and_ids_under_jit():
@@ -348,11 +354,11 @@ def test_hessians_are_symmetric():
 
   with jax.enable_x64():
     rng = np.random.default_rng(11)
-    u, v, log_q = (jnp.asarray(rng.normal(size=x)) for x in ((2, 3), (6, 3), 6))
-    weights = jnp.array([[1.0, 0.5, 0.0], [0.0, 2.0, 0.0]])
-    cases = [(u, v.at[1].multiply(x), weights, log_q, jnp.asarray(1.0)) for x in (1, 100, 1000)]
+    u, v, log_q = (rng.normal(size=x) for x in ((2, 3), (6, 3), 6))
+    weights, far = np.array([[1.0, 0.5, 0.0], [0.0, 2.0, 0.0]]), np.arange(6)[:, None] == 1
+    cases = [(u, np.where(far, x * v, v), weights, log_q, np.array(1.0)) for x in (1, 100, 1000)]
     back = ravel_pytree(cases[0])[1]
-    at = jnp.stack([ravel_pytree(case)[0] for case in cases])
+    at = np.stack([np.concatenate([np.ravel(x) for x in case]) for case in cases])
     found = np.asarray(jax.jit(jax.vmap(jax.jacfwd(jax.grad(lambda x: total(back(x))))))(at))
   size = np.abs(found).max((1, 2), keepdims=True)
   np.testing.assert_allclose(found / size, np.swapaxes(found, 1, 2) / size, rtol=0, atol=1e-12)
