@@ -48,12 +48,12 @@ def exponential(labels):
   return 2.0 ** linear(labels) - 1
 
 
-def order_dcg(ranked, k, gain=linear):
-  return gain(ranked[:, :k]) @ discount(ranked.shape[1])[:k]
+def order_dcg(ranked, k):
+  return linear(ranked[:, :k]) @ discount(ranked.shape[1])[:k]
 
 
-def order_ndcg(ranked, labels, k, gain=linear):
-  return order_dcg(ranked, k, gain) / order_dcg(np.sort(labels)[None, ::-1], k, gain)[0]
+def order_ndcg(ranked, labels, k):
+  return order_dcg(ranked, k) / order_dcg(np.sort(labels)[None, ::-1], k)[0]
 
 
 def order_err(ranked, labels, k):
@@ -121,11 +121,6 @@ def order_auc(ranked, labels, k):
 
 QUESTIONS = {
   "ndcg": (jr.ndcg, {}, order_ndcg),
-  "ndcg(exponential)": (
-    jr.ndcg,
-    {"gain": jr.gains.exponential},
-    functools.partial(order_ndcg, gain=exponential),
-  ),
   "ndcg@3": (jr.ndcg, {"k": 3}, order_ndcg),
   "precision@3": (jr.precision, {"k": 3}, lambda ranked, _, k: np.sum(ranked[:, :k] > 0, 1) / k),
   "hit_rate@2": (jr.hit_rate, {"k": 2}, lambda ranked, _, k: np.any(ranked[:, :k] > 0, 1) * 1.0),
@@ -139,13 +134,7 @@ QUESTIONS = {
   "dcg(plain)": (jr.dcg, {"discount": plain}, order_plain),
   "auc": (jr.auc, {}, order_auc),
   "bpref": (jr.bpref, {}, order_bpref),
-  "gap": (jr.gap, {"max_label": 4}, order_gap),
   "gap@3": (jr.gap, {"max_label": 4, "k": 3}, order_gap),
-  "judged@3": (
-    jr.judged,
-    {"k": 3},
-    lambda ranked, _, k: np.mean(ranked[:, :k] >= 0, axis=1),
-  ),
 }
 MEASURES = [jr.Measure(metric, name=name, **own) for name, (metric, own, _) in QUESTIONS.items()]
 SAMPLED = ("ndcg", "precision@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3")
@@ -153,11 +142,10 @@ SAMPLED = ("ndcg", "precision@3", "err", "ap@3", "rr", "auc", "bpref", "gap@3")
 FIRST, SECOND = ("ndcg", "err", "auc"), ("ndcg@3", "ap@3", "rr", "bpref", "dcg(table)")
 REST = tuple(name for name in QUESTIONS if name not in (*FIRST, *SECOND))
 # Gaussian shares all but the chances with Gumbel.
-OF_GAUSSIAN = ("ndcg",), ("ap@3",)
+OF_GAUSSIAN = (("ndcg",),)
 some_questions = quick(
   ("name", "ranking"),
-  [(name, "Gumbel") for name in (*FIRST, *SECOND, "dcg(plain)")]
-  + [("ndcg", "Gaussian"), ("ap@3", "Gaussian")],
+  [*((name, "Gumbel") for name in QUESTIONS), ("ndcg", "Gaussian")],
   [*((name, "Gumbel") for name in FIRST), ("ndcg", "Gaussian")],
 )
 rankings = quick("ranking", NAMES, ["Gumbel"])
@@ -216,7 +204,7 @@ def plain_values(ranking, names):
   return jr.evaluate(measures, np.float32(SCORES), np.float32(LABELS), where=WHERE, ranking=ranking)
 
 
-@quick("names", [("err",), ("ndcg", "ap", "ap@3", "err@2", "dcg(plain)")], [("err",)])
+@quick("names", [("err",), ("ap", "ap@3")], [("err",)])
 def test_platforms_agree(names):
   """Values and slopes of the algorithms of CPUs and of accelerators, with walls, ties and -inf."""
   found = {}
@@ -235,47 +223,34 @@ def test_platforms_agree(names):
 
 
 @thorough
-@pytest.mark.parametrize("k", [3, 30])
-def test_cut_offs_of_longer_lists_agree(k):
-  """More items than points on the circle, and fewer."""
-  rng = np.random.default_rng(k)
+def test_cut_offs_of_longer_lists_agree():
+  """More items than points on the circle."""
+  rng = np.random.default_rng(3)
   scores = rng.standard_normal((3, 60)).astype(np.float32)
   labels = rng.choice([0, 1, 4], p=[0.8, 0.1, 0.1], size=scores.shape).astype(np.float32)
 
-  def value(scores):
-    return jr.average_precision(scores, labels, k=k, ranking=jr.Gumbel(1.0))
+  def total(scores):
+    return jnp.sum(jr.average_precision(scores, labels, k=3, ranking=jr.Gumbel(1.0)))
 
   found = []
   for platform in ("cpu", "gpu"):
     with platforms.forced(platform):
-      values, back = jax.vjp(jax.jit(value), scores)
-      found.append((values, back(jnp.ones_like(values))[0]))
+      found.append(jax.jit(jax.value_and_grad(total))(scores))
   for one, other in zip(*found, strict=True):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 * np.abs(one).max())
 
 
-@quick(
-  ("ranking", "names"),
-  [
-    ("Gumbel", ("average_precision",)),
-    ("Gumbel", ("ndcg", "err")),
-    ("Gaussian", ("ndcg", "err", "average_precision")),
-  ],
-  [("Gumbel", ("average_precision",))],
-)
-def test_slopes_of_longer_lists_agree(ranking, names):
+@thorough
+def test_slopes_of_longer_lists_agree():
   """Slopes by scores and labels of both algorithms."""
   rng = np.random.default_rng(0)
   scores = rng.standard_normal((2, 130)).astype(np.float32)
   labels = rng.choice([0, 1, 2], p=[0.8, 0.1, 0.1], size=scores.shape).astype(np.float32)
-  measures = [
-    jr.Measure(getattr(jr, name), name=name, **({"max_label": 2} if name == "err" else {}))
-    for name in names
-  ]
+  names = "average_precision", "ndcg"
+  measures = [jr.Measure(getattr(jr, name), name=name) for name in names]
 
   def totals(scores, labels):
-    found = jr.evaluate(measures, scores, labels, ranking=getattr(jr, ranking)(0.5))
-    return jax.tree.map(jnp.sum, found)
+    return jax.tree.map(jnp.sum, jr.evaluate(measures, scores, labels, ranking=jr.Gumbel(0.5)))
 
   found = []
   for platform in ("cpu", "gpu"):
@@ -333,8 +308,11 @@ def sampled_orders(row, temperature, samples):
   return LABELS[row, found][np.argsort(-noisy, axis=1)], labels
 
 
-@quick("samples", [10**5, 10**6], [10**5])
-@quick("name", SAMPLED, FIRST)
+@quick(
+  ("name", "samples"),
+  [*((name, 10**5) for name in FIRST), *((name, 10**6) for name in SAMPLED)],
+  lambda case: case[1] == 10**5,
+)
 def test_gaussian_is_the_mean_of_samples(name, samples):
   _, own, of_order = QUESTIONS[name]
   value = plain_values(jr.Gaussian(np.float32(0.8)), beside(name, "Gumbel"))[name]
@@ -344,7 +322,9 @@ def test_gaussian_is_the_mean_of_samples(name, samples):
     assert abs(value[row] - np.mean(sample)) <= 4 * error + 1e-6
 
 
-@some_questions
+@pytest.mark.parametrize(
+  ("name", "ranking"), [*((name, "Gumbel") for name in FIRST), ("ndcg", "Gaussian")]
+)
 def test_gradients_are_slopes(name, ranking):
   rng = np.random.default_rng(0)
   direction = np.where(WHERE & (-np.inf < SCORES), rng.standard_normal(SCORES.shape), 0)
@@ -388,12 +368,10 @@ class Spaced(jr.Ranking):
 @pytest.mark.parametrize(
   ("ranking", "n", "how"),
   [
-    ("Gumbel", 7, jr.ndcg),
     ("Gaussian", 7, jr.reciprocal_rank),
     ("Gumbel", 300, functools.partial(jr.ndcg, k=10)),
-    ("Gaussian", 300, jr.average_precision),
   ],
-  ids=["ndcg", "rr", "ndcg@10", "ap"],
+  ids=["rr", "ndcg@10"],
 )
 def test_closer_nodes_agree(ranking, n, how):
   rng = np.random.default_rng(n)
@@ -420,7 +398,7 @@ def test_closer_nodes_agree(ranking, n, how):
 @thorough
 @rankings
 def test_every_rank_is_taken_once(ranking):
-  n = 100_000 if ranking == "Gumbel" else 1000
+  n = 30_000 if ranking == "Gumbel" else 1000
   scores = np.random.default_rng(0).standard_normal(n).astype(np.float32)
 
   @jax.jit
@@ -432,11 +410,6 @@ def test_every_rank_is_taken_once(ranking):
   np.testing.assert_allclose(value, discount(n).sum(), rtol=1e-5)
   # Whatever the scores, the sum is the same.
   np.testing.assert_allclose(slope, 0, atol=2e-4)
-  ks = np.int32([1, 2, 5, 9])
-  hits = jax.jit(
-    jax.vmap(lambda k: jr.precision(scores[:7], np.ones(7), k=k, ranking=jr.Gumbel(1.0)))
-  )
-  np.testing.assert_allclose(hits(ks), np.minimum(ks, 7) / ks, rtol=1e-5)
 
 
 @quick("name", QUESTIONS, FIRST)
@@ -492,11 +465,10 @@ def test_degenerate_queries_are_finite(name, ranking):
     np.testing.assert_array_equal(out[1][~where | (scores == -np.inf)], 0)
 
 
-@rankings
-def test_half_precision(ranking):
+def test_half_precision():
   half = jnp.asarray(SCORES, jnp.bfloat16)
-  value, slope, _ = soft("ndcg", ranking)(half, np.float32(LABELS), WHERE, np.float32(1))
-  expected, *_ = call("ndcg", ranking, half.astype(jnp.float32), 1.0)
+  value, slope, _ = soft("ndcg", "Gumbel")(half, np.float32(LABELS), WHERE, np.float32(1))
+  expected, *_ = call("ndcg", "Gumbel", half.astype(jnp.float32), 1.0)
   assert value.dtype == jnp.float32
   assert slope.dtype == jnp.bfloat16
   np.testing.assert_allclose(value, expected, rtol=1e-6)
@@ -510,8 +482,8 @@ def queries():
 
 
 @thorough
-@pytest.mark.parametrize("name", ["ndcg", "ap@3"])
-def test_gumbel_trains_on_many_devices(name, queries):
+def test_gumbel_trains_on_many_devices(queries):
+  name = "ap@3"
   _, slope, _ = soft(name, "Gumbel")(*queries, np.float32(0.7))
   mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
   each = lambda *lists: soft(name, "Gumbel")(*lists, np.float32(0.7))[:2]  # noqa: E731
@@ -528,12 +500,12 @@ def test_gumbel_trains_on_many_devices(name, queries):
 @pytest.mark.any_platform
 @thorough
 def test_gumbel_trains_under_vmap_and_exported(queries):
-  value, slope, _ = soft("ndcg", "Gumbel")(*queries, np.float32(0.7))
-  mapped = jax.vmap(soft("ndcg", "Gumbel"), in_axes=(0, 0, 0, None))
+  value, slope, _ = soft("ap@3", "Gumbel")(*queries, np.float32(0.7))
+  mapped = jax.vmap(soft("ap@3", "Gumbel"), in_axes=(0, 0, 0, None))
   alone_value, alone_slope, _ = mapped(*queries, np.float32(0.7))
   np.testing.assert_allclose(alone_value, value, rtol=1e-6)
   np.testing.assert_allclose(alone_slope, slope, rtol=1e-4, atol=1e-6)
-  exported = jax.export.export(soft("ndcg", "Gumbel"), platforms=("cpu", "cuda", "tpu"))
+  exported = jax.export.export(soft("ap@3", "Gumbel"), platforms=("cpu", "cuda", "tpu"))
   called = exported(*queries, np.float32(0.7)).call(*queries, np.float32(0.7))
   np.testing.assert_allclose(called[1], slope, rtol=1e-4, atol=1e-6)
 
@@ -590,10 +562,12 @@ def tolerated(measures, n, ranking, tolerance, dtype):
   ("n", "ranking", "measures", "tolerances"),
   [
     (5, "Gumbel", TOLERATED[:2], TOLERANCES[-1:]),
-    *((n, "Gumbel", TOLERATED, TOLERANCES) for n in (5, 30, 1000)),
-    *((n, "Gaussian", TOLERATED, TOLERANCES[::2]) for n in (5, 1000)),
+    (5, "Gumbel", TOLERATED, TOLERANCES[::2]),
+    (200, "Gumbel", TOLERATED, TOLERANCES),
+    (5, "Gaussian", TOLERATED[1:3], TOLERANCES[-1:]),
+    (200, "Gaussian", TOLERATED, TOLERANCES[::2]),
   ],
-  lambda case: len(case[-1]) == 1,
+  lambda case: len(case[-1]) == 1 and case[1] == "Gumbel",
 )
 def test_values_are_within_the_tolerance(n, ranking, measures, tolerances):
   with jax.enable_x64(True):
