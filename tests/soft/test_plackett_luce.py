@@ -35,7 +35,7 @@ def rank_probabilities(scores):
   return np.einsum("o,oir->ir", np.exp(log), hit)
 
 
-@quick("t", (1.0, 0.2, 7.0), (0.2,))
+@quick("t", (0.2, 7.0), (0.2,))
 def test_likelihoods_and_ranks_are_those_over_all_orders(t):
   orders, log = over_orders(SCORES / t)
   found = plackett_luce.log_prob(SCORES, orders, temperature=t)
@@ -54,7 +54,7 @@ def test_likelihoods_and_ranks_are_those_over_all_orders(t):
   )
 
 
-@quick("n", (7, 1, 2, 5), (5,))
+@quick("n", (1, 5), (5,))
 def test_gradients_are_differences_of_the_formulas(n):
   s = np.random.default_rng(0).normal(size=n)
   w = np.random.default_rng(1).normal(size=(n, n))

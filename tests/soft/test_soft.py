@@ -14,7 +14,6 @@ from jaxrank._core import platforms
 from tests.helpers.smooth_oracles import cdf, threshold
 from tests.helpers.suites import quick, thorough
 
-SMOOTH = ("Laplace", "Logistic")
 NOISE = ("Gumbel", "Gaussian")
 
 
@@ -52,7 +51,8 @@ def scores_of(n, seed=0, dtype=np.float32):
 
 @quick(
   ("name", "n"),
-  [("Laplace", 40), ("Logistic", 40), ("Laplace", 2), ("Laplace", 300)],
+  # The last list is too long for a table of all pairs.
+  [("Laplace", 40), ("Laplace", 2), ("Logistic", 70)],
   [("Laplace", 40)],
 )
 def test_values_are_those_of_the_definitions(name, n):
@@ -86,12 +86,9 @@ OPERATORS = {
 }
 
 
-EVERY = [(operator, name) for operator in OPERATORS for name in (*SMOOTH, "Exact", "Gumbel")]
-FEW = (("rank", "Laplace"), ("top_k", "Laplace"))
-
-
-@quick(("operator", "name"), EVERY[:2] + EVERY[4:6] + EVERY[8:10] + EVERY[12:14], FEW)
-def test_gradients_are_those_of_the_definitions(operator, name):
+@quick("operator", OPERATORS, ("rank", "top_k"))
+def test_gradients_are_those_of_the_definitions(operator):
+  name = "Laplace"
   ours, theirs = OPERATORS[operator]
   n, t, h = 6, 0.7, 1e-5
   s, w = scores_of(n).astype(float), np.arange(1.0, n + 1)
@@ -133,11 +130,10 @@ def test_first_and_second_derivatives_in_float64():
     np.testing.assert_allclose(bend, change_of_slope, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-@quick("name", SMOOTH, ("Laplace",))
-def test_top_k_sums_to_k_in_long_lists(name):
+def test_top_k_sums_to_k_in_long_lists():
   s = jnp.asarray(np.random.default_rng(1).normal(size=100_000), jnp.float32)
   for k in (10, 30_000.5):
-    total = np.sum(np.asarray(soft.top_k(s, k, ranking=getattr(jr, name)(1.0)), float))
+    total = np.sum(np.asarray(soft.top_k(s, k, ranking=jr.Laplace(1.0)), float))
     np.testing.assert_allclose(total, k, rtol=1e-5)
 
 
@@ -179,10 +175,7 @@ def test_noise_gives_the_chance_of_the_rank(name):
   np.testing.assert_array_equal(soft.top_k(s, 9, ranking=ranking), np.ones(5))
 
 
-LIMITS = ("Exact", "Laplace", "Logistic", "Gumbel", "Gaussian")
-
-
-@quick("name", LIMITS, ("Exact", "Laplace"))
+@quick("name", ("Exact", "Laplace", "Gumbel"), ("Exact", "Laplace"))
 def test_the_hard_operators_are_the_limit(name):
   @jax.jit
   def limits(s, zero):
@@ -211,11 +204,10 @@ def test_the_hard_operators_are_the_limit(name):
     np.testing.assert_allclose(x, y, atol=2e-6)
 
 
-@quick("name", SMOOTH, ("Laplace",))
-def test_gradients_across_gaps_no_float_can_bridge(name):
+def test_gradients_across_gaps_no_float_can_bridge():
   """The median of two distant groups moves with both, although all densities underflow."""
   s = jnp.array([1000.0, -1000.0, -1000.0, 1000.0])
-  ranking = getattr(jr, name)(1.0)
+  ranking = jr.Laplace(1.0)
   median = jax.value_and_grad(functools.partial(soft.quantile, q=0.5, ranking=ranking))
   of_kept = jax.grad(lambda s: soft.top_k(s, 2, ranking=ranking)[0])
   (value, slope), slope_of_kept = jax.jit(lambda s: (median(s), of_kept(s)))(s)
@@ -226,7 +218,7 @@ def test_gradients_across_gaps_no_float_can_bridge(name):
 
 @quick(
   ("operator", "name"),
-  EVERY[:7] + EVERY[8:11] + EVERY[12:15],
+  [*itertools.product(OPERATORS, ("Laplace", "Exact")), ("rank", "Gumbel")],
   (("rank", "Exact"), ("top_k", "Laplace")),
 )
 def test_masks_lost_items_nan_and_empty_lists(operator, name):
@@ -275,7 +267,7 @@ def test_masks_lost_items_nan_and_empty_lists(operator, name):
 
 
 @thorough
-@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+@pytest.mark.parametrize("shape", [(2, 0), (0, 3)])
 def test_no_items_and_no_queries(shape):
   s, n, queries = jnp.zeros(shape), shape[-1], shape[:-1]
 
@@ -289,7 +281,7 @@ def test_no_items_and_no_queries(shape):
     assert [x.shape for x in jax.tree.leaves(found)] == expected
     assert slope.shape == shape
 
-  for ranking in (jr.Exact(), *(getattr(jr, name)(1.0) for name in SMOOTH + NOISE)):
+  for ranking in (jr.Exact(), jr.Laplace(1.0), jr.Gumbel(1.0)):
     by_item = [soft.rank, functools.partial(soft.top_k, k=2), jr.exposure.expected]
     if type(ranking).__name__ not in NOISE:
       by_item.append(soft.sort)
@@ -331,14 +323,14 @@ def test_numbers_may_be_traced_and_mapped():
 
 
 @thorough
-@pytest.mark.parametrize("operator", ["rank", "top_k", "sort"])
+@pytest.mark.parametrize("operator", ["rank", "sort"])
 def test_accelerators_compute_the_same(operator):
   function = OPERATORS[operator][0]
   s = jnp.asarray(np.random.default_rng(3).normal(size=(3, 50)), jnp.float32)
 
   def both():
-    jax.clear_caches()
-    return jax.value_and_grad(lambda s: jnp.sum(function(s, ranking=jr.Logistic(0.5)) ** 2))(s)
+    total = lambda s: jnp.sum(function(s, ranking=jr.Logistic(0.5)) ** 2)  # noqa: E731
+    return jax.jit(jax.value_and_grad(total))(s)
 
   here = both()
   with platforms.forced("gpu"):
@@ -348,13 +340,11 @@ def test_accelerators_compute_the_same(operator):
 
 
 @thorough
-@pytest.mark.parametrize("operator", ["top_k", "sort"])
-def test_queries_split_over_devices(operator):
-  function = OPERATORS[operator][0]
+def test_queries_split_over_devices():
   mesh = jax.make_mesh((4,), ("q",))
   s = jnp.asarray(np.random.default_rng(3).normal(size=(8, 6)), jnp.float32)
-  slope = jax.grad(lambda s: jnp.sum(function(s) ** 2))
-  expected = slope(s)
+  slope = jax.grad(lambda s: jnp.sum(soft.sort(s) ** 2))
+  expected = jax.jit(slope)(s)
   with jax.set_mesh(mesh):
     split = jax.device_put(s, jax.NamedSharding(mesh, jax.P("q")))
     np.testing.assert_allclose(jax.jit(slope)(split), expected, atol=1e-5)
