@@ -99,22 +99,15 @@ LOSSES |= {
   and name not in ELSEWHERE
   and hasattr(slow, name)
 }
-# Their gradients are those of a metric under a ranking that another row has, or take XLA seconds.
-LATER = ("softrank_ap", "softrank_rr", "approx_err", "approx_ap", "smooth_ap", "approx_ndcg@3")
-# Laws that need programs of their own are quick for one loss of each kind.
+# Laws that need programs of their own hold for losses of each kind, some of them in quick tests.
 CHEAP = ("softmax", "logistic", "list_mle", "lambda_ndcg(ndcg2)")
+KINDS = (*CHEAP, "sampled_softmax", "unique_softmax", "lambda_rank(err)", "approx_ndcg@3")
 OPERATORS = {"neural_sort": losses.neural_sort, "soft_sort": losses.soft_sort}
 DEFINED = [name for name, loss in LOSSES.items() if loss.oracle]
 WEIGHTED = [name for name in DEFINED if LOSSES[name].takes("weights")]
 
 # Laws of arrays share one program of all losses.
 every = pytest.mark.parametrize("name", LOSSES)
-# One surrogate for each ranking, where a law costs another compilation: metrics obey it already.
-ONCE = [
-  name
-  for name, loss in LOSSES.items()
-  if not loss.empty or name in ("softrank_ndcg", "approx_ndcg@3", "approx_mrr")
-]
 # Noise is drawn by the place of a query and of an item.
 NOISY = [name for name, loss in LOSSES.items() if loss.noisy]
 
@@ -169,9 +162,10 @@ def call(name: str, lists: cases.Cases):
   return of_all(name, *lists[:3])
 
 
-SOONER = [name for name in LOSSES if name not in LATER]
-in_float64 = apart(by_name(LOSSES), SOONER, most=24)
-mostly = quick("name", LOSSES, SOONER)
+# A surrogate is 1 less its metric, whose gradients have tests with those of the rankings.
+OWN = [name for name, loss in LOSSES.items() if not loss.empty or name == "softrank_ndcg"]
+in_float64 = Together(by_name(OWN))
+of_own = pytest.mark.parametrize("name", OWN)
 
 
 def widened(lists: cases.Cases, dtype=np.float64):
@@ -334,12 +328,18 @@ def test_order_of_the_items_is_irrelevant(name):
 of_noisy = Together(by_name(NOISY))
 
 
-@mostly
-def test_padding_is_irrelevant(name):
-  value, slope = call(name, TAME)
+@every
+def test_what_stands_under_the_mask_is_irrelevant(name):
   scores = np.where(TAME.where, TAME.scores, np.float32(0.25))
   labels = np.where(TAME.where, TAME.labels, np.float32(3))
-  same(call(name, TAME._replace(scores=scores, labels=labels))[0], value, rtol=0, atol=0)
+  other = call(name, TAME._replace(scores=scores, labels=labels))
+  for found, expected in zip(other, call(name, TAME), strict=True):
+    np.testing.assert_array_equal(found, expected)
+
+
+@of_own
+def test_padding_is_irrelevant(name):
+  value, slope = call(name, TAME)
   if name in NOISY:
     # Its bits are others in float64.
     wide_value, wide_slope = of_noisy(name, *widened(TAME, np.float32))
@@ -357,11 +357,10 @@ def alone_and_mapped(name, *lists):
   return each(*lists), both(name, *(x[5] for x in lists))
 
 
-STILL = [name for name in ONCE if name not in NOISY]
-mapped = apart(by_name(STILL, alone_and_mapped), CHEAP)
+mapped = apart(by_name(KINDS, alone_and_mapped), CHEAP)
 
 
-@quick("name", STILL, CHEAP)
+@quick("name", KINDS, CHEAP)
 def test_jit_and_batch_change_nothing(name):
   value, slope = call(name, DISTINCT)
   same(LOSSES[name](*DISTINCT[:3]), value)
@@ -394,10 +393,10 @@ def test_the_only_relevant_item_may_be_not_a_number():
   np.testing.assert_array_equal(slope, 0)
 
 
-of_half = apart(by_name(ONCE), CHEAP)
+of_half = apart(by_name(KINDS), CHEAP)
 
 
-@quick("name", ONCE, CHEAP)
+@quick("name", KINDS, CHEAP)
 def test_half_precision(name):
   half = DISTINCT.scores.astype(jnp.bfloat16)
   value, slope = of_half(name, half, *DISTINCT[1:3])
@@ -408,7 +407,7 @@ def test_half_precision(name):
   same(np.asarray(slope, np.float32), wide, rtol=2e-2, atol=1e-3)
 
 
-@mostly
+@of_own
 def test_gradients_are_slopes(name):
   rng = np.random.default_rng(0)
   scores, directions = DISTINCT.scores.astype(np.float64), rng.standard_normal((2, QUERIES, N))

@@ -73,52 +73,55 @@ LISTS = Lists(0)
 WEIGHTS = {"weights": LISTS.weights}
 SHARED = {"subtopic_weights": LISTS.even_weights}
 OWN = {"subtopic_weights": LISTS.subtopic_weights}
-GAINS = [{"gain": jr.gains.exponential}, {"gain": jr.gains.table(np.arange(5.0) ** 1.5)},
-         {"gain": jr.gains.by_label({1: 7, 3: 2})}, {"gain": jr.gains.binary, "k": 4}]  # fmt: skip
-DISCOUNTS = [{"discount": jr.discounts.reciprocal}, {"discount": jr.discounts.affine(1.0, -0.1)},
-             {"discount": jr.discounts.table(np.array([3.0, 2.0, 2.0, 0.5])), "k": 5}]  # fmt: skip
-GRADED = [{}, {"k": 3}, {"k": 20}, *GAINS, *DISCOUNTS, WEIGHTS, WEIGHTS | {"k": 3}]
-BINARY = [{}, {"k": 2}, {"rel": 2}, {"rel": 3.5, "k": 4}]
-NOVEL = [{}, {"k": 3, "rel": 2} | SHARED, {"alpha": 0.0} | OWN, {"alpha": 1.0, "k": 4}]
+TABLE = jr.gains.table(np.arange(5.0) ** 1.5)
+STEPS = jr.discounts.table(np.array([3.0, 2.0, 2.0, 0.5]))
+AFFINE, RECIPROCAL = jr.discounts.affine(1.0, -0.1), jr.discounts.reciprocal
+GRADED = [
+  {"k": 3},
+  {"k": 20, "gain": jr.gains.exponential},
+  {"gain": jr.gains.by_label({1: 7, 3: 2}), "discount": AFFINE} | WEIGHTS,
+  {"gain": TABLE, "discount": STEPS, "k": 5},
+]
+BINARY = [{}, {"rel": 3.5, "k": 4}]
+NOVEL = [{"k": 3, "rel": 2} | SHARED, {"alpha": 0.0} | OWN, {"alpha": 1.0, "k": 4}]
+# Each parameter is in some set, and where parameters do not change each other's terms, in one.
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
-  "alpha_dcg": [*NOVEL, *DISCOUNTS[:2], {"k": 3, "normalizer": "perfect"}],
-  "alpha_ndcg": [*NOVEL, *DISCOUNTS[:1]],
-  "auc": [{}, {"rel": 2}],
-  "average_precision": [*BINARY, {"k": 3, "normalizer": "cutoff"}],
-  "average_precision_ia": [{}, {"k": 3, "rel": 2} | SHARED, OWN],
-  "binary_normalized_gain": [{}, {"rel": 2}],
+  "alpha_dcg": [*NOVEL, {"k": 3, "normalizer": "perfect", "discount": RECIPROCAL}],
+  "alpha_ndcg": [{"k": 3, "rel": 2, "discount": AFFINE} | SHARED, {"alpha": 0.25} | OWN],
+  "auc": [{"rel": 2}],
+  "average_precision": [{}, {"rel": 2}, {"k": 3, "normalizer": "cutoff"}],
+  "average_precision_ia": [{"k": 3, "rel": 2} | SHARED, OWN],
+  "binary_normalized_gain": [{"rel": 2}],
   "bpref": [{}, {"rel": 1}, {"rel": 3}],
-  "dcg": GRADED,
+  "dcg": [{}, {"gain": TABLE, "discount": RECIPROCAL, "k": 4} | WEIGHTS],
   "err": [{"max_label": 4}, {"max_label": 3, "k": 3}, {"max_label": 2.5}],
-  "err_ia": [{"max_label": 2}, {"max_label": 1, "k": 3}, {"max_label": 2} | SHARED,
-             {"max_label": 2} | OWN, {"max_label": 2, "k": 3, "normalizer": "perfect"}],
-  "f_measure": [*BINARY, {"k": 3, "beta": 2.0}, {"divisor": "retrieved"}],
+  "err_ia": [{"max_label": 1, "k": 3} | OWN,
+             {"max_label": 2, "k": 3, "normalizer": "perfect"} | SHARED],
+  "f_measure": [{}, {"k": 3, "beta": 2.0, "rel": 2}, {"divisor": "retrieved"}],
   "fall_out": BINARY,
-  "gap": [{"max_label": 4}, {"max_label": 3, "k": 3, "chances": np.array([0.5, 0.0, 0.25])}],
-  "hit_rate": BINARY,
+  "gap": [{"max_label": 3, "k": 3, "chances": np.array([0.5, 0.0, 0.25])}],
+  "hit_rate": [{"k": 2}, {"rel": 3.5, "k": 2}],
   "insq": [{"max_label": 4}, {"max_label": 3, "min_label": 1, "patience": 3, "target": 2.0}],
   "item_count": [{"k": 2}, {"of": "judged_others_retrieved", "k": 4, "rel": 2}],
-  "judged": [{}, {"k": 3}, {"k": 20}, {"of": "pooled", "k": 2},
-             {"of": "unjudged", "divisor": "k", "k": 3}],
+  "judged": [{}, {"of": "pooled", "k": 2}, {"of": "unjudged", "divisor": "k", "k": 3}],
   "ndcg": GRADED,
-  "nerr": [{"max_label": 4}, {"max_label": 3, "k": 3}],
-  "nerr_ia": [{"max_label": 2}, {"max_label": 1, "k": 3} | OWN],
-  "ndcg_at_levels": [{"rel": 2}, *GAINS[:2], *DISCOUNTS[:1]],
-  "nnrbp": [{}, {"rel": 2, "beta": 0.9} | SHARED, {"alpha": 0.25}],
-  "nrbp": [*NOVEL, {"beta": 0.9, "alpha": 0.25}],
-  "precision": [*BINARY, WEIGHTS, {"k": 4, "divisor": "retrieved"}],
-  "precision_ia": [{}, {"k": 2, "rel": 2} | SHARED, {"k": 3} | OWN],
+  "nerr": [{"max_label": 3, "k": 3}],
+  "nerr_ia": [{"max_label": 1, "k": 3} | OWN],
+  "ndcg_at_levels": [{"rel": 2, "gain": TABLE, "discount": RECIPROCAL}],
+  "nnrbp": [{"rel": 2, "beta": 0.9, "alpha": 0.25} | SHARED],
+  "nrbp": [{"k": 3, "rel": 2} | SHARED, {"beta": 0.9, "alpha": 0.25} | OWN],
+  "precision": [{"k": 4, "divisor": "retrieved"}, {"rel": 2} | WEIGHTS],
+  "precision_ia": [{"k": 2, "rel": 2} | SHARED, {"k": 3} | OWN],
   "query_count": [{}],
-  "r_precision": [{}, {"rel": 2}, {"multiple": 0.5}],
-  "rbp": [*BINARY, {"persistence": 0.3} | WEIGHTS, {"persistence": 0.0},
-          {"gain": jr.gains.linear, "normalizer": "largest"} | WEIGHTS],
-  "rbp_residual": [{}, {"persistence": 0.3, "k": 4}, {"tail": "unjudged"}],
-  "recall": [*BINARY, WEIGHTS | {"k": 3}],
-  "reciprocal_rank": BINARY,
-  "sdcg": [{"max_label": 4, "k": 3},
-           {"max_label": 2, "min_label": 1, "discount": jr.discounts.reciprocal}],
-  "subtopic_recall": [{"k": 2}, {"k": 3, "rel": 2} | SHARED, {"k": 1} | OWN],
-  "utility": [{"k": 3}, {"k": 2, "rel": 2, "miss": -0.5, "hit": 2.0, "other": -0.25},
+  "r_precision": [{"rel": 2}, {"multiple": 0.5}],
+  "rbp": [{"rel": 2, "k": 4}, {"persistence": 0.0},
+          {"gain": jr.gains.linear, "normalizer": "largest", "persistence": 0.3} | WEIGHTS],
+  "rbp_residual": [{"persistence": 0.3, "k": 4}, {"tail": "unjudged"}],
+  "recall": [{"rel": 2} | WEIGHTS | {"k": 3}],
+  "reciprocal_rank": [{}, {"k": 2}, {"rel": 3.5, "k": 4}],
+  "sdcg": [{"max_label": 2, "min_label": 1, "discount": RECIPROCAL, "k": 3}],
+  "subtopic_recall": [{"k": 3, "rel": 2} | SHARED, {"k": 1} | OWN],
+  "utility": [{"k": 2, "rel": 2, "miss": -0.5, "hit": 2.0, "other": -0.25},
               {"k": 3, "rest": 0.5, "collection": 40}],
 }  # fmt: skip
 REFUSED: dict[str, list[dict[str, Any]]] = {

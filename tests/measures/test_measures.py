@@ -94,11 +94,9 @@ def test_the_key_of_a_value_is_what_was_written(lists):
   scores, labels, where = lists
   written = "NDCG@10 MAP hits@10 MRR@10 HR@5 rbp_resid"
   same = "ndcg@10 average_precision(rel=1) hit_rate@10 reciprocal_rank(rel=1)@10 hit_rate@5"
-  found = jr.evaluate(written, scores, labels, where=where)
-  assert list(found) == written.split()
-  meant = jr.evaluate(same, scores, labels, where=where)
-  for value, expected in zip(found.values(), meant.values(), strict=False):
-    np.testing.assert_allclose(value, expected, rtol=1e-6)
+  assert list(jr.evaluate(written, scores, labels, where=where)) == written.split()
+  for found, meant in zip(jr.parse(written), jr.parse(same), strict=False):
+    assert (found.metric, found.parameters) == (meant.metric, meant.parameters)
   evaluator = jr.Evaluator(written)
   state = evaluator.update(evaluator.init(), scores, labels, where=where)
   assert list(evaluator.compute(state)) == written.split()
@@ -138,18 +136,6 @@ def test_evaluate_compiles_once(lists):
   programs = apply._answer._cache_size()
   jr.evaluate("nDCG(gains={1:7})@10 AP", scores + 1, labels, where=where)
   assert apply._answer._cache_size() == programs
-
-
-def test_smooth_measures_train(lists):
-  scores, labels, where = lists
-
-  def loss(scores):
-    values = jr.evaluate("nDCG@10 AP", scores, labels, where=where, ranking=jr.Laplace(1.0))
-    return sum(value.mean() for value in values.values())
-
-  grads = jax.grad(loss)(scores)
-  assert jnp.all(jnp.isfinite(grads))
-  assert jnp.any(grads != 0)
 
 
 def test_resolve_metrics_knows_plain_names():

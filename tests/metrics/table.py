@@ -29,8 +29,8 @@ from tests.helpers.traits import (
   subtopics,
 )
 
-# The queries of one call, and the columns of their arrays; longer arrays have `WIDE` columns.
-QUERIES, N, WIDE = 480, 7, 10
+# The queries of one call, and the columns of their arrays.
+QUERIES, N = 480, 7
 # A gradient of all metrics is a Jacobian, whose time grows with the square of their number.
 SLOPES = 24
 TIES = ("average", "stable", "optimistic", "pessimistic")
@@ -90,7 +90,9 @@ TIED = [name for name in ONCE if METRICS[name].tied]
 
 
 def _is_smooth(name: str) -> bool:
-  """Whether `Laplace` answers what a metric asks."""
+  """Whether a metric takes a ranking, and `Laplace` answers what it asks."""
+  if not METRICS[name].takes("ranking"):
+    return False
   scores = jnp.arange(3.0)
   with contextlib.suppress(jr.UnansweredError):
     jax.eval_shape(lambda: METRICS[name](scores, scores, ranking=jr.Laplace(1.0)))
@@ -98,7 +100,7 @@ def _is_smooth(name: str) -> bool:
   return False
 
 
-# Metrics under `Laplace`: all of items, all of subtopics, or one for each question.
+# Metrics under `Laplace`: all of items, all of subtopics, or, in float64, one for each question.
 GROUPS = ("items", "subtopics", "asking")
 ASKING = [
   *("precision@2/retrieved", "reciprocal_rank", "average_precision", "ndcg@3", "err", "auc"),
@@ -117,8 +119,7 @@ def smooth(group: str) -> list[str]:
   names = [once if only_counts(METRICS[name].about) else name for name, once in _ROW_OF.items()]
   if group == "items":
     names += ["ndcg@3", "err@3(max=4)", "ap@3/cutoff", "ndcg(exponential)", "ndcg(geometric)"]
-  some = [name for name in names if METRICS[name].takes("ranking")]
-  some = [x for x in some if METRICS[x].about.subtopics == (group == "subtopics")]
+  some = [x for x in names if METRICS[x].about.subtopics == (group == "subtopics")]
   return [x for x in some if _is_smooth(x)]
 
 
@@ -159,13 +160,11 @@ def evaluated(names: Iterable[str], scores, labels, where, ranking) -> dict[str,
 
 
 def _exact(ties: str) -> Callable[..., dict[str, jax.Array]]:
-  """Rows under a rule for ties: all where ties are averaged in `N` columns."""
+  """Rows under a rule for ties, of which parameters say nothing: all where they are averaged."""
   ranking: Any = jr.Exact(ties=ties)
 
   def values(scores, labels, where, *, number):
-    # Parameters say nothing of ties or of padding.
-    every = ROWS if scores.shape[-1] == N else ONCE
-    names = every if ties == "average" else TIED
+    names = ROWS if ties == "average" else TIED
     return evaluated(names, scores, labels, where, ranking)
 
   return values
@@ -198,9 +197,15 @@ def _laplace(group: str) -> Callable[..., dict[str, Any]]:
   return lambda *lists, number: jax.vmap(of_one)(*lists, number)
 
 
+def exact_slopes() -> list[str]:
+  """A row for each question, and for each metric that no smooth ranking answers."""
+  return [*(name for name in ONCE if not _is_smooth(name)), *ASKING]
+
+
 def _exact_slopes(scores, labels, where, *, number) -> dict[str, Any]:
   """Values and gradients where ties are averaged."""
-  return jax.vmap(lambda *lists: _slopes_of(ONCE, *lists, jr.Exact()))(scores, labels, where)
+  names = exact_slopes()
+  return jax.vmap(lambda *lists: _slopes_of(names, *lists, jr.Exact()))(scores, labels, where)
 
 
 class Together:
@@ -217,20 +222,19 @@ class Together:
     stand beside each other, because laws stack what a query must not be changed by.
     """
     lead, n = scores.shape[:-1], scores.shape[-1]
-    width = N if n <= N else WIDE
-    if n > WIDE:
-      raise ValueError(f"expected at most {WIDE} items, got {n}")
+    if n > N:
+      raise ValueError(f"expected at most {N} items, got {n}")
     axes = range(len(lead))[::-1]
 
     def queries(x, fill):
       flat = np.asarray(x).transpose(*axes, len(lead)).reshape(-1, n)
       # Arrays of fewer items have items under the mask that would rank first.
-      return np.pad(flat, ((0, 0), (0, width - n)), constant_values=fill)
+      return np.pad(flat, ((0, 0), (0, N - n)), constant_values=fill)
 
     lists = [queries(*pair) for pair in ((scores, 1e4), (labels, 4), (where, False))]
     if np.ndim(number):
       number = number.transpose(*axes).reshape(-1)
-    key = (number is None or (np.asarray(number).tobytes(), np.shape(number)), width)
+    key = (number is None or (np.asarray(number).tobytes(), np.shape(number)),)
     key += tuple((x.dtype.str, x.tobytes()) for x in lists)
     if key not in self.answers:
       if len(self.answers) > 40:
@@ -285,10 +289,8 @@ class Asked:
     programs: Itself, with the interface of `jaxrank.testing.asking.Programs`.
   """
 
-  def __init__(self, name: str, group: str | None = None):
-    """The programs of a group have the slopes in float64; by default those of all metrics."""
-    self.every = "subtopics" if METRICS[name].about.subtopics else "items"
-    self.group = group or self.every
+  def __init__(self, name: str):
+    self.group = "subtopics" if METRICS[name].about.subtopics else "items"
     self.name, self.row, self.programs = name, METRICS[name], self
     self.takes = frozenset(x for x in ("where", "k", "ranking") if self.row.takes(x))
     self.run = {
@@ -307,7 +309,8 @@ class Asked:
   def _values(self, scores, labels, where, k, ranking):
     if k is not None:
       assert isinstance(ranking, jr.Exact | None)
-      return CUT_OFF(scores, labels, where, k)[CUT[WHOLE[self.name]]]
+      # Of one type, or a plain int would be another program.
+      return CUT_OFF(scores, labels, where, np.int32(k))[CUT[WHOLE[self.name]]]
     if isinstance(ranking, jr.Laplace):
       return self._slopes(scores, labels, where, k, ranking)[0]
     return EXACT[getattr(ranking, "ties", "average")](scores, labels, where)[self.name]
@@ -324,7 +327,7 @@ class Asked:
       temperature = np.asarray(ranking.temperature, scores.dtype)
       shape = scores.shape[:-1]
       temperature = temperature.reshape(temperature.shape + (1,) * (len(shape) - temperature.ndim))
-      program = LAPLACE[self.group if scores.dtype == np.float64 else self.every]
+      program = LAPLACE["asking" if scores.dtype == np.float64 else self.group]
       return program(scores, labels, where, np.broadcast_to(temperature, shape))[self.name]
     return EXACT_SLOPES(scores, labels, where)[self.name]
 

@@ -254,9 +254,10 @@ for _public, _about in described():
     _table = METRICS if _first == "order" else OF_CURVES if "ties" in _others else CONCORDANCE
     if not any(_about.name in table for table in (METRICS, OF_CURVES, CONCORDANCE)):
       _table[_about.name] = by_description(_public, _about)
+TABLES = {**METRICS, **OF_CURVES}
 # A cut-off that is an array: every query has its own, and they are traced.
 TRACED = "one per query"
-# The rules for ties, and whether every choice of parameters meets every cut-off.
+# The rules for ties, and whether the other choices of parameters meet a traced cut-off.
 RULES = [("average", False), ("average", True), *((ties, False) for ties in oracles.TIES[1:])]
 rules = quick(("ties", "fully"), RULES, [("average", False)])
 QUERIES = 250
@@ -271,28 +272,47 @@ class Slot(NamedTuple):
   choice: int
 
 
+def takes_k(name: str) -> bool:
+  """Whether every query may have a cut-off of its own."""
+  return name not in OF_CURVES and "k" in inspect.signature(TABLES[name].public).parameters
+
+
 def slots(name: str, ties: str, fully: bool) -> list[Slot]:
   """What is asked of a metric.
 
   A cut-off is None, past the end, in the middle, or 2 of 20, which selects and does not sort, or
   one for each query, which is traced. Where ties are averaged, every choice of parameters meets the
-  whole list; `fully`, a traced cut-off; under other rules some cut-off.
+  whole list, and the last one a traced cut-off; `fully`, the others do. Under other rules some
+  choices meet some cut-offs, for metrics that ask different questions and those that depart from
+  the law of ties, which holds all others to the rules.
   """
   metric = TABLES[name]
-  every = range(len(metric.choices))
-  if name in OF_CURVES:
-    return [Slot(name, 8, metric.choices[i].get("k"), i) for i in every]
-  if "k" not in inspect.signature(metric.public).parameters:
-    return [Slot(name, 20 if fully else 8, None, i) for i in every]
+  *others, last = every = range(len(metric.choices))
+  asks = name in traits.QUESTIONS.values()
   if fully:
-    return [Slot(name, (8, 20)[i % 2], TRACED, i) for i in every] + [Slot(name, 8, 3, every[-1])]
+    cut = [Slot(name, 8, 3, last)] if asks else []
+    return [*(Slot(name, (8, 20)[i % 2], TRACED, i) for i in others), *cut] if takes_k(name) else []
+  if ties != "average" and not asks and name not in traits.EXCEPTIONS["ties"]:
+    return []
+  if not takes_k(name):
+    return [Slot(name, 8, metric.choices[i].get("k"), i) for i in every]
   if ties == "average":
-    few = [Slot(name, 20, 2, every[-1])] if name in traits.QUESTIONS.values() else []
-    return [Slot(name, 8, TRACED, 0), *few, *(Slot(name, 8, None, i) for i in every)]
+    few = [Slot(name, 20, 2, last)] if asks else []
+    return [Slot(name, 8, TRACED, last), *few, *(Slot(name, 8, None, i) for i in every)]
   cuts = [(8, TRACED), (20, 2), (8, None), (8, 11)]
   first = oracles.TIES.index(ties)
   pairs = range(max(len(cuts), len(every)))
   return [Slot(name, *cuts[i % len(cuts)], (first + i) % len(every)) for i in pairs]
+
+
+def is_call(slot: Slot) -> bool:
+  """Whether a slot is a call of the public function, and no measure of `evaluate`.
+
+  One of each metric is: at cut-offs of the queries where it takes them, with the last choice of
+  parameters otherwise.
+  """
+  last = slot.choice == len(TABLES[slot.name].choices) - 1
+  return slot.k == TRACED or (last and not takes_k(slot.name))
 
 
 @functools.cache
@@ -327,10 +347,7 @@ def with_functions(choice: dict[str, Any]) -> dict[str, Any]:
 
 
 def public_values(asked: list[Slot], ties: str) -> dict[Slot, np.ndarray]:
-  """The metrics of the queries of slots: at the same columns they share one ranking.
-
-  Those at a cut-off of each query's own are calls of the public functions.
-  """
+  """The metrics of the queries of slots: measures of the same columns share one ranking."""
   found: dict[Slot, Any] = {}
   ranking: Any = jr.Exact(ties=ties)
   for columns in sorted({slot.columns for slot in asked}):
@@ -338,18 +355,19 @@ def public_values(asked: list[Slot], ties: str) -> dict[Slot, np.ndarray]:
     some = [slot for slot in asked if slot.columns == columns]
     own = {slot: with_functions(TABLES[slot.name].choices[slot.choice]) for slot in some}
     weighted = {slot: own[slot].pop("weighted", False) for slot in some}
-    traced = [slot for slot in some if slot.k == TRACED]
+    called = [slot for slot in some if is_call(slot)]
     measures = []
-    for slot in (slot for slot in some if slot.k != TRACED):
+    for slot in (slot for slot in some if not is_call(slot)):
       given = own[slot] | ({} if slot.k is None else {"k": slot.k})
       given |= {"weights": drawn.weights} if weighted[slot] else {}
       measures.append(jr.Measure(TABLES[slot.name].public, name=str(slot), **given))
 
-    def each(scores, labels, where, weights, k, own=own, weighted=weighted, traced=traced):
-      lists = {"where": where, "k": k, "ranking": ranking}
+    def each(scores, labels, where, weights, k, own=own, weighted=weighted, called=called):
+      lists = {"where": where, "ranking": ranking}
       calls = {}
-      for slot in traced:
+      for slot in called:
         given = own[slot] | lists | ({"weights": weights} if weighted[slot] else {})
+        given |= {"k": k} if slot.k == TRACED else {}
         calls[str(slot)] = TABLES[slot.name].public(scores, labels, **given)
       return calls
 
@@ -416,9 +434,6 @@ def test_every_metric_has_an_oracle(name):
   (metric,) = [table[name] for table in (METRICS, OF_CURVES, CONCORDANCE) if name in table]
   assert metric.public is getattr(jr, name)
   assert metric.oracle is getattr(oracles, name)
-
-
-TABLES = {**METRICS, **OF_CURVES}
 
 
 @rules

@@ -66,8 +66,9 @@ def test_values_of_longer_lists_agree(ties_of):
 
 
 @thorough
-def test_all_values_agree():
-  check(ROWS, lists(40, "many"))
+def test_values_of_other_questions_agree():
+  """A platform has algorithms for what the questions need, of which a metric knows nothing."""
+  check([name for name in traits.ASKING if name not in QUICK], lists(40, "many"))
 
 
 @thorough

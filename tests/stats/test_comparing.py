@@ -110,10 +110,11 @@ def test_queries_that_a_run_lacks_do_not_count():
 
 @quick("baseline", [None, "fused"], [None])
 def test_each_measure_has_its_own_queries(baseline):
-  values = np.stack([np.stack([x, x**2, 1 - x]) for x in runs().values()])
-  values[1, 0, 3] = values[2, 2, :5] = np.nan
+  values = np.stack([np.stack([x, x**2, 1 - x]) for x in runs(42).values()])
+  # As many for each measure, and as many as the other tests have, of which programs have the shape.
+  values[1, 0, 3] = values[2, 0, 30] = values[2, 2, :2] = values[:, 1, -2:] = np.nan
   stacked = dict(zip(runs(), values, strict=True))
-  options = dict(key=KEY, baseline=baseline, test="t", resamples=200)
+  options = dict(key=KEY, baseline=baseline, test="t", resamples=2000)
   found = stats.compare(stacked, **options)
   assert found.mean.shape == found.tier.shape == (3, 4)
   for i in range(3):
