@@ -16,12 +16,9 @@ import jaxrank as jr
 Q, N = 200, 12
 METRICS = {
   "nDCG@5": functools.partial(jr.ndcg, k=5),
-  "nDCG": jr.ndcg,
   "AP": jr.average_precision,
   "RR": jr.reciprocal_rank,
-  "R@3": functools.partial(jr.recall, k=3),
   "P@5": functools.partial(jr.precision, k=5),
-  "Success@3": functools.partial(jr.hit_rate, k=3),
   "Rprec": jr.r_precision,
   "RBP@4": functools.partial(jr.rbp, k=4, persistence=0.8),
   "err(max_label=3)@5": functools.partial(jr.err, k=5, max_label=3),
@@ -47,9 +44,12 @@ def draw():
 
 SCORES, LABELS, WHERE = draw()
 SPOILED = (np.isnan(SCORES) & WHERE).any(-1)
-EXPECTED = {
-  name: np.asarray(x) for name, x in jr.evaluate(NAMES, SCORES, LABELS, where=WHERE).items()
-}
+
+
+@functools.cache
+def expected_values():
+  values = jr.evaluate(NAMES, SCORES, LABELS, where=WHERE)
+  return {name: np.asarray(x) for name, x in values.items()}
 
 
 def of_functions(scores, labels, where):
@@ -125,14 +125,14 @@ DOORS = {
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_has_the_value_of_evaluate(door):
   found = DOORS[door](SCORES, LABELS, WHERE)
-  assert set(found) == set(EXPECTED)
-  for name, expected in EXPECTED.items():
+  assert set(found) == set(expected_values())
+  for name, expected in expected_values().items():
     np.testing.assert_allclose(found[name], expected, rtol=2e-6, atol=1e-7, err_msg=name)
 
 
 def test_the_cases_hold_what_they_are_drawn_for():
   """And the value of each is the one that the conventions say."""
-  for values in EXPECTED.values():
+  for values in expected_values().values():
     np.testing.assert_array_equal(np.isnan(values), SPOILED)
     assert (values[10:40] == 0).all()
     assert np.count_nonzero(values[60:]) > 50
@@ -200,7 +200,7 @@ def test_invalid_queries_are_counted_wherever_they_come_from():
     means = evaluator.compute(updated)
   live = ~SPOILED & WHERE.any(-1)
   for name, value in means.items():
-    assert value == pytest.approx(float(EXPECTED[name][live].mean()), rel=1e-5)
+    assert value == pytest.approx(float(expected_values()[name][live].mean()), rel=1e-5)
 
 
 def test_top_items_and_rankings_are_spoiled_by_the_same_queries():

@@ -367,7 +367,7 @@ def test_parameters_of_a_measure_do_not_change():
 def test_programs_and_sums_do_not_stay_for_ever(monkeypatch):
   """Each lambda is another gain, and each length another table."""
   assert apply._passing.cache_info().maxsize <= 64
-  refs, most = [], 4
+  refs, most = [], 2
   few = functools.lru_cache(maxsize=most)(apply._passing.__wrapped__)
   monkeypatch.setattr(apply, "_passing", few)
   scores, labels = jnp.zeros((1, 2)), jnp.array([[0.0, 1.0]])

@@ -38,10 +38,9 @@ def test_the_values_of_a_query_without_items(subtopics):
   masked = np.ones((1, 3)), np.ones((1, 3, *end)), np.zeros((1, 3), bool)
   none = np.ones((1, 0)), np.ones((1, 0, *end)), np.ones((1, 0), bool)
   evaluate = lambda s, y, w: jr.evaluate(measures, s, y, where=w)  # noqa: E731
-  for arrays in (masked, none):
-    for door in (evaluate, jax.jit(evaluate)):
-      for name, value in door(*arrays).items():
-        assert value == pytest.approx(OTHERS.get(name, 0)), name
+  for door, arrays in ((evaluate, masked), (jax.jit(evaluate), none)):
+    for name, value in door(*arrays).items():
+      assert value == pytest.approx(OTHERS.get(name, 0)), name
   one_by_one = [x for x in measures if x.name in OTHERS]
   for measure in one_by_one:
     assert measure(*masked[:2], where=masked[2]) == pytest.approx(OTHERS[measure.name])

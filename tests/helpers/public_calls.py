@@ -5,7 +5,6 @@ in `arguments`. A function that needs another call has it in `OWN`, and what JAX
 in `ON_THE_HOST`. A new public function is therefore covered, or fails by name.
 """
 
-import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable
@@ -38,8 +37,8 @@ LABELS = np.float32(
   [[0, 2, 1, 0, 4, _NAN], [1, 3, 0, 0, 0, 2], [0, 1, 1, 4, _NAN, _NAN], [1, 0, 2, 0, 0, _NAN]]
 )
 WHERE = ~np.isnan(SCORES)
-# One measure for each question to a ranking.
-MEASURES = ["nDCG@3 AP P@2 RR", jr.Measure(jr.err, max_label=4, k=3)]
+# One measure for each question to a ranking, with one cut-off.
+MEASURES = ["nDCG@3 AP P@3 RR", jr.Measure(jr.err, max_label=4, k=3)]
 
 # Functions and classes that read files, make arrays of the host, or hold what others return.
 ON_THE_HOST = {
@@ -93,8 +92,6 @@ ON_THE_HOST = {
   "trec.to_arrays",
   "unpad",
 }
-# A call of many functions, which takes long unless it is one program.
-MANY = "metrics/Laplace"
 # Functions without a derivative.
 WITHOUT_SLOPE = {"corpus.top_items"}
 # Candidates that are spread over devices: tests/devices/test_sharded_candidates.py.
@@ -208,15 +205,18 @@ def _ranked(ranking):
   return call
 
 
-def _all_metrics(scores, labels, where):
-  """Every metric that a smooth ranking answers, under `Laplace`."""
-  found = []
-  for metric, about in description.described():
-    own = {"max_label": 4} if "max_label" in about.signature.parameters else {}
-    given = _subtopics(labels, where) if about.subtopics else labels
-    with contextlib.suppress(jr.UnansweredError):
-      found.append(metric(scores, given, where=where, ranking=jr.Laplace(1.0), **own))
-  return found
+def _distributed(ranking):
+  """A metric under a ranking that differs from others in the distribution alone."""
+  return lambda scores, labels, where: jr.ndcg(scores, labels, where=where, k=3, ranking=ranking)
+
+
+def _smooth_metrics(scores, labels, where):
+  """Metrics under `Laplace`, one for each question that it answers, and one of subtopics."""
+  own = {"where": where, "ranking": jr.Laplace(1.0)}
+  return [
+    jr.alpha_ndcg(scores, _subtopics(labels, where), **own),
+    *jr.evaluate(["nDCG", *MEASURES, jr.auc, jr.spearman], scores, labels, **own).values(),
+  ]
 
 
 def _evaluated(scores, labels, where):
@@ -236,10 +236,10 @@ OWN: dict[str, Query] = {
   "Catalogue": _catalogue,
   "Evaluator": _evaluator,
   "Exact": _ranked(jr.Exact("optimistic")),
-  "Gaussian": _ranked(jr.Gaussian(1.0)),
+  "Gaussian": _distributed(jr.Gaussian(1.0)),
   "Gumbel": _ranked(jr.Gumbel(1.0)),
-  "Laplace": _ranked(jr.Laplace(1.0)),
-  "Logistic": _ranked(jr.Logistic(1.0)),
+  "Laplace": _distributed(jr.Laplace(1.0)),
+  "Logistic": _distributed(jr.Logistic(1.0)),
   "Measure": lambda scores, labels, where: jr.Measure(jr.ndcg, k=3)(scores, labels, where=where),
   "Metric": lambda scores, labels, where: _of_a_user(scores, labels, where=where, k=2),
   "aggregate_curve": lambda *lists: jr.aggregate_curve(_curve(*lists)),
@@ -308,7 +308,7 @@ OWN: dict[str, Query] = {
 }
 # Parameters whose values take another path than the defaults.
 VARIANTS: dict[str, Query] = {
-  MANY: _all_metrics,
+  "metrics/Laplace": _smooth_metrics,
   "metrics/evaluate": _evaluated,
   "alpha_dcg/perfect": lambda s, x, w: jr.alpha_dcg(
     s, _subtopics(x, w), where=w, normalizer="perfect"

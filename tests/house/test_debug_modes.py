@@ -27,6 +27,11 @@ KINDS = (
   *("corpus.evaluate", "corpus.softmax", "chance.variance", "ranks.evaluate", "Evaluator"),
   *("plackett_luce.log_prob", "stats.compare", *QUICK),
 )
+# Operations one by one, each of which is a program, for one call of each kind of loop and rule.
+EAGER = (
+  *("reciprocal_rank", "alpha_ndcg", "Gaussian", "Laplace", "corpus.evaluate", "corpus.softmax"),
+  *("chance.expected", "stats.compare", *QUICK),
+)
 # Failures of `checkify` on programs without a mistake, by the words of the error.
 FAULTS_OF_JAX = (
   # Its rule for `while_loop` takes no predicate of a batch.
@@ -37,6 +42,7 @@ FAULTS_OF_JAX = (
 )
 
 kinds = quick("name", KINDS, QUICK)
+one_by_one = quick("name", EAGER, QUICK)
 
 
 def lists():
@@ -58,7 +64,7 @@ def test_nothing_is_nan(name):
   np.testing.assert_array_equal(slope[~public_calls.WHERE], 0)
 
 
-@kinds
+@one_by_one
 def test_no_step_of_an_eager_call_is_nan(name):
   arrays = lists()
   with jax.debug_nans(True):
@@ -78,7 +84,7 @@ def test_no_tracer_leaks(name):
   assert slope.shape == public_calls.SCORES.shape
 
 
-@kinds
+@one_by_one
 def test_without_jit(name):
   expected = jax.jit(value_and_slope(name))(*lists())
   with jax.disable_jit():

@@ -2,6 +2,7 @@
 
 import collections
 import doctest
+import functools
 import importlib.util
 import inspect
 import os
@@ -96,16 +97,78 @@ def test_metrics_and_losses_have_examples(name):
   assert any(test.examples for test in found)
 
 
-# The examples of a page in an interpreter of their own, as its reader starts one: of the library it
-# has the variants of platforms alone, of which it traces those of a CPU, as other tests do.
+# The examples of pages in an interpreter that starts as that of a reader does: of the library it
+# has the variants of platforms alone, of which it traces those of a CPU, as other tests do. Pages
+# of the same settings share what it imports, traces and compiles, but neither names nor files.
 IN_AN_INTERPRETER = """
-import doctest, gc, sys
+import contextlib, doctest, gc, os, pathlib, sys
 from jaxrank._core import platforms
 assert not [name for name in sys.modules if name.startswith("jaxrank.") and "._" not in name]
 gc.set_threshold(100_000, 50, 100)
-with platforms.forced("cpu"):
-  sys.exit(bool(doctest.testfile(sys.argv[1], module_relative=False).failed))
+for page in map(pathlib.Path, sys.argv[1:]):
+  os.mkdir(page.stem)
+  with contextlib.ExitStack() as stack:
+    file = stack.enter_context(open(page.stem + ".txt", "w", encoding="utf-8"))
+    stack.enter_context(contextlib.chdir(page.stem))
+    stack.enter_context(contextlib.redirect_stdout(file))
+    stack.enter_context(platforms.forced("cpu"))
+    doctest.testfile(str(page), module_relative=False, encoding="utf-8")
 """
+
+
+def imported(page):
+  """The packages that the examples of a page import."""
+  text = page.read_text(encoding="utf-8")
+  return {*re.findall(r"^>>> (?:import|from) (\w+)", text, re.MULTILINE)}
+
+
+def missing(page):
+  """The packages among them that are not installed."""
+  return sorted(name for name in imported(page) if importlib.util.find_spec(name) is None)
+
+
+def settings(page):
+  """The variables of the environment in which the examples of a page run."""
+  # One device, unless the page says with how many to start Python.
+  devices = re.search(r"`JAX_NUM_CPU_DEVICES=(\d+)`", page.read_text(encoding="utf-8"))
+  modules = imported(page)
+  return {
+    "PYTHONPATH": str(ROOT),
+    "JAX_NUM_CPU_DEVICES": devices[1] if devices else "1",
+    # Keras promotes ranks and has keys of the old kind. It promotes dtypes, and so does optax.
+    "JAX_LEGACY_PRNG_KEY": "allow" if "keras" in modules else "error",
+    "JAX_NUMPY_RANK_PROMOTION": "allow" if "keras" in modules else "raise",
+    "JAX_NUMPY_DTYPE_PROMOTION": "standard" if {"keras", "optax"} & modules else "strict",
+  }
+
+
+@pytest.fixture(scope="module")
+def told(request, tmp_path_factory):
+  """A function from a page to what its examples print beside what they should."""
+  asked = [item for item in request.session.items if "told" in getattr(item, "fixturenames", ())]
+  pages = [item.callspec.params["page"] for item in asked]
+
+  @functools.cache
+  def folder_of(variables):
+    folder = tmp_path_factory.mktemp("pages")
+    own = [x for x in pages if settings(x) == dict(variables) and not missing(x)]
+    command = [sys.executable, "-W", "error", "-c", IN_AN_INTERPRETER, *own]
+    done = subprocess.run(
+      command,
+      cwd=folder,
+      env=os.environ | dict(variables),
+      capture_output=True,
+      text=True,
+      check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+  def of_page(page):
+    folder = folder_of(tuple(settings(page).items()))
+    return (folder / f"{page.stem}.txt").read_text(encoding="utf-8")
+
+  return of_page
 
 
 # The examples of `peers.md` need many libraries, not all at once: tests/interop/test_peers_page.py.
@@ -115,27 +178,10 @@ with platforms.forced("cpu"):
   [page for page in PAGES if page.stem != "peers" and ">>> " in page.read_text(encoding="utf-8")],
   ids=lambda page: page.name,
 )
-def test_examples_of_pages_are_true(page, tmp_path):
-  text = page.read_text(encoding="utf-8")
-  modules = re.findall(r"^>>> (?:import|from) (\w+)", text, re.MULTILINE)
-  for module in modules:
-    if importlib.util.find_spec(module) is None:
-      pytest.skip(f"{module} is not installed")
-  # One, unless the page says with how many to start Python.
-  devices = re.search(r"`JAX_NUM_CPU_DEVICES=(\d+)`", text)
-  environment = os.environ | {
-    "PYTHONPATH": str(ROOT),
-    "JAX_NUM_CPU_DEVICES": devices[1] if devices else "1",
-    # Keras promotes ranks and has keys of the old kind. It promotes dtypes, and so does optax.
-    "JAX_LEGACY_PRNG_KEY": "allow" if "keras" in modules else "error",
-    "JAX_NUMPY_RANK_PROMOTION": "allow" if "keras" in modules else "raise",
-    "JAX_NUMPY_DTYPE_PROMOTION": "standard" if {"keras", "optax"} & {*modules} else "strict",
-  }
-  command = [sys.executable, "-W", "error", "-c", IN_AN_INTERPRETER, page]
-  done = subprocess.run(
-    command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-  )
-  assert done.returncode == 0, done.stdout + done.stderr
+def test_examples_of_pages_are_true(page, told):
+  if missing(page):
+    pytest.skip(f"{', '.join(missing(page))} is not installed")
+  assert not told(page)
 
 
 def test_the_metric_that_extending_shows_is_the_one_of_the_library():

@@ -546,22 +546,25 @@ def is_answered(metric):
   return True
 
 
-ROWS = {
-  name: row for name, row in traits.rows().items() if row.takes("ranking") and is_answered(row)
-}
+@functools.cache
+def smooth_rows():
+  """The rows of the metrics that a smooth ranking answers."""
+  return {
+    name: row for name, row in traits.rows().items() if row.takes("ranking") and is_answered(row)
+  }
 
 
 def all_values(names, k=None):
   """Names, and a function to the values `[..., m]` of these metrics, some at a cut-off."""
   kinds = {
-    several: [name for name in names if ROWS[name].about.subtopics == several]
+    several: [name for name in names if smooth_rows()[name].about.subtopics == several]
     for several in (False, True)
   }
   names = [*kinds[False], *kinds[True]]
 
   def measure(name):
-    cut = {"k": k} if k is not None and ROWS[name].takes("k") else {}
-    return jr.Measure(ROWS[name].public, name=name, **ROWS[name].own, **cut)
+    cut = {"k": k} if k is not None and smooth_rows()[name].takes("k") else {}
+    return jr.Measure(smooth_rows()[name].public, name=name, **smooth_rows()[name].own, **cut)
 
   def values(scores, labels, *, where=None, ranking):
     found = {}
@@ -596,7 +599,7 @@ def in_one(names, ranking):
 def test_smooth_metrics_obey_the_laws(ranking):
   kinds = {}
   for name in SOME:
-    obeyed = tuple(law for law in OWN_LAWS if law not in ROWS[name].about.departs)
+    obeyed = tuple(law for law in OWN_LAWS if law not in smooth_rows()[name].about.departs)
     kinds.setdefault(obeyed, []).append(name)
   for obeyed, names in kinds.items():
     try:
@@ -604,7 +607,7 @@ def test_smooth_metrics_obey_the_laws(ranking):
     except AssertionError:
       # Which metric it is.
       for name in names:
-        held(functools.partial(ROWS[name], ranking=RANKINGS[ranking]), obeyed)
+        held(functools.partial(smooth_rows()[name], ranking=RANKINGS[ranking]), obeyed)
       raise
 
 
@@ -625,7 +628,7 @@ def steepness(k):
 
     return jnp.linalg.norm(jax.jacrev(of_scores)(jnp.zeros_like(labels)), axis=-1)
 
-  names, values = all_values(ROWS, k)
+  names, values = all_values(smooth_rows(), k)
   flat = labels.reshape(-1, SIZES[-1]), np.tile(where, (2, 1))
   norms = jax.jit(lambda lists: jax.lax.map(one, lists))(flat)
   return dict(zip(names, np.min(norms, axis=0).tolist(), strict=True))
@@ -640,14 +643,16 @@ def test_smooth_metrics_at_a_cut_off_are_alive():
   # Less than the length of the shortest lists, whose set of the first ten is constant.
   dead = {name for name, norm in steepness(3).items() if not norm > LEAST}
   # Counts of items and of judgements do not ask for something relevant.
-  assert dead <= {name for name in ROWS if name in FLAT or ROWS[name].about.seeks == "any items"}
+  assert dead <= {
+    name for name in smooth_rows() if name in FLAT or smooth_rows()[name].about.seeks == "any items"
+  }
 
 
 @thorough
 def test_smooth_metrics_of_the_whole_list_are_alive():
   dead = {name for name, norm in steepness(None).items() if not norm > LEAST}
-  counts = {name for name in ROWS if ROWS[name].about.seeks == "any items"}
-  assert dead - counts == {*FLAT, *FLAT_OF_THE_WHOLE_LIST} & ROWS.keys() - counts
+  counts = {name for name in smooth_rows() if smooth_rows()[name].about.seeks == "any items"}
+  assert dead - counts == {*FLAT, *FLAT_OF_THE_WHOLE_LIST} & smooth_rows().keys() - counts
 
 
 @thorough
@@ -667,4 +672,6 @@ def test_the_laws_of_all_metrics_together_find_the_faults_of_one():
 
 @thorough
 def test_a_smooth_metric_obeys_all_laws():
-  held(functools.partial(ROWS["ndcg"], ranking=RANKINGS["Laplace"], k=3), testing.LOSS_LAWS)
+  held(
+    functools.partial(smooth_rows()["ndcg"], ranking=RANKINGS["Laplace"], k=3), testing.LOSS_LAWS
+  )
