@@ -99,9 +99,9 @@ def for_each_rank(query: "ExpectedRankQuery") -> Array:
   fixed = jax.tree.map(lax.stop_gradient, equation)
   x = jnp.zeros_like(fixed.gap)
   for _ in range(_STEPS):
-    x = jnp.clip(fixed.newton(x), 0, fixed.gap)
+    x = jnp.clip(fixed.newton(x)[0], 0, fixed.gap)
   for _ in range(_FREE_STEPS):
-    x = equation.newton(x)
+    x = equation.newton(x)[0]
   moved = query.temperature * x
   return jnp.where(missing < 0, upper - moved, lower + moved)
 
@@ -160,20 +160,26 @@ class _Equation(NamedTuple):
       jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)), nothing),
     )
 
-  def excess(self, x: Array) -> Array:
-    """The logarithm of what the near items contribute, minus that of what they should."""
-    other = _log_tail(self.far, self.gap - x)
+  def excess(self, x: Array) -> tuple[Array, Array]:
+    """The logarithm of what the near items contribute, minus that of what they should.
+
+    Also the logarithm of the quotient of the densities beside the nearest item of each side for
+    which both sides contribute the same.
+    """
+    own, other = _log_tail(self.near, x), _log_tail(self.far, self.gap - x)
     needed = jnp.logaddexp(self.log_size, jnp.where(self.between, other, -jnp.inf))
     # Around 0 the sum has a derivative by the size, which its logarithm does not have.
     small = other + jnp.log1p(self.size * jnp.exp(jnp.minimum(-other, _MOST_LOG)))
     # Without items nothing is needed, and any threshold will do.
     at_zero = jnp.where(self.between, small, _log_tail(self.near, jnp.zeros_like(x)))
-    return _log_tail(self.near, x) - jnp.where(self.size > 0, needed, at_zero)
+    even = (own + x) - (other + (self.gap - x))
+    return own - jnp.where(self.size > 0, needed, at_zero), even
 
-  def newton(self, x: Array) -> Array:
-    value, slope = jax.jvp(self.excess, (x,), (jnp.ones_like(x),))
+  def newton(self, x: Array) -> tuple[Array, Array]:
+    """A step of Newton's method, and the second result of `excess` before it."""
+    value, slope, even = jax.jvp(self.excess, (x,), (jnp.ones_like(x),), has_aux=True)
     step: Array = value / slope
-    return x - step
+    return x - step, even
 
 
 def _log_tail(moments: Array, x: Array) -> Array:
@@ -185,23 +191,27 @@ def _log_tail(moments: Array, x: Array) -> Array:
 
 
 @primitive
-def root(equation: _Equation) -> Array:
-  """The solution of an equation; an accelerator takes all steps in one kernel."""
-  x = jnp.zeros_like(equation.gap)
-  for _ in range(_STEPS):
-    x = jnp.clip(equation.newton(x), 0, equation.gap)
-  for _ in range(_FREE_STEPS):
-    x = equation.newton(x)
-  return x
+def root(equation: _Equation) -> tuple[Array, Array]:
+  """The solution of an equation, and what else `_Equation.newton` returns.
+
+  An accelerator takes all steps in one kernel.
+  """
+  x = even = jnp.zeros_like(equation.gap)
+  for step in range(_STEPS + _FREE_STEPS):
+    x, even = equation.newton(x)
+    x = jnp.clip(x, 0, equation.gap) if step < _STEPS else x
+  return x, even
 
 
 @root.on("cpu", gain="TODO")
-def _root_in_a_loop(equation: _Equation) -> Array:
-  def step(i: Array, x: Array) -> Array:
-    x = equation.newton(x)
-    return jnp.where(i < _STEPS, jnp.clip(x, 0, equation.gap), x)
+def _root_in_a_loop(equation: _Equation) -> tuple[Array, Array]:
+  def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+    x, even = equation.newton(state[0])
+    return jnp.where(i < _STEPS, jnp.clip(x, 0, equation.gap), x), even
 
-  return lax.fori_loop(0, _STEPS + _FREE_STEPS, step, 0 * equation.gap)
+  nothing = 0 * equation.gap
+  solved: tuple[Array, Array] = lax.fori_loop(0, _STEPS + _FREE_STEPS, step, (nothing, nothing))
+  return solved
 
 
 @functools.cache
@@ -234,23 +244,22 @@ def _of_each_list(
   """
   t, target = temperature[..., None], target[..., None]
   behind = members & ~ahead
-  above, below = (jnp.sum(x, axis=-1, keepdims=True, dtype=jnp.int32) for x in (ahead, behind))
+  above = jnp.sum(ahead, axis=-1, keepdims=True, dtype=jnp.int32)
   # The scores beside the threshold; any score where there is no item.
   upper = jnp.min(jnp.where(ahead, score, score[..., :1]), axis=-1, keepdims=True)
   lower = jnp.max(jnp.where(behind, score, score[..., -1:]), axis=-1, keepdims=True)
   away = distance(jnp.where(ahead, score, lower), jnp.where(ahead, upper, score), t, _WIDEST)
   away = jnp.where(members, away, 0)
   power = jnp.arange(1, 1 + len(tail), dtype=away.dtype).reshape((-1,) + (1,) * away.ndim)
-  x = jnp.exp(-power * away[None])
+  x = jnp.where(jnp.stack([ahead, behind])[:, None], jnp.exp(-power * away[None]), 0)
+  sides = jnp.sum(x, axis=-1, keepdims=True)
   # Not 0 without items, so that no logarithm is that of 0.
-  sides = [
-    jnp.where(number > 0, jnp.sum(jnp.where(side[None], x, 0), axis=-1, keepdims=True), 1)
-    for number, side in ((above, ahead), (below, behind))
-  ]
+  some = sides[:, 0] > 0
+  sides = jnp.where(some[:, None], sides, 1)
   missing = target - above.astype(away.dtype)
   gap = distance(upper, lower, t, _WIDEST)
-  equation = _Equation.of(tail, missing, (above > 0) & (below > 0), gap, *sides)
-  x = root(equation)
+  equation = _Equation.of(tail, missing, some[0] & some[1], gap, *sides)
+  x, even = root(equation)
   near_above = missing < 0
   near = jnp.where(near_above, upper, lower)
   moved = jnp.where(near_above, x, -x)
@@ -258,9 +267,7 @@ def _of_each_list(
   z = jnp.clip(score - near, -bound, bound) / t + moved
   # The logarithms of the densities, plus `x`. Where nothing is missing both sides contribute the
   # same, whatever is lost in their distances.
-  other = equation.gap - x
-  even = _log_tail(equation.near, x) + x - _log_tail(equation.far, other) - other
-  lost = jnp.where(equation.size > 0, x - other, even)
+  lost = jnp.where(equation.size > 0, x - (equation.gap - x), even)
   steep = polynomial(_steepness(tail)[1:], _decay(z, ahead, members)) + tail[0]
   log_density = jnp.where(ahead == near_above, 0, lost) - away + jnp.log(steep)
   # The largest density is 1, so that the share of an item without others is 1.
