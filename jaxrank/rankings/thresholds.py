@@ -21,7 +21,7 @@ from jaxrank._core import sorting
 from jaxrank._core.batching import whole_batch
 from jaxrank._core.decays import distance, polynomial
 from jaxrank._core.pair_sums import polynomial_sums
-from jaxrank._core.platforms import operation, primitive
+from jaxrank._core.platforms import operation
 from jaxrank._core.sorting import take
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class _Equation(NamedTuple):
   def of(
     tail: tuple[float, ...], missing: Array, between: Array, gap: Array, upper: Array, lower: Array
   ) -> "_Equation":
-    """The equations of thresholds that lack `missing` items, the upper side being near if it is < 0.
+    """The equations of thresholds; the side above is the near one where `missing` is negative.
 
     Args:
       tail: The coefficients of `F(-z)`.
@@ -152,8 +152,8 @@ class _Equation(NamedTuple):
     size = jnp.where(missing < 0, -missing, missing)
     nothing = jnp.where(between, -jnp.inf, 0)
     return _Equation(
-      series * jnp.where(missing < 0, upper, lower),
-      series * jnp.where(missing < 0, lower, upper),
+      series * jnp.where(missing[None] < 0, upper, lower),
+      series * jnp.where(missing[None] < 0, lower, upper),
       between,
       jnp.where(between, gap, _WIDEST),
       size,
@@ -190,28 +190,16 @@ def _log_tail(moments: Array, x: Array) -> Array:
   return jnp.log(total) - x
 
 
-@primitive
-def root(equation: _Equation) -> tuple[Array, Array]:
+def _root(equation: _Equation) -> tuple[Array, Array]:
   """The solution of an equation, and what else `_Equation.newton` returns.
 
-  An accelerator takes all steps in one kernel.
+  Not a loop, so that an accelerator takes all steps in one kernel.
   """
   x = even = jnp.zeros_like(equation.gap)
   for step in range(_STEPS + _FREE_STEPS):
     x, even = equation.newton(x)
     x = jnp.clip(x, 0, equation.gap) if step < _STEPS else x
   return x, even
-
-
-@root.on("cpu", gain="TODO")
-def _root_in_a_loop(equation: _Equation) -> tuple[Array, Array]:
-  def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-    x, even = equation.newton(state[0])
-    return jnp.where(i < _STEPS, jnp.clip(x, 0, equation.gap), x), even
-
-  nothing = 0 * equation.gap
-  solved: tuple[Array, Array] = lax.fori_loop(0, _STEPS + _FREE_STEPS, step, (nothing, nothing))
-  return solved
 
 
 @functools.cache
@@ -259,7 +247,7 @@ def _of_each_list(
   missing = target - above.astype(away.dtype)
   gap = distance(upper, lower, t, _WIDEST)
   equation = _Equation.of(tail, missing, some[0] & some[1], gap, *sides)
-  x, even = root(equation)
+  x, even = _root(equation)
   near_above = missing < 0
   near = jnp.where(near_above, upper, lower)
   moved = jnp.where(near_above, x, -x)
