@@ -206,7 +206,7 @@ def _within_blocks(coefficients: np.ndarray, place: Place, temperature: Array, w
       total += w[m] * weights[:, m]
     return total, None
 
-  items = i, list(place), jnp.swapaxes(w, 0, 1), jnp.asarray(pairs, w.dtype)
+  items = i.astype(w.dtype), list(place), jnp.swapaxes(w, 0, 1), jnp.asarray(pairs, w.dtype)
   summed: Array = lax.scan(add, total, items)[0]
   return summed
 
