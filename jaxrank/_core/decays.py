@@ -201,9 +201,9 @@ def _within_blocks(coefficients: np.ndarray, place: Place, temperature: Array, w
     groups = [x[None] for x in group], place[1:]
     x = near([ahead, *groups[0]], [jnp.zeros_like(ahead), *groups[1]], temperature)
     c = c.reshape(c.shape + (1,) * (x.ndim - 1))
-    weights = polynomial(c, x)
+    weights = polynomial(c, x[None, None])
     for m in range(len(w)):
-      total += w[m] * weights[:, m]
+      total += w[m, None, None] * weights[:, m]
     return total, None
 
   items = i.astype(w.dtype), list(place), jnp.swapaxes(w, 0, 1), jnp.asarray(pairs, w.dtype)
