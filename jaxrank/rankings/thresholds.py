@@ -58,7 +58,7 @@ def for_one(query: "ExpectedRankQuery", target: Array, members: Array) -> Thresh
   """The threshold that `target` items of a mask exceed, between 0 and their number."""
   # Only a comparison needs the ranks, so that they have no slope.
   ahead = members & (query.rank_among(members, fixed=True) - 0.5 < target)
-  tail = _tail(query)
+  tail = tuple(query.series.tail.tolist())
   static: dict[str, Any] = {"function": _solver(tail), "tail": tail}
   score, z, *_ = _single.bind(query.score, query.temperature, target, ahead, members, **static)
   return Threshold(score, z)
@@ -67,7 +67,7 @@ def for_one(query: "ExpectedRankQuery", target: Array, members: Array) -> Thresh
 def exceeded(query: "ExpectedRankQuery", at: Threshold) -> Array:
   """`F((s_i - b) / t)`, `[n]`."""
   # Not the absolute value, whose slope at 0 is 0.
-  below = polynomial(_tail(query), jnp.exp(jnp.where(at.z > 0, -at.z, at.z)))
+  below = polynomial(query.series.tail.tolist(), jnp.exp(jnp.where(at.z > 0, -at.z, at.z)))
   return jnp.where(at.z > 0, 1 - below, below)
 
 
@@ -80,7 +80,7 @@ def for_each_rank(query: "ExpectedRankQuery") -> Array:
   slot = jnp.minimum(sorting.slots(rank), jnp.maximum(count - 1, 0))
   above = take(jnp.cumsum(passed, dtype=jnp.int32), slot)
   weight = query.retrieved.astype(query.dtype)
-  tail = _tail(query)
+  tail = tuple(query.series.tail.tolist())
 
   def moments(pair: np.ndarray) -> Array:
     def of_power(power: Array) -> Array:
@@ -104,10 +104,6 @@ def for_each_rank(query: "ExpectedRankQuery") -> Array:
     x = equation.newton(x)[0]
   moved = query.temperature * x
   return jnp.where(missing < 0, upper - moved, lower + moved)
-
-
-def _tail(query: "ExpectedRankQuery") -> tuple[float, ...]:
-  return tuple(map(float, query.series.tail))
 
 
 class _Equation(NamedTuple):
@@ -190,18 +186,6 @@ def _log_tail(moments: Array, x: Array) -> Array:
   return jnp.log(total) - x
 
 
-def _root(equation: _Equation) -> tuple[Array, Array]:
-  """The solution of an equation, and what else `_Equation.newton` returns.
-
-  Not a loop, so that an accelerator takes all steps in one kernel.
-  """
-  x = even = jnp.zeros_like(equation.gap)
-  for step in range(_STEPS + _FREE_STEPS):
-    x, even = equation.newton(x)
-    x = jnp.clip(x, 0, equation.gap) if step < _STEPS else x
-  return x, even
-
-
 @functools.cache
 def _solver(tail: tuple[float, ...]) -> Any:
   return jax.jit(functools.partial(_of_each_list, tail=tail), inline=True)
@@ -247,7 +231,11 @@ def _of_each_list(
   missing = target - above.astype(away.dtype)
   gap = distance(upper, lower, t, _WIDEST)
   equation = _Equation.of(tail, missing, some[0] & some[1], gap, *sides)
-  x, even = _root(equation)
+  # Not a loop of JAX, so that an accelerator takes all steps in one kernel.
+  x = even = jnp.zeros_like(equation.gap)
+  for step in range(_STEPS + _FREE_STEPS):
+    x, even = equation.newton(x)
+    x = jnp.clip(x, 0, equation.gap) if step < _STEPS else x
   near_above = missing < 0
   near = jnp.where(near_above, upper, lower)
   moved = jnp.where(near_above, x, -x)
@@ -256,7 +244,9 @@ def _of_each_list(
   # The logarithms of the densities, plus `x`. Where nothing is missing both sides contribute the
   # same, whatever is lost in their distances.
   lost = jnp.where(equation.size > 0, x - (equation.gap - x), even)
-  steep = polynomial(_steepness(tail)[1:], _decay(z, ahead, members)) + tail[0]
+  # The density has the coefficients `p c_p` of `exp(-p |z|)`.
+  first, *steepness = np.multiply(tail, range(1, 1 + len(tail))).tolist()
+  steep = polynomial(steepness, _decay(z, ahead, members)) + first
   log_density = jnp.where(ahead == near_above, 0, lost) - away + jnp.log(steep)
   # The largest density is 1, so that the share of an item without others is 1.
   largest = jnp.max(jnp.where(members, log_density, -_WIDEST), axis=-1, keepdims=True)
@@ -265,11 +255,6 @@ def _of_each_list(
   total = jnp.where(total > 0, total, 1)
   seldom = jnp.exp(jnp.minimum(x - largest, _MOST_LOG)) / total
   return [(near - t * moved)[..., 0], z, density / total, seldom[..., 0]]
-
-
-def _steepness(tail: tuple[float, ...]) -> tuple[float, ...]:
-  """The coefficients of the density, those of `x, x ** 2, ...` with `x = exp(-|z|)`."""
-  return tuple(power * c for power, c in enumerate(tail, 1))
 
 
 def _decay(z: Array, ahead: Array, members: Array) -> Array:
@@ -314,9 +299,10 @@ def _single_jvp(
     by_bound -= (seldom * by_target)[..., None]
   by_z = moved - by_bound
   # The logarithm of the density has the slope 1 below the threshold, and less near it.
-  x, steepness = _decay(z, ahead, members), _steepness(tail)
-  steep = polynomial(steepness[1:], x) + tail[0]
-  more = polynomial([power * c for power, c in enumerate(steepness[1:], 1)], x)
+  x, power = _decay(z, ahead, members), np.arange(1, 1 + len(tail))
+  first, *steepness = np.multiply(tail, power).tolist()
+  steep = polynomial(steepness, x) + first
+  more = polynomial(np.multiply(steepness, power[:-1]).tolist(), x)
   by_log = (1 + more / steep) * jnp.where(ahead, -by_z, by_z)
   by_total = mean(by_log)
   return values, [
