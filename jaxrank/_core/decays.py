@@ -183,22 +183,32 @@ def by_blocks(coefficients: np.ndarray, place: Place, temperature: Array, w: Arr
 
 def _within_blocks(coefficients: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
   """The sums over the pairs within each block, `[outputs, width, ..., blocks]`."""
-  score, *group = place
-  index = leading(np.arange(len(score)), score[0])
-  total = [jnp.zeros_like(w[0]) for _ in coefficients]
-  if len(score) == 1:
-    return jnp.stack(total)
-  rise = score[:, None] - score[None]
-  ahead = jnp.where(index[:, None] < index[None], rise, -rise)
-  groups = [x[:, None] for x in group], [x[None] for x in group]
-  decays = near([ahead, *groups[0]], [jnp.zeros_like(ahead), *groups[1]], temperature[None])
-  # Not a sum over an axis: jax 0.10 crashes on CPU when it sums an axis of length seven.
-  for j, x in enumerate(decays):
-    for k, m in np.ndindex(coefficients.shape[:2]):
-      pair = coefficients[k, m].T
-      signed = [jnp.asarray(np.where(j < index, *c) * (j != index), w.dtype) for c in pair]
-      total[k] += w[m, j : j + 1] * polynomial(signed, x)
-  return jnp.stack(total)
+  width = len(place[0])
+  total = jnp.zeros_like(w, shape=(len(coefficients), *w.shape[1:]))
+  if width == 1:
+    return total
+  i = np.arange(width)
+  # Those of each pair of slots of a block, `[width, powers, outputs, inputs, width]`.
+  sides = (coefficients[:, :, side, None, None] for side in (0, 1))
+  pairs = np.where((i[:, None] < i)[..., None], *sides) * (i[:, None] != i)[..., None]
+  pairs = np.transpose(pairs, (2, 4, 0, 1, 3))
+
+  # A loop, because every item of a block would have polynomials of its own in the program.
+  def add(total: Array, item: tuple[Any, ...]) -> tuple[Array, None]:
+    j, (score, *group), w, c = item
+    rise = score[None] - place[0]
+    ahead = jnp.where(leading(i, rise[0]) > j, rise, -rise)
+    groups = [x[None] for x in group], place[1:]
+    x = near([ahead, *groups[0]], [jnp.zeros_like(ahead), *groups[1]], temperature)
+    c = c.reshape(c.shape + (1,) * (x.ndim - 1))
+    weights = polynomial(c, x[None, None])
+    for m in range(len(w)):
+      total += w[m, None, None] * weights[:, m]
+    return total, None
+
+  items = i.astype(w.dtype), list(place), jnp.swapaxes(w, 0, 1), jnp.asarray(pairs, w.dtype)
+  summed: Array = lax.scan(add, total, items)[0]
+  return summed
 
 
 class _Side:

@@ -5,8 +5,9 @@ chooses between algorithms, when a program is compiled. It also makes primitives
 switches 64-bit arithmetic on; no other module calls `jax.enable_x64`.
 
 JAX has no stable names for the rules of a primitive, nor for a program without dead code. For them,
-this module, its neighbours `batching`, `decayed_sums`, `permutations` and `recorder`, and
-`interop._boosting` import `jax.interpreters`, so that pyproject.toml bounds the versions of JAX.
+this module, its neighbours `batching`, `decayed_sums`, `permutations` and `recorder`, the module
+`thresholds` of rankings, and `interop._boosting` import `jax.interpreters`, so that pyproject.toml
+bounds the versions of JAX.
 """
 
 import contextlib

@@ -168,7 +168,7 @@ def _top_k(ranked: Ranked, *, k: int | Array) -> Array:
 
 def _sort(ranked: Ranked) -> Array:
   if isinstance(ranked, ExpectedRankQuery):
-    values = thresholds.in_scores(ranked, thresholds.for_each_rank(ranked))
+    values = thresholds.for_each_rank(ranked)
   else:
     values = _exact(ranked).scores.astype(ranked.dtype)
   return jnp.where(ranked.retrieved, values, 0)
@@ -179,8 +179,7 @@ def _quantile(ranked: Ranked, *, q: Array) -> Array:
   target = count - 0.5 - q.astype(ranked.dtype) * jnp.maximum(count - 1, 0)
   if isinstance(ranked, ExpectedRankQuery):
     target = jnp.where(count > 0, target, 0)
-    at = thresholds.for_one(ranked, target, ranked.retrieved)
-    (value,) = thresholds.in_scores(ranked, at)
+    value = thresholds.for_one(ranked, target, ranked.retrieved).score
   else:
     # A target between two whole numbers is the upper one's item; a whole one is between two items.
     both = jnp.stack([jnp.ceil(target) - 1, jnp.floor(target)]).astype(jnp.int32)

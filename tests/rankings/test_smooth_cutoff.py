@@ -238,3 +238,33 @@ def test_a_quotient_of_vanishing_sums_has_a_slope():
   slope = jax.jit(jax.grad(value))(jnp.zeros(200))
   assert np.all(np.isfinite(slope))
   assert np.linalg.norm(slope) > 0.1
+
+
+@kinds
+def test_an_item_that_is_alone_on_the_threshold_has_no_slope(kind):
+  """At a temperature whose inverse would make a rounding error of its share a slope."""
+
+  def kept(scores):
+    return jr.soft.top_k(scores, 2.5, ranking=getattr(jr, kind)(1e-12)) @ jnp.arange(1.0, 6)
+
+  scores = jnp.float32([0.3, -1.1, 2.2, 0.7, 1.9])
+  np.testing.assert_array_equal(jax.jit(jax.grad(kept))(scores), 0)
+
+
+def test_second_derivatives_of_a_threshold_outlast_a_loop():
+  """JAX keeps the rules of derivatives of some functions only, where a loop is differentiated."""
+  with enable_x64():
+    scores, weights = jnp.array([0.3, -1.1, 2.2, 0.7, 1.9]), jnp.arange(1.0, 6)
+
+    def kept(x):
+      return jr.soft.top_k(x[:-1], 2.2, ranking=jr.Logistic(x[-1])) @ weights
+
+    def in_a_loop(x):
+      return jax.lax.scan(lambda total, _: (total + kept(x), None), 0.0, None, 2)[0] / 2
+
+    x = jnp.append(scores, 0.7)
+    second = jax.jit(jax.jacfwd(jax.grad(in_a_loop)))(x)
+    slopes = jax.jit(jax.vmap(jax.grad(kept)))(
+      jnp.concatenate([x[None] + 1e-5 * jnp.eye(6), x[None] - 1e-5 * jnp.eye(6)])
+    )
+    np.testing.assert_allclose(second, (slopes[:6] - slopes[6:]) / 2e-5, rtol=1e-6, atol=1e-8)
