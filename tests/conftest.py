@@ -38,8 +38,16 @@ gc.set_threshold(100_000, 50, 100)
 
 # Compiled programs hold memory, in many pieces. Linux lets a process map some 65,000 pieces, and
 # XLA crashes where there are no more.
-_TESTS_OF_PROGRAMS = 600
-_ran = []
+_MOST_PROGRAMS = 1_000
+_compiled = []
+
+
+def _note_program(event, _, **__):
+  if event.endswith("/backend_compile_duration"):
+    _compiled.append(event)
+
+
+jax.monitoring.register_event_duration_secs_listener(_note_program)
 
 
 @pytest.fixture(autouse=True)
@@ -58,9 +66,8 @@ def _programs_of_one_platform(request):
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
   """Frees programs where a module ends, because its tests share them."""
-  _ran.append(item)
-  if len(_ran) > _TESTS_OF_PROGRAMS and (nextitem is None or nextitem.path != item.path):
-    _ran.clear()
+  if len(_compiled) > _MOST_PROGRAMS and (nextitem is None or nextitem.path != item.path):
+    _compiled.clear()
     jax.clear_caches()
 
 
