@@ -266,7 +266,7 @@ OF_USERS = [*user_metrics.AFFINE, *user_metrics.BENT]
 @quick("name", OF_USERS, ())
 def test_metrics_of_a_users_obey_the_laws(name):
   metric = (user_metrics.AFFINE | user_metrics.BENT)[name]
-  laws = SHARED | {"padding", "batch", "ties"}
+  laws = SHARED | {"padding", "batch", "ties", "gradients"}
   options = {"rankings": [jr.Exact()], "cutoffs": (None,)}
   assert testing.check_metric(metric, laws=laws - OWN.get(name, set()), **options) is None
 
