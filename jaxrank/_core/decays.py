@@ -184,7 +184,8 @@ def by_blocks(coefficients: np.ndarray, place: Place, temperature: Array, w: Arr
 def _within_blocks(coefficients: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
   """The sums over the pairs within each block, `[outputs, width, ..., blocks]`."""
   width = len(place[0])
-  total = jnp.zeros_like(w, shape=(len(coefficients), *w.shape[1:]))
+  # Spread over devices as the arguments are, which a new shape would not be.
+  total = jnp.stack([jnp.zeros_like(w[0])] * len(coefficients))
   if width == 1:
     return total
   i = np.arange(width)
