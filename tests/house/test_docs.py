@@ -145,8 +145,8 @@ def settings(page):
 @pytest.fixture(scope="module")
 def told(request, tmp_path_factory):
   """A function from a page to what its examples print beside what they should."""
-  asked = [item for item in request.session.items if "told" in getattr(item, "fixturenames", ())]
-  pages = [item.callspec.params["page"] for item in asked]
+  here = [x for x in request.session.items if x.getparent(pytest.Module) is request.node]
+  pages = [x.callspec.params["page"] for x in here if request.fixturename in x.fixturenames]
 
   @functools.cache
   def folder_of(variables):
