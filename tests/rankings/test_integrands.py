@@ -19,8 +19,8 @@ AMONG = np.array([1.0, 1.0, 0.0, 1.0, 1.0])
 # Users stop at items, or items have marks; and some items may never be above a node.
 KINDS = ("", "stops", "marked")
 # Gaussian differs in the chances alone.
-QUICK = [("Gumbel", "marked", True), ("Gaussian", "", False)]
-CASES = [*QUICK, ("Gumbel", "", True), ("Gumbel", "stops", False), ("Gumbel", "stops", True)]
+QUICK = [("Gumbel", "marked", True), ("Gumbel", "stops", True), ("Gaussian", "", False)]
+CASES = [*QUICK, ("Gumbel", "", True), ("Gumbel", "stops", False)]
 FUNCTIONS = {"products": integrands.products, "counts": integrands.counts}
 
 
