@@ -15,6 +15,8 @@ from jaxrank._core import long_ties
 from jaxrank._core.platforms import forced
 from tests.helpers.suites import quick, thorough
 
+# Items that are not listed have a gain as well.
+OF_ALL = jr.Measure(jr.dcg, k=5, gain=lambda label: label + 1, name="gain of 0")
 MEASURES = (
   "nDCG nDCG@5 DCG@3 AP AP@4 RR RR@2 Success@3 R@5 P@5 Rprec RBP(p=.7) RBP(p=.7)@4 SetP F1@3",
   jr.bpref,
@@ -30,6 +32,7 @@ MEASURES = (
   jr.Measure(jr.average_precision, k=6, normalizer="retrieved"),
   jr.Measure(jr.precision, k=9, divisor="retrieved"),
   jr.Measure(jr.dcg, discount=lambda rank: 1 / (1 + jnp.sqrt(rank)), name="other discount"),
+  OF_ALL,
 )
 
 
@@ -84,7 +87,7 @@ def compare(found, expected):
 
 
 # As many as a quick test compiles; the thorough one takes all.
-FEW = ["nDCG@5", "AP", "RR@2", "Rprec", jr.bpref, jr.auc, jr.Measure(jr.gap, max_label=3)]
+FEW = ["nDCG@5", "AP", "RR@2", "Rprec", jr.bpref, jr.auc, jr.Measure(jr.gap, max_label=3), OF_ALL]
 
 
 def test_values_are_those_of_all_scores():
