@@ -160,11 +160,17 @@ def check_metric(
   for law in chosen:
     for ranking in rankings:
       for k in _cutoffs_of(law, ranking, cutoffs):
-        if together and law not in _ALONE and _holds(LAWS[law], subject, queries, k, ranking):
-          continue
+        error = None
+        if together and law not in _ALONE:
+          error = _failure(LAWS[law], subject, queries, k, ranking)
+          if error is None:
+            continue
         drawn = strategies.cases(n, **fields, cutoffs=(k,), rankings=(ranking,))
         few = sharing.subject(metric, (ranking,), (k,))
         _check(LAWS[law], subject, drawn, max_examples, seed, few, cutoffs)
+        if error is not None:
+          # Queries break it only together.
+          raise error.with_traceback(None)
 
 
 def _cutoffs_of(
@@ -221,19 +227,19 @@ def _close(x: np.ndarray, y: np.ndarray) -> bool:
   return bool(np.all(same | (x == y) | (np.isnan(x) & np.isnan(y))))
 
 
-def _holds(
+def _failure(
   law: Callable[[Metric, Case], int],
   subject: Any,
   queries: Case,
   k: int | None = None,
   ranking: Ranking | None = None,
-) -> bool:
-  """Whether all queries obey a law."""
+) -> AssertionError | None:
+  """The error of queries that break a law together."""
   try:
     law(subject, queries._replace(k=k, ranking=ranking))
-  except AssertionError:
-    return False
-  return True
+  except AssertionError as error:
+    return error
+  return None
 
 
 def check_loss(
@@ -319,10 +325,15 @@ def check_loss(
   together = _loss_together(subject, queries)
   for law in chosen:
     check = functools.partial(LOSS_LAWS[law], **given.get(law, {}))
-    if together and law not in (*_ALONE, "alive") and _holds(check, subject, queries):
-      continue
+    error = None
+    if together and law not in (*_ALONE, "alive"):
+      error = _failure(check, subject, queries)
+      if error is None:
+        continue
     some = relevant if law == "alive" else drawn
     _check(check, subject, some, -(-max_examples // _COSTLY.get(law, 1)), seed, subject)
+    if error is not None:
+      raise error.with_traceback(None)
 
 
 def _loss_together(subject: Any, queries: Case) -> bool:

@@ -4,6 +4,7 @@ All queries are asked in batches of one shape, and one program holds the values 
 and at all cut-offs. It is compiled without optimisation, because it runs on little data.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import jax
 import numpy as np
 
 from jaxrank._core.description import Description
-from jaxrank._core.ranked import Ranking
+from jaxrank._core.ranked import Ranking, UnansweredError
 from jaxrank.rankings.exact import Exact
 from jaxrank.testing import asking_losses
 from jaxrank.testing.asking import (
@@ -134,8 +135,12 @@ class _Program:
 
   def __call__(self, way: _Way, arrays: Sequence[Any], k: Any, leaves: Sequence[Any]) -> Any:
     found = self.run(*arrays, k, leaves)
-    if way in self.errors:
-      raise self.errors[way]
+    error = self.errors.get(way)
+    if isinstance(error, UnansweredError):
+      # It is raised often, and its traceback would hold the frames of each time.
+      raise error.with_traceback(None)
+    if error:
+      raise error
     return found[self.ways.index(way)]
 
 
@@ -201,7 +206,14 @@ class Shared:
       size = len(arrays[0])
       numbers = [[np.float32(np.resize(x, size)) for x in leaves] for leaves in numbers]
     k = np.int32(1) if k is None else k
-    return program(way, arrays, k, numbers)
+    try:
+      return program(way, arrays, k, numbers)
+    except UnansweredError:
+      raise
+    except Exception:
+      # The traceback, which the reader of the error needs, holds what the metric computed.
+      del self._programs[key]
+      raise
 
 
 class SharedLoss(asking_losses.Programs):
@@ -249,20 +261,28 @@ class Subject(NamedTuple):
     return description_of(self.metric)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+  """A ranking, equal to all of its structure, which have its programs."""
+
+  structure: Any
+  ranking: Ranking | None = dataclasses.field(compare=False)
+
+
 @functools.lru_cache(maxsize=16)
 def _shared(
-  identity: Identity, rankings: tuple[Identity, ...], cutoffs: tuple[int | None, ...]
+  identity: Identity, kinds: tuple[_Kind, ...], cutoffs: tuple[int | None, ...]
 ) -> Subject:
-  known: list[Any] = [x.metric for x in rankings]
-  return Subject(identity.metric, Shared(identity.metric, known, cutoffs))
+  rankings = [kind.ranking for kind in kinds]
+  return Subject(identity.metric, Shared(identity.metric, rankings, cutoffs))
 
 
 def subject(
   metric: Metric, rankings: Sequence[Ranking | None], cutoffs: Sequence[int | None]
 ) -> Any:
   """A metric with shared programs, kept for those tested last."""
-  known: Sequence[Any] = rankings
-  return _shared(Identity(metric), tuple(map(Identity, known)), tuple(cutoffs))
+  kinds = tuple(_Kind(jax.tree.structure(x), x) for x in rankings)
+  return _shared(Identity(metric), kinds, tuple(cutoffs))
 
 
 @functools.lru_cache(maxsize=16)
