@@ -145,7 +145,6 @@ def test_mistakes_of_settings(wrong, error):
 
 
 @pytest.mark.usefixtures("three_at_a_time")
-@pytest.mark.usefixtures("three_at_a_time")
 def test_blocks_of_temperatures_do_not_show_in_gradients():
   """Three of five temperatures are a block."""
   scores, labels, where = lists(1, 12)

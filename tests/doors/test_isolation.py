@@ -17,8 +17,9 @@ OF_ALL_QUERIES = (
   "class_labels.macro_mean",
   "class_labels.mean",
 )
-# Metrics meet this law one by one in tests/metrics/test_laws.py, exactly and under `Laplace`, and
-# rankings do with more that may be wrong in tests/rankings/test_isolation.py.
+# Metrics meet this law one by one in tests/metrics/test_laws.py: all under `Laplace`, and the
+# gradients of one of each kind under exact rankings. Rankings do with more that may be wrong in
+# tests/rankings/test_isolation.py.
 ELSEWHERE = ("metrics/evaluate", "metrics/Laplace", "Gaussian", "Gumbel", "Laplace", "Logistic")
 
 

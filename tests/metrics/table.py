@@ -296,7 +296,6 @@ class Asked:
     self.run = {
       "jitted": self._values,
       "whole": self._whole,
-      "cutoffs": self._cutoffs,
       "slopes": self._slopes,
       "beside": self._slopes,
     }
@@ -317,9 +316,6 @@ class Asked:
 
   def _whole(self, scores, labels, where, k, ranking):
     return EXACT["average"](scores, labels, where)[WHOLE[self.name]]
-
-  def _cutoffs(self, scores, labels, where, ks, ranking):
-    return np.stack([self._values(scores, labels, where, k, ranking) for k in ks])
 
   def _slopes(self, scores, labels, where, k, ranking):
     assert k is None

@@ -269,9 +269,24 @@ def test_gradients_under_laplace_obey_the_law():
 
 
 @thorough
-def test_gradients_of_exact_metrics_obey_the_law():
-  """`tests/doors/test_isolation.py` has the law of isolation for all public functions."""
-  obey("gradients", table.exact_slopes(), lambda name: [PIECE._replace(ranking=None)])
+@pytest.mark.parametrize("law", ["gradients", "isolation"])
+def test_gradients_of_exact_metrics_obey_the_laws(law):
+  obey(law, table.exact_slopes(), lambda name: [PIECE._replace(ranking=None)])
+
+
+def test_scores_have_no_slope_under_exact_rankings():
+  """Of all metrics, in a direction in which no slopes cancel."""
+  scores, labels, where = MANY.rows(slice(table.SLOPES))[:3]
+
+  direction = np.cos(np.arange(scores.size, dtype=np.float32)).reshape(scores.shape)
+
+  @jax.jit
+  def slopes(scores, labels, where):
+    values = lambda x: table.evaluated(METRICS, x, labels, where, jr.Exact())  # noqa: E731
+    return jax.jvp(values, (scores,), (direction,))[1]
+
+  found = slopes(scores, labels, where)
+  hold(METRICS, np.stack([found[name] for name in METRICS]) == 0)
 
 
 def test_every_law_is_asked():
