@@ -845,7 +845,7 @@ def test_smooth_not_a_number_poisons_its_own_query(group):
 def test_smooth_gradients_are_slopes(group):
   """Of all metrics in float32, by differences of fourth order; the law says it in float64.
 
-  Some are kinked where counts reach a limit, which a few queries cross.
+  `q_measure` is kinked where counts reach a limit, which a few queries cross.
   """
   lists, places = MANY.rows(slice(4 * table.SLOPES)), np.arange(N)
   order = np.random.default_rng(0).random(lists.scores.shape).argsort(-1)
@@ -864,7 +864,9 @@ def test_smooth_gradients_are_slopes(group):
   rise = np.sum(np.where(np.isneginf(scores), 0, slope * direction), axis=-1)
   expected = (8 * first - second) / (12 * step)
   close = np.isclose(rise / size, expected / size, rtol=0, atol=1e-4)
-  hold(table.smooth(group), close.mean(-1) > 0.95)
+  names = table.smooth(group)
+  kinked = np.array([name.startswith("q_measure") for name in names])
+  hold(names, np.where(kinked, close.mean(-1) > 0.95, close.all(-1)))
 
 
 def test_smooth_gradients_at_ties_are_slopes():
