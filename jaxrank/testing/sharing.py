@@ -6,6 +6,7 @@ and at all cut-offs. It is compiled without optimisation, because it runs on lit
 
 import dataclasses
 import functools
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import jax
 import numpy as np
 
 from jaxrank._core.description import Description
-from jaxrank._core.ranked import Ranking, UnansweredError
+from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact
 from jaxrank.testing import asking_losses
 from jaxrank.testing.asking import (
@@ -117,7 +118,7 @@ class _Program:
   """One program with the results of a form of the metric in several ways, or their errors."""
 
   def __init__(self, form: Callable[..., Any], ways: Sequence[_Way]):
-    self.ways, self.errors = list(ways), dict[_Way, Exception]()
+    self.ways, self.errors = list(ways), dict[_Way, tuple[Exception, Any]]()
 
     def every(scores: Any, labels: Any, where: Any, k: Any, leaves: Any) -> list[Any]:
       found = []
@@ -126,8 +127,10 @@ class _Program:
         try:
           found.append(form(scores, labels, where, k if way.cut else None, ranking))
         except Exception as error:
-          # The other ways have results all the same.
-          self.errors[way] = error
+          # The other ways have results all the same. The error says where it was raised, but does
+          # not hold what the metric computed.
+          traceback.clear_frames(error.__traceback__)
+          self.errors[way] = error, error.__traceback__ and error.__traceback__.tb_next
           found.append(None)
       return found
 
@@ -135,12 +138,10 @@ class _Program:
 
   def __call__(self, way: _Way, arrays: Sequence[Any], k: Any, leaves: Sequence[Any]) -> Any:
     found = self.run(*arrays, k, leaves)
-    error = self.errors.get(way)
-    if isinstance(error, UnansweredError):
-      # It is raised often, and its traceback would hold the frames of each time.
-      raise error.with_traceback(None)
-    if error:
-      raise error
+    if way in self.errors:
+      error, place = self.errors[way]
+      # Otherwise the traceback would hold the frames of each time that the error is raised.
+      raise error.with_traceback(place)
     return found[self.ways.index(way)]
 
 
@@ -206,14 +207,7 @@ class Shared:
       size = len(arrays[0])
       numbers = [[np.float32(np.resize(x, size)) for x in leaves] for leaves in numbers]
     k = np.int32(1) if k is None else k
-    try:
-      return program(way, arrays, k, numbers)
-    except UnansweredError:
-      raise
-    except Exception:
-      # The traceback, which the reader of the error needs, holds what the metric computed.
-      del self._programs[key]
-      raise
+    return program(way, arrays, k, numbers)
 
 
 class SharedLoss(asking_losses.Programs):
