@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.interpreters import ad
 from jax.typing import ArrayLike
 
-from jaxrank._core.platforms import operation, primitive
+from jaxrank._core.platforms import Zero, operation, primitive
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -97,7 +96,7 @@ def _jvp(
 ) -> Any:
   if differentiable is None:
     raise NotImplementedError(f"jaxrank: {function} has no derivative")
-  moving = [i for i, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
+  moving = [i for i, tangent in enumerate(tangents) if not isinstance(tangent, Zero)]
 
   def of_moving(*moved: Array) -> list[Array]:
     given = dict(zip(moving, moved, strict=True))

@@ -12,11 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.interpreters import ad
 
 from jaxrank._core import sorting
 from jaxrank._core.batching import of_each_query, whole_batch
-from jaxrank._core.platforms import operation, primitive
+from jaxrank._core.platforms import Zero, operation, primitive
 
 # Up to so many columns of labels are sorted as operands; the rows of more are gathered.
 _COLUMNS = 8
@@ -59,7 +58,7 @@ _second = jax.jit(lambda x, moved, item: [moved], inline=True)
 def _followed_jvp(primals: Sequence[Array], tangents: Sequence[Any], **_: Any) -> Any:
   # Not `moved` itself, which has no derivative: there are second ones.
   change = tangents[0]
-  if not isinstance(change, ad.Zero):
+  if not isinstance(change, Zero):
     change = by_columns(of_each_query(_moved), change, primals[2])
   return _followed(*primals), [change]
 

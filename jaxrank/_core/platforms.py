@@ -5,9 +5,8 @@ chooses between algorithms, when a program is compiled. It also makes primitives
 switches 64-bit arithmetic on; no other module calls `jax.enable_x64`.
 
 JAX has no stable names for the rules of a primitive, nor for a program without dead code. For them,
-this module, its neighbours `batching`, `decayed_sums`, `permutations` and `recorder`, the module
-`thresholds` of rankings, and `interop._boosting` import `jax.interpreters`, so that pyproject.toml
-bounds the versions of JAX.
+this module, its neighbours `decayed_sums` and `recorder`, and `interop._boosting` import
+`jax.interpreters`, so that pyproject.toml bounds the versions of JAX.
 """
 
 import contextlib
@@ -147,6 +146,10 @@ def lower(primitive: Any, function: Callable[..., Any]) -> None:
     mlir.register_lowering(primitive, rule(platform), platform=platform)
   mlir.register_lowering(primitive, rule(_OTHERS))
   primitive.def_impl(evaluate)
+
+
+# In the rule of a derivative, the tangent of what does not change.
+Zero = ad.Zero
 
 
 def operation(name: str, batch: _Batcher, jvp: Callable[..., Any] | None = None) -> Any:

@@ -15,13 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.interpreters import ad
 
 from jaxrank._core import sorting
 from jaxrank._core.batching import whole_batch
 from jaxrank._core.decays import distance, polynomial
 from jaxrank._core.pair_sums import polynomial_sums
-from jaxrank._core.platforms import operation
+from jaxrank._core.platforms import Zero, operation
 from jaxrank._core.sorting import take
 
 if TYPE_CHECKING:
@@ -244,9 +243,7 @@ def _of_each_list(
   # The logarithms of the densities, plus `x`. Where nothing is missing both sides contribute the
   # same, whatever is lost in their distances.
   lost = jnp.where(equation.size > 0, x - (equation.gap - x), even)
-  # The density has the coefficients `p c_p` of `exp(-p |z|)`.
-  first, *steepness = np.multiply(tail, range(1, 1 + len(tail))).tolist()
-  steep = polynomial(steepness, _decay(z, ahead, members)) + first
+  steep, _ = _steepness(tail, z, ahead, members)
   log_density = jnp.where(ahead == near_above, 0, lost) - away + jnp.log(steep)
   # The largest density is 1, so that the share of an item without others is 1.
   largest = jnp.max(jnp.where(members, log_density, -_WIDEST), axis=-1, keepdims=True)
@@ -257,10 +254,14 @@ def _of_each_list(
   return [(near - t * moved)[..., 0], z, density / total, seldom[..., 0]]
 
 
-def _decay(z: Array, ahead: Array, members: Array) -> Array:
-  """`exp(-|z|)` of the members, and 1 elsewhere."""
+def _steepness(
+  tail: tuple[float, ...], z: Array, ahead: Array, members: Array
+) -> tuple[Array, Array]:
+  """The densities of the members over `exp(-|z|)`, and that; those of `z = 0` elsewhere."""
   # Not by the sign of `z`, which rounding changes for items on the threshold.
-  return jnp.exp(jnp.where(members, jnp.where(ahead, -z, z), 0))
+  x = jnp.exp(jnp.where(members, jnp.where(ahead, -z, z), 0))
+  first, *others = np.multiply(tail, range(1, 1 + len(tail))).tolist()
+  return polynomial(others, x) + first, x
 
 
 def _single_batch(
@@ -286,23 +287,22 @@ def _single_jvp(
   # The quotients come first, so that a gradient, which takes the steps in reverse, divides what is
   # exactly 0 for an item that is alone on its threshold.
   moved, centre = jnp.zeros_like(z), 0
-  if not isinstance(by_score, ad.Zero):
+  if not isinstance(by_score, Zero):
     moved += by_score / t
-  if not isinstance(by_temperature, ad.Zero):
+  if not isinstance(by_temperature, Zero):
     # From the mean of the members, so that large numbers do not cancel with rounding errors.
     place = jnp.clip(z, -_WIDE, _WIDE)
     middle, warmer = lax.stop_gradient(mean(place)), by_temperature[..., None] / t
     moved -= (place - middle) * warmer
     centre -= middle * warmer
   by_bound = mean(moved)
-  if not isinstance(by_target, ad.Zero):
+  if not isinstance(by_target, Zero):
     by_bound -= (seldom * by_target)[..., None]
   by_z = moved - by_bound
   # The logarithm of the density has the slope 1 below the threshold, and less near it.
-  x, power = _decay(z, ahead, members), np.arange(1, 1 + len(tail))
-  first, *steepness = np.multiply(tail, power).tolist()
-  steep = polynomial(steepness, x) + first
-  more = polynomial(np.multiply(steepness, power[:-1]).tolist(), x)
+  steep, x = _steepness(tail, z, ahead, members)
+  power = np.arange(1, len(tail))
+  more = polynomial((np.multiply(tail[1:], power + 1) * power).tolist(), x)
   by_log = (1 + more / steep) * jnp.where(ahead, -by_z, by_z)
   by_total = mean(by_log)
   return values, [
