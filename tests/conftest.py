@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from tests.helpers import programs, xla_flags
+from tests.programs import Events
 
 os.environ["JAX_NUM_CPU_DEVICES"] = "4"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -39,15 +40,8 @@ gc.set_threshold(100_000, 50, 100)
 # Compiled programs hold memory, in many pieces. Linux lets a process map some 65,000 pieces, and
 # XLA crashes where there are no more.
 _MOST_PROGRAMS = 1_000
-_compiled = []
-
-
-def _note_program(event, _, **__):
-  if event.endswith("/backend_compile_duration"):
-    _compiled.append(event)
-
-
-jax.monitoring.register_event_duration_secs_listener(_note_program)
+_compiled = Events()
+jax.monitoring.register_event_duration_secs_listener(_compiled)
 
 
 @pytest.fixture(autouse=True)
@@ -66,8 +60,8 @@ def _programs_of_one_platform(request):
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
   """Frees programs where a module ends, because its tests share them."""
-  if len(_compiled) > _MOST_PROGRAMS and (nextitem is None or nextitem.path != item.path):
-    _compiled.clear()
+  if _compiled.programs > _MOST_PROGRAMS and (nextitem is None or nextitem.path != item.path):
+    _compiled.programs = 0
     jax.clear_caches()
 
 

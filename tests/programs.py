@@ -43,7 +43,7 @@ class Cost(NamedTuple):
   seconds: float = 0
 
 
-class _Events:
+class Events:
   """The programs so far, and the seconds of the events that lead to them."""
 
   def __init__(self) -> None:
@@ -61,7 +61,7 @@ class _Events:
     return Cost(0, self.programs, traced, lowered, compiled, sum(os.times()[:4]))
 
 
-_events = _Events()
+_events = Events()
 _key = pytest.StashKey[Cost]()
 
 

@@ -167,10 +167,7 @@ def check_metric(
             continue
         drawn = strategies.cases(n, **fields, cutoffs=(k,), rankings=(ranking,))
         few = sharing.subject(metric, (ranking,), (k,))
-        _check(LAWS[law], subject, drawn, max_examples, seed, few, cutoffs)
-        if error is not None:
-          # Queries break it only together.
-          raise error.with_traceback(None)
+        _check(LAWS[law], subject, drawn, max_examples, seed, few, error, cutoffs)
 
 
 def _cutoffs_of(
@@ -331,9 +328,7 @@ def check_loss(
       if error is None:
         continue
     some = relevant if law == "alive" else drawn
-    _check(check, subject, some, -(-max_examples // _COSTLY.get(law, 1)), seed, subject)
-    if error is not None:
-      raise error.with_traceback(None)
+    _check(check, subject, some, -(-max_examples // _COSTLY.get(law, 1)), seed, subject, error)
 
 
 def _loss_together(subject: Any, queries: Case) -> bool:
@@ -429,9 +424,13 @@ def _check(
   max_examples: int,
   seed: int,
   few: Metric,
+  together: AssertionError | None,
   cutoffs: Sequence[int | None] = (),
 ) -> None:
-  """Raises the error of the smallest case that breaks a law; `few` has it with fewer items."""
+  """Raises the error of the smallest case that breaks a law; `few` has it with fewer items.
+
+  If no case breaks it alone, raises that of queries that break it `together`.
+  """
   failures: list[tuple[Case, AssertionError]] = []
 
   def holds(case: Case) -> None:
@@ -451,6 +450,8 @@ def _check(
     case, error = failures[-1]
     smallest = _with_fewer_items(law, few, case, error, cutoffs)
     raise smallest.with_traceback(None) from smallest.__cause__
+  if together is not None:
+    raise together.with_traceback(None)
 
 
 def _run(
