@@ -1,6 +1,6 @@
 """Applies kernels of one ranked query to arrays `[..., n]`: checks, ranking, batching.
 
-Metrics, measures, and the losses that are kernels of a ranked query, call `apply` or `apply_calls`.
+Public functions are lifted (`jaxrank._core.lifting`), and measures call `apply_calls`.
 A query with a NaN among the scores or labels of its valid items, or among the numbers of the call,
 such as the temperature, gets the value NaN, with gradient 0, whatever the kernel returns. No
 rounding takes a value out of the range of its metric.
@@ -9,21 +9,18 @@ rounding takes a value out of the range of its metric.
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
 
 from jaxrank import config
-from jaxrank._core import batching, checks, description, recorder
+from jaxrank._core import batching, checks, recorder
 from jaxrank._core.arithmetic import floating
 from jaxrank._core.batching import key_of_each_query, never_empty, over_queries
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
-
-_Value = TypeVar("_Value")
 
 
 class Call(NamedTuple):
@@ -60,39 +57,45 @@ class Evaluated(NamedTuple):
   found: Array | None
 
 
-def apply(
-  kernel: Callable[..., _Value],
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None,
-  ranking: Ranking,
-  **parameters: Any,
-) -> _Value:
-  """Calls `kernel(ranked, **parameters)` for every query, after the checks of its description.
+class OfQuery:
+  """What stands for the lists and the ranking of a call within the body of a lifted function.
 
-  Args:
-    kernel: A function of one ranked query.
-    scores: `[..., n]`.
-    labels: `[..., n]`, or `[..., n, subtopics]` if the description says so.
-    where: `[..., n]`, False on padding.
-    ranking: How items are ordered.
-    **parameters: The parameters of the kernel.
+  Attributes:
+    query: The ranked query.
+    parameters: The parameters of the call by name, checked; arrays of items in the order of the
+      query.
+  """
 
-  Returns:
-    The result of the kernel, with the leading axes of the scores.
+  def __init__(self, query: Ranked, parameters: Mapping[str, Any]):
+    self.query, self.parameters = query, parameters
+
+  @property
+  def shape(self) -> tuple[int, ...]:
+    """The shape `[..., n]` of the scores of the whole call."""
+    return self.query.shape
+
+  def value(self, call: Call) -> Any:
+    """The value of a call for the query."""
+    about, parameters = call.description, call.parameters
+    return about.rounded(about.kernel(self.query, **parameters), parameters)
+
+  def __repr__(self) -> str:
+    return "the lists of a query"
+
+
+def of_one_query(*lists: Any) -> OfQuery | None:
+  """What stands for the lists of one query; None if they are arrays and a ranking.
 
   Raises:
-    ValueError: if shapes differ, a parameter is out of its range, or the ranking cannot answer
-      a question of the kernel; the message starts with the name of the function.
-    TypeError: if a dtype cannot be ranked, or a parameter has the wrong type.
+    TypeError: if some stand for a query, and others do not.
   """
-  about = description.of_kernel(kernel)
-  with checks.named(about.name):
-    call = Call(about, about.checked(parameters))
-    (evaluated,) = apply_calls([call], scores, labels, where, ranking)
-  value: _Value = evaluated.value
-  return value
+  one = next((x for x in lists if isinstance(x, OfQuery)), None)
+  if one is not None and any(getattr(x, "query", None) is not one.query for x in lists):
+    raise TypeError(
+      "within the body of a metric, pass on scores, labels, where=where and ranking=ranking as "
+      "they are; compute with what jaxrank.ranked_query returns."
+    )
+  return one
 
 
 def apply_calls(
@@ -122,6 +125,8 @@ def apply_calls(
       cannot answer a question of a kernel.
     TypeError: if `ranking` is no ranking, or a dtype cannot be ranked.
   """
+  if one := of_one_query(scores, labels, where, ranking):
+    return [Evaluated(one.value(call), None) for call in calls]
   check_ranking(ranking)
   # An array passes through `vmap` in a ranking, and has to be a number only here.
   with checks.named(type(ranking).__name__):
@@ -247,6 +252,7 @@ def _answers(
     scores, labels = (jnp.where(_column(known, x), x, jnp.zeros_like(x)) for x in (scores, labels))
     rank = ranking if key is None else ranking.with_key(key)
     ranked = rank(scores, labels, where, k=depth)
+    ranked.shape = shape
     values, found = [], []
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
@@ -260,7 +266,7 @@ def _answers(
       answers = jax.tree.map(functools.partial(nan_where, unknown), answers)
     return answers, found
 
-  depth = _depth(program, shared, extras, scores, labels, where)
+  depth, shape = _depth(program, shared, extras, scores, labels, where), scores.shape
   if depth != 0:
     checks.not_split(scores)
   keys = key_of_each_query(ranking.key, scores)

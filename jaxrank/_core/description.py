@@ -10,7 +10,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -37,9 +37,6 @@ UNBOUNDED = (-math.inf, math.inf)
 _GAINS = frozenset(map(id, (None, gains.linear, gains.exponential, gains.binary)))
 _UNITS_OF_WEIGHTS = 2**3
 
-_KEYWORD, _MISSING = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-
-_Public = TypeVar("_Public", bound=Callable[..., Any])
 _Value = TypeVar("_Value")
 
 
@@ -118,7 +115,7 @@ class Description:
     names: Its names in other libraries.
     subtopics: Whether labels are `[..., n, subtopics]`.
     depth: How deep the kernel looks; None to find it out from its questions.
-    public: The function that passes the kernel to `apply`; None if the signature is the kernel's.
+    public: The function whose body the kernel is; None if the signature is the kernel's.
     aggregation: How the values of many queries become one: "mean"; "sum", as of counts; "exp_mean",
       the exponential of the mean, for values that are logarithms.
     departs: The laws of `jaxrank.testing` that the metric does not obey on purpose: the reason by
@@ -251,101 +248,24 @@ def with_kernel(about: Description, kernel: Kernel) -> Description:
   return other
 
 
-_BY_KERNEL: dict[Kernel, Description] = {}
-_BY_METRIC: dict[Callable[..., Any], Description] = {}
+# The metrics of the library.
+_METRICS: dict[Callable[..., Any], Description] = {}
 
 
-def describe(
-  kernel: Kernel,
-  *,
-  seeks: Sought | Seeks = "relevant items",
-  higher_is_better: bool = True,
-  range: tuple[float, float] = (0.0, 1.0),
-  names: tuple[Name, ...] = (),
-  subtopics: bool = False,
-  depth: Depth = "cutoff",
-  best: float | None = None,
-  listed: bool = True,
-  aggregation: Aggregation = "mean",
-  departs: Mapping[str, str] | None = None,
-  **parameters: Kind,
-) -> Callable[[_Public], _Public]:
-  """A decorator that registers the description of a public metric, which applies `kernel`.
-
-  The function stays as it is, but for `with_advice`. See `Description` for the arguments;
-  `parameters` are the kinds of the parameters by name.
-  """
-
-  def attach(metric: _Public) -> _Public:
-    metric = with_advice(**parameters)(metric)
-    description = Description(
-      metric.__name__,
-      kernel,
-      parameters,
-      seeks,
-      higher_is_better,
-      range,
-      names,
-      subtopics,
-      depth,
-      metric,
-      best,
-      listed,
-      aggregation,
-      departs or {},
-    )
-    _BY_KERNEL[kernel] = _BY_METRIC[metric] = description
-    return metric
-
-  return attach
+def register(metric: Callable[..., Any], about: Description) -> None:
+  """Makes a description that of a metric of the library."""
+  attach(metric, about)
+  _METRICS[metric] = about
 
 
-def with_advice(**kinds: Kind) -> Callable[[_Public], _Public]:
-  """A decorator: a call without a required parameter raises an error that says what to write.
-
-  A function that requires none of the parameters stays as it is.
-  """
-
-  def attach(function: _Public) -> _Public:
-    takes = inspect.signature(function).parameters
-    required = [
-      n for n, p in takes.items() if n in kinds and p.kind is _KEYWORD and p.default is _MISSING
-    ]
-    if not required:
-      return function
-    arrays = [name for name, p in takes.items() if p.kind is not _KEYWORD]
-
-    @functools.wraps(function)
-    def call(*args: Any, **given: Any) -> Any:
-      for name in required:
-        if name not in given:
-          written = ", ".join([*arrays, *(f"{x}=4" for x in required)])
-          raise TypeError(
-            f"{function.__name__} needs {name}, {kinds[name].meaning}: write "
-            f"{function.__name__}({written})."
-          )
-      return function(*args, **given)
-
-    return cast(_Public, call)
-
-  return attach
+def attach(metric: Any, about: Description) -> None:
+  """Makes a description that of a metric."""
+  metric.description = about
 
 
 def described() -> Iterator[tuple[Callable[..., Any], Description]]:
   """Yields every metric of `jaxrank.metrics` with one value per query, and its description."""
-  yield from ((metric, about) for metric, about in _BY_METRIC.items() if about.listed)
-
-
-def of_kernel(kernel: Kernel) -> Description:
-  """The description that was registered for a kernel, or a default one with its name."""
-  if kernel not in _BY_KERNEL:
-    return _bare(kernel)
-  return _BY_KERNEL[kernel]
-
-
-@functools.lru_cache(maxsize=1024)
-def _bare(kernel: Kernel) -> Description:
-  return Description(name_of(kernel), kernel)
+  yield from ((metric, about) for metric, about in _METRICS.items() if about.listed)
 
 
 def name_of(kernel: Kernel) -> str:
@@ -357,10 +277,8 @@ def name_of(kernel: Kernel) -> str:
 
 def of_metric(metric: Any) -> Description | None:
   """The description of a metric, of the library or of a user; None for any other object."""
-  own = getattr(metric, "description", None)
-  if isinstance(own, Description):
-    return own
-  try:
-    return _BY_METRIC.get(metric)
-  except TypeError:
+  about = getattr(metric, "description", None)
+  if not isinstance(about, Description):
     return None
+  # `functools.wraps` copies the attribute to a function that is not the metric.
+  return about if about.public is metric or not hasattr(metric, "__wrapped__") else None

@@ -70,6 +70,10 @@ def _count(name: str, value: Any) -> int:
   return checks.count(name, value)
 
 
+def _optional_count(name: str, value: Any) -> int | None:
+  return None if value is None else checks.count(name, value)
+
+
 @dataclasses.dataclass(frozen=True)
 class _OrDecimal:
   """Applies a check to a number, which may be a `decimal.Decimal`, and returns it."""
@@ -159,6 +163,7 @@ def one_of(*choices: str) -> Kind:
 ANYTHING = Kind("a number, a string or a truth value", _anything, literals=(int, float, str, bool))
 CUTOFF = Kind("a whole number from 1", _cutoff)
 COUNT = Kind("a whole number from 1, known at trace time", _count)
+OPTIONAL_COUNT = Kind("a whole number from 1, known at trace time, or None", _optional_count)
 DISCOUNT = Kind("a discount", _discount, spelled=False)
 DISTANCE = Kind("a distance of two distributions", _distance, spelled=False)
 GAIN = Kind(
@@ -184,6 +189,7 @@ NUMBER = Kind("a number", _checked(checks.number))
 POSITIVE = Kind("a positive number", _checked(checks.positive_number))
 NONNEGATIVE = Kind("a number from 0", _checked(checks.nonnegative))
 SHARE = Kind("a number from 0 to 1", _checked(checks.unit_interval))
+TRUTH = Kind("True or False", _checked(checks.true_or_false), literals=(bool,))
 THRESHOLD = Kind("a number", _checked(checks.threshold))
 ITEM_WEIGHTS = Kind("an array [..., n]", _optional_array, spelled=False, axis="items")
 ITEM_VALUES = Kind("an array [..., n]", _array, spelled=False, axis="items")
@@ -194,3 +200,20 @@ CHANCES = Kind("an array of probabilities", _optional_array, spelled=False)
 
 # Names with one meaning in every kernel, also in those of users: the cut-off and item weights.
 CONTRACT: Mapping[str, Kind] = {"k": CUTOFF, "weights": ITEM_WEIGHTS}
+
+# Names that mean the same in every function whose body is a kernel.
+SHARED: Mapping[str, Kind] = {
+  **CONTRACT,
+  "alpha": SHARE,
+  "discount": DISCOUNT,
+  "gain": GAIN,
+  "groups": GROUPS,
+  "max_label": GRADE,
+  "min_label": NONNEGATIVE,
+  "n_groups": COUNT,
+  "persistence": SHARE,
+  "rel": THRESHOLD,
+  "subtopic_weights": SUBTOPIC_WEIGHTS,
+  "teacher": ITEM_VALUES,
+  "temperature": POSITIVE,
+}

@@ -166,6 +166,7 @@ class Ranked(abc.ABC):
     given_labels: The labels in the dtype of the caller, 0 under the mask.
     depth: The largest rank that a kernel asks for, a static int; None for the whole list, 0 if no
       kernel needs an order.
+    shape: The shape of the scores `[..., n]` of which these are the ones of one query.
     order: `[n]`, the column of each item in the input; None for the order of the input.
   """
 
@@ -174,7 +175,7 @@ class Ranked(abc.ABC):
   _sorted_keys: Array | None = None
 
   def __init__(self, scores: Array, labels: Array, where: Array, depth: int | None):
-    self.scores, self.where, self.depth = scores, where, depth
+    self.scores, self.where, self.depth, self.shape = scores, where, depth, scores.shape
     wide = jnp.float64 in (scores.dtype, labels.dtype)
     self.dtype = jnp.dtype(jnp.float64 if wide else jnp.float32)
     self.given_labels = jnp.where(self._valid(labels), labels, jnp.zeros_like(labels))
@@ -196,7 +197,8 @@ class Ranked(abc.ABC):
     """The mask of valid items, for an array `[n]` or `[n, subtopics]`."""
     return self.where[:, None] if like.ndim > 1 else self.where
 
-  def _numbers(self, x: Array) -> Array:
+  def _numbers(self, x: ArrayLike) -> Array:
+    x = jnp.asarray(x)
     return jnp.where(self._valid(x), x.astype(self.dtype), 0)
 
   def sort(self, first: Array | None = None) -> None:
@@ -260,12 +262,12 @@ class Ranked(abc.ABC):
     return self.labels > 0 if rel is None else relevant(self.labels, self._valid(self.labels), rel)
 
   @memoised
-  def weighted(self, x: Array, weights: Array | None = None) -> Array:
+  def weighted(self, x: ArrayLike, weights: ArrayLike | None = None) -> Array:
     """`x` as floats, times the weights of the items if given, 0 under the mask."""
     return self._numbers(x) if weights is None else self._numbers(x) * self._numbers(weights)
 
   @memoised
-  def gain(self, gain: Gain, weights: Array | None = None) -> Array:
+  def gain(self, gain: Gain, weights: ArrayLike | None = None) -> Array:
     """Gains, times the weights of the items if given, 0 under the mask."""
     return self.weighted(checks.array("what gain returns", gain(self.labels)), weights)
 
@@ -282,7 +284,7 @@ class Ranked(abc.ABC):
     """`(2 ** y - 1) / 2 ** max_label`, the probability that an item satisfies the user."""
     return gains.stop_probability(self.labels, jnp.asarray(max_label).astype(self.dtype))
 
-  def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
+  def best(self, gain: Gain, weights: ArrayLike | None = None, *, k: Cutoff = None) -> Array:
     """The gains of an ideal ranking, `[m]`: in descending order, and 0 past rank `k`.
 
     All valid items count, retrieved or not.
@@ -292,7 +294,7 @@ class Ranked(abc.ABC):
     return jnp.where(within(sorting.slots(values).astype(self.dtype) + 1, k), values, 0)
 
   @memoised
-  def _best_gains(self, gain: Gain, weights: Array | None) -> Array:
+  def _best_gains(self, gain: Gain, weights: ArrayLike | None) -> Array:
     if weights is None and (gain in _INCREASING or getattr(gain, "func", None) is _over_a_power):
       labels = self._best_labels()
       return labels if gain is gains.linear else gain(labels)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.interpreters import partial_eval
+from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount, Gain, Pairs
@@ -98,7 +99,7 @@ class Recorder(Ranked):
     self.depths.append(depth if isinstance(depth, int) else None)
     return self.zeros[-1] if self.given is None else self.given[number]
 
-  def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
+  def best(self, gain: Gain, weights: ArrayLike | None = None, *, k: Cutoff = None) -> Array:
     """The gains of an ideal ranking, whose depth is recorded like that of a question."""
     self.depths.append(k if isinstance(k, int) else None)
     if self.ranked is None:

@@ -1,20 +1,22 @@
-"""Groups of items: checks, memberships and exposures; labels for functions that take none."""
+"""Groups of items: checks, memberships and exposures."""
 
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
+from jaxrank._core.lifting import Lists
 from jaxrank._core.ranked import Ranked
 
 
-def no_labels(function: str, scores: Any) -> Array:
-  """Zeros for the labels of a function that takes none."""
-  with checks.named(function):
-    return checks.no_labels(scores)
+def of_groups(scores: Any, where: Any, groups: Any, n_groups: Any) -> Lists:
+  """The lists of a function without labels, after the check of the ids of groups."""
+  check_ids(groups, n_groups, where)
+  return scores, checks.no_labels(scores), where
 
 
 def check_ids(groups: Any, n_groups: Any, where: Any) -> None:
@@ -45,9 +47,9 @@ def check_ids(groups: Any, n_groups: Any, where: Any) -> None:
     )
 
 
-def memberships(ranked: Ranked, groups: Array, n_groups: int) -> Array:
+def memberships(ranked: Ranked, groups: ArrayLike, n_groups: int) -> Array:
   """The memberships of one query, `[n, n_groups]`: 0 under the mask, NaN for ids out of range."""
-  n_groups = checks.count("n_groups", n_groups)
+  n_groups, groups = checks.count("n_groups", n_groups), jnp.asarray(groups)
   if groups.ndim == 1:
     if jnp.issubdtype(groups.dtype, jnp.floating):
       raise TypeError(
@@ -68,7 +70,7 @@ def memberships(ranked: Ranked, groups: Array, n_groups: int) -> Array:
 
 
 def group_exposures(
-  ranked: Ranked, groups: Array, n_groups: int, discount: Discount, k: Cutoff
+  ranked: Ranked, groups: ArrayLike, n_groups: int, discount: Discount, k: Cutoff
 ) -> Array:
   """The sums of the exposures of the items of each group of one query, `[n_groups]`."""
   member = memberships(ranked, groups, n_groups)

@@ -6,26 +6,13 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
-from jaxrank._core.apply import apply
-from jaxrank._core.description import describe
-from jaxrank._core.parameters import DISCOUNT, ITEM_VALUES
-from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank.exposure._inputs import no_labels
+from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.parameters import ITEM_VALUES
+from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact
 
 
-def _ee_d(ranked: Ranked, *, k: Cutoff, discount: Discount) -> Array:
-  return ranked.total(ranked.exposure(discount, k=k) ** 2)
-
-
-@describe(
-  _ee_d,
-  discount=DISCOUNT,
-  seeks="any items",
-  higher_is_better=False,
-  range=(0.0, float("inf")),
-  listed=False,
-)
+@metric(seeks="any items", higher_is_better=False, range=(0.0, float("inf")), listed=False)
 def ee_d(
   scores: ArrayLike,
   *,
@@ -51,23 +38,11 @@ def ee_d(
     Diaz et al., `Evaluating stochastic rankings with expected exposure
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
-  return apply(
-    _ee_d, scores, no_labels("ee_d", scores), where=where, ranking=ranking, k=k, discount=discount
-  )
+  ranked = ranked_query(scores, where=where, ranking=ranking)
+  return ranked.total(ranked.exposure(discount, k=k) ** 2)
 
 
-def _ee_r(ranked: Ranked, *, target: Array, k: Cutoff, discount: Discount) -> Array:
-  return ranked.expect(ranked.weighted(target), discount, k=k)
-
-
-@describe(
-  _ee_r,
-  target=ITEM_VALUES,
-  discount=DISCOUNT,
-  seeks="any items",
-  range=(0.0, float("inf")),
-  listed=False,
-)
+@metric(target=ITEM_VALUES, seeks="any items", range=(0.0, float("inf")), listed=False)
 def ee_r(
   scores: ArrayLike,
   target: ArrayLike,
@@ -97,27 +72,12 @@ def ee_r(
     Diaz et al., `Evaluating stochastic rankings with expected exposure
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
-  return apply(
-    _ee_r,
-    scores,
-    no_labels("ee_r", scores),
-    where=where,
-    ranking=ranking,
-    target=target,
-    k=k,
-    discount=discount,
-  )
+  ranked = ranked_query(scores, where=where, ranking=ranking)
+  return ranked.expect(ranked.weighted(target), discount, k=k)
 
 
-def _ee_l(ranked: Ranked, *, target: Array, k: Cutoff, discount: Discount) -> Array:
-  # Squares of differences, because a difference of sums of squares would be rounding errors.
-  return ranked.total((ranked.exposure(discount, k=k) - ranked.weighted(target)) ** 2)
-
-
-@describe(
-  _ee_l,
+@metric(
   target=ITEM_VALUES,
-  discount=DISCOUNT,
   seeks="any items",
   higher_is_better=False,
   range=(0.0, float("inf")),
@@ -153,13 +113,6 @@ def ee_l(
     Diaz et al., `Evaluating stochastic rankings with expected exposure
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
-  return apply(
-    _ee_l,
-    scores,
-    no_labels("ee_l", scores),
-    where=where,
-    ranking=ranking,
-    target=target,
-    k=k,
-    discount=discount,
-  )
+  ranked = ranked_query(scores, where=where, ranking=ranking)
+  # Squares of differences, because a difference of sums of squares would be rounding errors.
+  return ranked.total((ranked.exposure(discount, k=k) - ranked.weighted(target)) ** 2)

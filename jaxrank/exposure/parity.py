@@ -9,12 +9,10 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core import checks
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import floating, safe_divide
-from jaxrank._core.description import describe
-from jaxrank._core.parameters import DISCOUNT, GAIN, GROUPS
+from jaxrank._core.lifting import Lists, metric, ranked_query
 from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank.exposure._inputs import check_ids, memberships, no_labels
+from jaxrank.exposure._inputs import check_ids, memberships, of_groups
 from jaxrank.rankings.exact import Exact
 
 # The largest ratio of groups that can be compared, for every dtype; the least one is its inverse.
@@ -34,7 +32,7 @@ def _both_useful(ranked: Ranked, *, groups: Array, gain: Gain, **_: Any) -> Arra
 
 
 def _ratio(
-  ranked: Ranked, groups: Array, w: Array | int, u: Array | int, discount: Discount, k: Cutoff
+  ranked: Ranked, groups: ArrayLike, w: Array | int, u: Array | int, discount: Discount, k: Cutoff
 ) -> Array:
   """`sum w_i E_i / sum u_i` over the items of group 0, divided by that of group 1."""
   member = memberships(ranked, groups, 2)
@@ -68,19 +66,16 @@ def _bounded(ratio: Array) -> Array:
   return jnp.where(ratio < 1 / _MOST, 1 / _MOST, jnp.where(ratio > _MOST, _MOST, ratio))
 
 
-def _demographic_parity(ranked: Ranked, *, groups: Array, k: Cutoff, discount: Discount) -> Array:
-  return _ratio(ranked, groups, 1, 1, discount, k)
+def _of_two_groups(scores: Any, where: Any, groups: Any) -> Lists:
+  return of_groups(scores, where, groups, 2)
 
 
-@describe(
-  _demographic_parity,
-  groups=GROUPS,
-  discount=DISCOUNT,
-  seeks=_both_groups,
-  range=(0.0, float("inf")),
-  best=1.0,
-  listed=False,
-)
+def _of_two_labelled_groups(scores: Any, labels: Any, where: Any, groups: Any) -> Lists:
+  check_ids(groups, 2, where)
+  return scores, labels, where
+
+
+@metric(lists=_of_two_groups, seeks=_both_groups, range=(0.0, float("inf")), best=1.0, listed=False)
 def demographic_parity(
   scores: ArrayLike,
   groups: ArrayLike,
@@ -112,31 +107,12 @@ def demographic_parity(
     Singh and Joachims, `Fairness of exposure in rankings
     <https://doi.org/10.1145/3219819.3220088>`_, 2018.
   """
-  with checks.named("demographic_parity"):
-    check_ids(groups, 2, where)
-  return apply(
-    _demographic_parity,
-    scores,
-    no_labels("demographic_parity", scores),
-    where=where,
-    ranking=ranking,
-    groups=groups,
-    k=k,
-    discount=discount,
-  )
+  ranked = ranked_query(scores, where=where, ranking=ranking)
+  return _ratio(ranked, groups, 1, 1, discount, k)
 
 
-def _disparate_treatment(
-  ranked: Ranked, *, groups: Array, k: Cutoff, gain: Gain, discount: Discount
-) -> Array:
-  return _ratio(ranked, groups, 1, ranked.gain(gain), discount, k)
-
-
-@describe(
-  _disparate_treatment,
-  groups=GROUPS,
-  gain=GAIN,
-  discount=DISCOUNT,
+@metric(
+  lists=_of_two_labelled_groups,
   seeks=_both_useful,
   range=(0.0, float("inf")),
   best=1.0,
@@ -175,33 +151,12 @@ def disparate_treatment(
     Singh and Joachims, `Fairness of exposure in rankings
     <https://doi.org/10.1145/3219819.3220088>`_, 2018.
   """
-  with checks.named("disparate_treatment"):
-    check_ids(groups, 2, where)
-  return apply(
-    _disparate_treatment,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    groups=groups,
-    k=k,
-    gain=gain,
-    discount=discount,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  return _ratio(ranked, groups, 1, ranked.gain(gain), discount, k)
 
 
-def _disparate_impact(
-  ranked: Ranked, *, groups: Array, k: Cutoff, gain: Gain, discount: Discount
-) -> Array:
-  u = ranked.gain(gain)
-  return _ratio(ranked, groups, u, u, discount, k)
-
-
-@describe(
-  _disparate_impact,
-  groups=GROUPS,
-  gain=GAIN,
-  discount=DISCOUNT,
+@metric(
+  lists=_of_two_labelled_groups,
   seeks=_both_useful,
   range=(0.0, float("inf")),
   best=1.0,
@@ -241,19 +196,9 @@ def disparate_impact(
     Singh and Joachims, `Fairness of exposure in rankings
     <https://doi.org/10.1145/3219819.3220088>`_, 2018.
   """
-  with checks.named("disparate_impact"):
-    check_ids(groups, 2, where)
-  return apply(
-    _disparate_impact,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    groups=groups,
-    k=k,
-    gain=gain,
-    discount=discount,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  u = ranked.gain(gain)
+  return _ratio(ranked, groups, u, u, discount, k)
 
 
 def squared_log(ratio: ArrayLike) -> Array:

@@ -12,12 +12,11 @@ from jax.typing import ArrayLike
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import floating, kept_within, steady_divide
-from jaxrank._core.description import describe
-from jaxrank._core.parameters import COUNT, DISCOUNT, DISTANCE, GROUPS, VECTOR
-from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank.exposure._inputs import check_ids, group_exposures, no_labels
+from jaxrank._core.lifting import Lists, metric, ranked_query
+from jaxrank._core.parameters import DISTANCE, VECTOR
+from jaxrank._core.ranked import Ranking
+from jaxrank.exposure._inputs import group_exposures, of_groups
 from jaxrank.rankings.exact import Exact
 
 
@@ -57,6 +56,12 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
   return kept_within(divergence, (0.0, 1.0))
 
 
+def _checked(scores: Any, where: Any, groups: Any, target: Any, n_groups: Any) -> Lists:
+  """The lists, after the checks of values."""
+  _check_target(target, where)
+  return of_groups(scores, where, groups, n_groups)
+
+
 def _check_target(target: Any, where: Any) -> None:
   """Raises `ValueError` unless the targets of queries with an item are shares, or are traced."""
   given = checks.array("target", target)
@@ -77,38 +82,7 @@ def _check_target(target: Any, where: Any) -> None:
     )
 
 
-def _awrf(
-  ranked: Ranked,
-  *,
-  groups: Array,
-  target: Array,
-  n_groups: int,
-  k: Cutoff,
-  discount: Discount,
-  distance: Callable[[Array, Array], Array],
-) -> Array:
-  if target.shape != (n_groups,):
-    raise ValueError(
-      f"target must have a share for each of {n_groups} groups, [..., {n_groups}], got "
-      f"{target.shape[0]}."
-    )
-  exposures = group_exposures(ranked, groups, n_groups, discount, k)
-  goal = target.astype(ranked.dtype)
-  far = distance(*(steady_divide(x, jnp.sum(x)) for x in (exposures, goal)))
-  known = jnp.all(goal >= 0) & (jnp.sum(goal) > 0)
-  return jnp.where(jnp.sum(exposures) == 0, 0, jnp.where(known, 1 - far, jnp.nan))
-
-
-@describe(
-  _awrf,
-  groups=GROUPS,
-  target=VECTOR,
-  n_groups=COUNT,
-  discount=DISCOUNT,
-  distance=DISTANCE,
-  seeks="any items",
-  listed=False,
-)
+@metric(lists=_checked, target=VECTOR, distance=DISTANCE, seeks="any items", listed=False)
 def awrf(
   scores: ArrayLike,
   groups: ArrayLike,
@@ -145,19 +119,14 @@ def awrf(
     Sapiezynski et al., `Quantifying the impact of user attention on fair group representation in
     ranked lists <https://doi.org/10.1145/3308560.3317595>`_, 2019.
   """
-  with checks.named("awrf"):
-    check_ids(groups, n_groups, where)
-    _check_target(target, where)
-  return apply(
-    _awrf,
-    scores,
-    no_labels("awrf", scores),
-    where=where,
-    ranking=ranking,
-    groups=groups,
-    target=target,
-    n_groups=n_groups,
-    k=k,
-    discount=discount,
-    distance=distance,
-  )
+  ranked = ranked_query(scores, where=where, ranking=ranking)
+  exposures = group_exposures(ranked, groups, n_groups, discount, k)
+  goal = jnp.asarray(target).astype(ranked.dtype)
+  if goal.shape != (n_groups,):
+    raise ValueError(
+      f"target must have a share for each of {n_groups} groups, [..., {n_groups}], got "
+      f"{goal.shape[0]}."
+    )
+  far = distance(*(steady_divide(x, jnp.sum(x)) for x in (exposures, goal)))
+  known = jnp.all(goal >= 0) & (jnp.sum(goal) > 0)
+  return jnp.where(jnp.sum(exposures) == 0, 0, jnp.where(known, 1 - far, jnp.nan))

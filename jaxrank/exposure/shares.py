@@ -1,27 +1,22 @@
 """The exposure of items and of groups, and the exposure that labels deserve."""
 
-import jax.numpy as jnp  # noqa: F401, the doctests use it
+from typing import Any
+
+import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import floating
-from jaxrank._core.batching import as_empty_as
-from jaxrank._core.description import describe
-from jaxrank._core.parameters import COUNT, DISCOUNT, GROUPS
-from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank.exposure._inputs import check_ids, group_exposures, no_labels
+from jaxrank._core.lifting import Lists, as_long_as_the_lists, metric, ranked_query
+from jaxrank._core.ranked import Ranking
+from jaxrank.exposure._inputs import group_exposures, of_groups
 from jaxrank.rankings.exact import Exact
 
 
-def _expected(ranked: Ranked, *, k: Cutoff, discount: Discount) -> Array:
-  return ranked.in_input_order(ranked.exposure(discount, k=k))
-
-
-@describe(_expected, discount=DISCOUNT, seeks="any items", listed=False)
+@metric(seeks="any items", listed=False, finish=as_long_as_the_lists)
 def expected(
   scores: ArrayLike,
   *,
@@ -47,28 +42,11 @@ def expected(
     Diaz et al., `Evaluating stochastic rankings with expected exposure
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
-  labels = no_labels("expected", scores)
-  exposure = apply(
-    _expected,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    discount=discount,
-  )
-  return as_empty_as(labels, exposure)
+  ranked = ranked_query(scores, where=where, ranking=ranking)
+  return ranked.in_input_order(ranked.exposure(discount, k=k))
 
 
-def _by_group(
-  ranked: Ranked, *, groups: Array, n_groups: int, k: Cutoff, discount: Discount
-) -> Array:
-  return group_exposures(ranked, groups, n_groups, discount, k)
-
-
-@describe(
-  _by_group, groups=GROUPS, n_groups=COUNT, discount=DISCOUNT, seeks="any items", listed=False
-)
+@metric(seeks="any items", listed=False, lists=of_groups)
 def by_group(
   scores: ArrayLike,
   groups: ArrayLike,
@@ -96,26 +74,25 @@ def by_group(
     Singh and Joachims, `Fairness of exposure in rankings
     <https://doi.org/10.1145/3219819.3220088>`_, 2018.
   """
-  with checks.named("by_group"):
-    check_ids(groups, n_groups, where)
-  return apply(
-    _by_group,
-    scores,
-    no_labels("by_group", scores),
-    where=where,
-    ranking=ranking,
-    groups=groups,
-    n_groups=n_groups,
-    k=k,
-    discount=discount,
-  )
+  ranked = ranked_query(scores, where=where, ranking=ranking)
+  return group_exposures(ranked, groups, n_groups, discount, k)
 
 
-def _target(ranked: Ranked, *, k: Cutoff, discount: Discount) -> Array:
-  return _expected(ranked, k=k, discount=discount)
+def _graded(labels: Any, where: Any) -> Lists:
+  """The lists of an ideal ranking, whose scores are the grades."""
+  labels = floating(checks.array("labels", labels))
+  where = checks.mask(where, labels)
+  grades = gains.linear(jnp.where(where, labels, 0))
+  return grades, grades, where
 
 
-@describe(_target, discount=DISCOUNT, seeks="any items", listed=False)
+def _by_grade() -> Ranking:
+  return Exact()
+
+
+@metric(
+  seeks="any items", listed=False, lists=_graded, order=_by_grade, finish=as_long_as_the_lists
+)
 def target(
   labels: ArrayLike,
   *,
@@ -141,9 +118,5 @@ def target(
     Diaz et al., `Evaluating stochastic rankings with expected exposure
     <https://doi.org/10.1145/3340531.3411962>`_, 2020.
   """
-  with checks.named("target"):
-    labels = floating(checks.array("labels", labels))
-    where = checks.mask(where, labels)
-    grades = gains.linear(jnp.where(where, labels, 0))
-  exposure = apply(_target, grades, grades, where=where, ranking=Exact(), k=k, discount=discount)
-  return as_empty_as(grades, exposure)
+  ranked = ranked_query(labels=labels, where=where)
+  return ranked.in_input_order(ranked.exposure(discount, k=k))

@@ -1,12 +1,12 @@
-"""Internals of the classical losses: `apply_loss` maps a kernel over queries; logits and targets.
+"""Internals of the losses: `loss` maps the body of a loss over queries; logits and targets.
 
 The modules of `jaxrank.losses` import it.
 """
 
-import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,87 +14,71 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._base import Gain
-from jaxrank._core import checks, description
-from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import at_least_tiny, clipped, plain_sum
-from jaxrank._core.description import Description
+from jaxrank._core.lifting import lifted, ranked_query
 from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact, ExactQuery
-
-# The parameters of the kernels that are numbers, and are not described.
-_NUMBERS = {"epsilon", "margin", "mu"}
-
-Lists = tuple[ArrayLike, ArrayLike, ArrayLike | None]
 
 _Public = TypeVar("_Public", bound=Callable[..., Any])
 
 
-def departing(**laws: str) -> Callable[[_Public], _Public]:
-  """A decorator that declares the laws of losses that a loss does not obey on purpose.
+def loss(
+  *,
+  ties: Literal["stable", "pessimistic"] | None = None,
+  in_blocks: bool = False,
+  poisons: bool = False,
+  departs: Mapping[str, str] | None = None,
+  **about: Any,
+) -> Callable[[_Public], _Public]:
+  """A decorator: a typed function whose body is a kernel of one query becomes a loss.
 
-  It sets the attribute `departs`, the reason by the name of the law, which
-  `jaxrank.testing.check_loss` reads, and returns the function itself.
+  A loss with a parameter `ranking` is ranked by it. Any other has an `exact_query`, which is sorted
+  only if `ties` is given; a parameter `key` gives each query its `noise`.
+
+  Args:
+    ties: The rule for tied scores.
+    in_blocks: Whether the loss sorts in its own way, or holds a matrix for each query, so that
+      blocks of queries save time.
+    poisons: That of `apply.Call`.
+    departs: The laws of losses that the loss does not obey on purpose: the reason by the name of
+      the law. They become an attribute, which `jaxrank.testing.check_loss` reads.
+    **about: Other arguments of `jaxrank._core.lifting.lifted`.
+
+  Returns:
+    The decorator.
   """
 
-  def attach(loss: _Public) -> _Public:
-    function: Any = loss
-    function.departs = laws
-    return loss
+  def attach(function: _Public) -> _Public:
+    takes = inspect.signature(function).parameters
+    if "ranking" not in takes:
+      random = "key" in takes
+      about["order"] = _noisy if random else functools.partial(_ordered, ties)
+      about["stands_for"] = (*about.get("stands_for", ()), *("key",) * random)
+      blocks = in_blocks or ties is not None
+      about["settings"] = {"depth": None if ties else 0, "in_blocks": blocks, "poisons": poisons}
+    public: Any = lifted(**about)(function)
+    if departs is not None:
+      public.departs = departs
+    return cast(_Public, public)
 
   return attach
 
 
-def apply_loss(
-  kernel: Callable[..., Array],
-  lists: Lists,
-  *,
-  name: str | None = None,
-  ties: Literal["average", "stable", "optimistic", "pessimistic"] | None = None,
-  key: Array | None = None,
-  in_blocks: bool = False,
-  poisons: bool = False,
-  **parameters: Any,
-) -> Array:
-  """Computes `kernel(query, **parameters)` for each query of `lists`: scores, labels and mask.
-
-  The queries are sorted only if `ties` is given, the rule for tied scores. `key` gives each query
-  its `query.noise`. `in_blocks` says that a kernel sorts in its own way, or holds a matrix for each
-  query, so that blocks of queries save time. `poisons` is that of `apply.Call`. Error messages
-  start with `name`, by default the name of the kernel's function.
-  """
-  about = description.of_kernel(kernel)
-  with checks.named(name or about.name):
-    for parameter in _NUMBERS & parameters.keys():
-      checks.number(parameter, parameters[parameter])
-    if "temperature" in parameters:
-      checks.positive_number("temperature", parameters["temperature"])
-    ranking = Exact(ties or "average") if key is None else Exact("random", key)
-    depth = None if ties else 0
-    blocks = in_blocks or ties is not None
-    call = Call(about, about.checked(parameters), depth, blocks, poisons)
-    (evaluated,) = apply_calls([call], *lists, ranking)
-  value: Array = evaluated.value
-  return value
+def _ordered(rule: Any) -> Ranking:
+  return Exact(rule or "average")
 
 
-def one_minus(
-  metric: Callable[..., Array], loss: str, lists: Lists, ranking: Ranking, **parameters: Any
-) -> Array:
-  """One minus a metric under a ranking; error messages start with the name of the loss."""
-  about = _named(metric, loss)
-  with checks.named(loss):
-    call = Call(about, about.checked(parameters))
-    (evaluated,) = apply_calls([call], *lists, ranking)
-  value: Array = 1 - evaluated.value
-  return value
+def _noisy(key: Array | None) -> Ranking:
+  return Exact() if key is None else Exact("random", key)
 
 
-@functools.cache
-def _named(metric: Callable[..., Array], loss: str) -> Description:
-  """The description of a metric with the name of a loss, the same for each call."""
-  about = description.of_metric(metric)
-  assert about is not None
-  return dataclasses.replace(about, name=loss)
+def exact_query(
+  scores: ArrayLike | None = None,
+  labels: ArrayLike | None = None,
+  where: ArrayLike | None = None,
+) -> ExactQuery:
+  """The query of the lists of a loss, which its body computes with."""
+  return cast(ExactQuery, ranked_query(scores, labels, where))
 
 
 def largest(x: Array) -> float:
@@ -142,7 +126,7 @@ def softplus(x: Array, scale: Array) -> Array:
   return jnp.where(positive, x, 0) + scale * jnp.log1p(jnp.exp(below * (1 / scale)))
 
 
-def target(query: ExactQuery, gain: Gain, weights: Array | None) -> Array:
+def target(query: ExactQuery, gain: Gain, weights: ArrayLike | None) -> Array:
   """Gains times weights of the retrieved items, NaN for a NaN label; 0 elsewhere."""
   return worth_of(query.gain(gain, weights), query.labels, query.retrieved)
 

@@ -15,15 +15,15 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain
-from jaxrank._core.description import with_advice
-from jaxrank._core.parameters import GRADE
+from jaxrank._core.lifting import value_of
 from jaxrank._core.ranked import Ranking
-from jaxrank.losses._loss import departing, one_minus
+from jaxrank.losses._loss import loss
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
 from jaxrank.rankings.expected_rank import Logistic
 from jaxrank.rankings.perturbed import Gumbel
 
 
+@loss()
 def approx_ndcg(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -57,20 +57,10 @@ def approx_ndcg(
     Qin et al., `A general approximation framework for direct optimization of information retrieval
     measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010.
   """
-  return one_minus(
-    ndcg,
-    "approx_ndcg",
-    (scores, labels, where),
-    ranking,
-    k=k,
-    gain=gain,
-    discount=discount,
-    weights=weights,
-  )
+  return 1 - value_of(ndcg, scores)
 
 
-@departing(alive="a product of the chances of many relevant items is 0")
-@with_advice(max_label=GRADE)
+@loss(departs={"alive": "a product of the chances of many relevant items is 0"})
 def approx_err(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -105,9 +95,10 @@ def approx_err(
     measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010; Chapelle et al., `Expected
     reciprocal rank for graded relevance <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  return one_minus(err, "approx_err", (scores, labels, where), ranking, k=k, max_label=max_label)
+  return 1 - value_of(err, scores)
 
 
+@loss()
 def approx_ap(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -137,17 +128,10 @@ def approx_ap(
     Qin et al., `A general approximation framework for direct optimization of information retrieval
     measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010.
   """
-  return one_minus(
-    average_precision,
-    "approx_ap",
-    (scores, labels, where),
-    ranking,
-    k=k,
-    rel=rel,
-    normalizer=normalizer,
-  )
+  return 1 - value_of(average_precision, scores)
 
 
+@loss()
 def smooth_ap(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -181,17 +165,10 @@ def smooth_ap(
     Brown et al., `Smooth-AP: smoothing the path towards large-scale image retrieval
     <https://arxiv.org/abs/2007.12163>`_, 2020.
   """
-  return one_minus(
-    average_precision,
-    "smooth_ap",
-    (scores, labels, where),
-    ranking,
-    k=k,
-    rel=rel,
-    normalizer=normalizer,
-  )
+  return 1 - value_of(average_precision, scores)
 
 
+@loss()
 def approx_mrr(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -226,4 +203,4 @@ def approx_mrr(
     Qin et al., `A general approximation framework for direct optimization of information retrieval
     measures <https://doi.org/10.1007/s10791-009-9124-x>`_, 2010.
   """
-  return one_minus(reciprocal_rank, "approx_mrr", (scores, labels, where), ranking, k=k, rel=rel)
+  return 1 - value_of(reciprocal_rank, scores)

@@ -9,17 +9,41 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.all_pairs import Items, rows_of, total
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import at_least_tiny, clipped, floating, safe_divide
-from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank.losses._loss import apply_loss, cross_entropy, largest, saturated
-from jaxrank.rankings.exact import Exact, ExactQuery
+from jaxrank._core.lifting import ranked_query
+from jaxrank._core.ranked import Ranking
+from jaxrank.losses._loss import cross_entropy, exact_query, largest, loss, saturated
+from jaxrank.rankings.exact import Exact
 from jaxrank.rankings.expected_rank import Logistic
 
 # The exponential of this many temperatures below the largest score counts for nothing beside 1.
 _NOTHING = 200.0
 
 
+def _both(scores: Any, teacher: Any, where: Any) -> tuple[Array, Array, Array]:
+  """The scores of the student and of the teacher, floats that are 0 under the mask, and the mask.
+
+  An item that the teacher did not score counts as one that the student did not retrieve.
+  """
+  student, known = checks.array("scores", scores), checks.array("teacher", teacher)
+  checks.same_shape("teacher", known, "scores", student)
+  live = checks.mask(where, student)
+  # Arithmetic with NaN under the mask would be a false alarm under `jax.debug_nans`.
+  student, known = (jnp.where(live, floating(x), 0) for x in (student, known))
+  # A NaN of the student stays.
+  lost = (known == -jnp.inf) & (student == student)
+  return jnp.where(lost, -jnp.inf, student), known, live
+
+
+def _errors(scores: Any, labels: Any, teacher: Any, where: Any) -> tuple[Array, Any, Array]:
+  """The errors of the student in place of its scores, since a pair has the difference of two."""
+  student, known, live = _both(scores, teacher, where)
+  bound = largest(student)
+  error = clipped(student, bound) - clipped(known, bound)
+  return jnp.where(student == -jnp.inf, student, clipped(error, bound)), labels, live
+
+
+@loss(lists=_errors, stands_for=("teacher",))
 def margin_mse(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -45,15 +69,7 @@ def margin_mse(
     Hofstatter et al., `Improving efficient neural ranking models with cross-architecture knowledge
     distillation <https://arxiv.org/abs/2010.02666>`_, 2020.
   """
-  student, known, live = _both("margin_mse", scores, teacher, where)
-  bound = largest(student)
-  error = clipped(student, bound) - clipped(known, bound)
-  # A pair has the difference of two errors, so that the errors stand for the scores.
-  error = jnp.where(student == -jnp.inf, student, clipped(error, bound))
-  return apply_loss(_margin_mse, (error, labels, live), rows=rows_of(error))
-
-
-def _margin_mse(query: ExactQuery, *, rows: int) -> Array:
+  query = exact_query(scores, labels, where)
   error = jnp.where(query.retrieved, query.scores.astype(query.dtype), 0)
   # The sum of the squares of all differences of such errors is finite. Padding does not count.
   bound = largest(error) ** 0.5 / (2 * jnp.maximum(query.count(query.retrieved), 1))
@@ -64,9 +80,10 @@ def _margin_mse(query: ExactQuery, *, rows: int) -> Array:
     better = (y > other_y) & live & other_live
     return jnp.where(better, (e - other) ** 2, 0), better.astype(e.dtype)
 
-  return safe_divide(*total(pair, items, rows))
+  return safe_divide(*total(pair, items, rows_of(scores)))
 
 
+@loss(lists=_both, stands_for=("teacher",))
 def kl(
   scores: ArrayLike,
   *,
@@ -93,10 +110,7 @@ def kl(
     Hinton, Vinyals and Dean, `Distilling the knowledge in a neural network
     <https://arxiv.org/abs/1503.02531>`_, 2015.
   """
-  return apply_loss(_kl, _both("kl", scores, teacher, where), temperature=temperature)
-
-
-def _kl(query: ExactQuery, *, temperature: ArrayLike) -> Array:
+  query = exact_query(scores, where=where)
   bound = largest(query.scores.astype(query.dtype)) ** 0.25
   t = at_least_tiny(temperature, query.dtype)
   t = jnp.where(t > bound, bound, t)
@@ -119,6 +133,7 @@ def _softmax(x: Array, temperature: Array) -> Array:
   return jnp.where(near, safe_divide(mass, jnp.sum(jnp.where(near, mass, 0))), 0)
 
 
+@loss(lists=_both, stands_for=("teacher",))
 def rank_mse(
   scores: ArrayLike,
   *,
@@ -143,30 +158,10 @@ def rank_mse(
   References:
     Schlatt et al., `Rank-DistiLLM <https://arxiv.org/abs/2405.07920>`_, 2024.
   """
-  student, known, live = _both("rank_mse", scores, teacher, where)
-  return apply(_rank_mse, student, known, where=live, ranking=ranking)
-
-
-def _rank_mse(ranked: Ranked) -> Array:
+  ranked = ranked_query(scores, where=where, ranking=ranking)
   live = ranked.retrieved
   # A query of its own, whose input order is the order of this one.
-  teacher = Exact()(ranked.given_labels, ranked.labels, live)
-  rank = 1 + teacher.in_input_order(teacher.before(teacher.retrieved))
+  wanted = Exact()(ranked.given_labels, ranked.labels, live)
+  rank = 1 + wanted.in_input_order(wanted.before(wanted.retrieved))
   error = (rank - 1 - ranked.before(live)) ** 2 / jnp.log2(1 + rank)
   return safe_divide(ranked.total(jnp.where(live, error, 0)), ranked.count(live))
-
-
-def _both(function: str, scores: Any, teacher: Any, where: Any) -> tuple[Array, Array, Array]:
-  """The scores of the student and of the teacher, floats that are 0 under the mask, and the mask.
-
-  An item that the teacher did not score counts as one that the student did not retrieve.
-  """
-  with checks.named(function):
-    student, known = checks.array("scores", scores), checks.array("teacher", teacher)
-    checks.same_shape("teacher", known, "scores", student)
-    live = checks.mask(where, student)
-  # Arithmetic with NaN under the mask would be a false alarm under `jax.debug_nans`.
-  student, known = (jnp.where(live, floating(x), 0) for x in (student, known))
-  # A NaN of the student stays.
-  lost = (known == -jnp.inf) & (student == student)
-  return jnp.where(lost, -jnp.inf, student), known, live

@@ -19,10 +19,12 @@ from jaxrank._core.all_pairs import Items, rows_of, total
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import Description, with_kernel
+from jaxrank._core.lifting import Lists
+from jaxrank._core.parameters import NUMBER
 from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
 from jaxrank.losses import swaps
-from jaxrank.losses._loss import Lists, apply_loss, departing, headroom, logits, saturated
+from jaxrank.losses._loss import exact_query, headroom, logits, loss, saturated
 from jaxrank.losses.pairwise import bends
 from jaxrank.losses.swaps import Features, Swap
 from jaxrank.measures import scales
@@ -37,7 +39,6 @@ Term = Callable[[Array, Array, Array, Array], Array]
 _FIRST_COLUMN = "of items with equal scores and labels, the first column goes ahead"
 
 
-@departing(permutation=_FIRST_COLUMN)
 def lambda_rank(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -88,6 +89,9 @@ def lambda_rank(
   return _lambda_rank((scores, labels, where), metric, temperature, parameters, _logistic_term)
 
 
+lambda_rank.departs = {"permutation": _FIRST_COLUMN}  # type: ignore[attr-defined]
+
+
 def rank_bends(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -129,16 +133,20 @@ class _LambdaRank:
     return _sum_of_swaps(query, swaps_, temperature, self.rows, self.term)
 
 
-@departing(
-  permutation=_FIRST_COLUMN,
-  derivatives="the weights of pairs, which mu and weights change, count as constants",
+@loss(
+  ties="pessimistic",
+  departs={
+    "permutation": _FIRST_COLUMN,
+    "derivatives": "the weights of pairs, which mu and weights change, count as constants",
+  },
+  mu=NUMBER,
 )
 def lambda_ndcg(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  k: int | Array | None = None,
+  k: Cutoff = None,
   scheme: Literal["lambdarank", "ndcg2", "ndcg2++"] = "lambdarank",
   mu: ArrayLike = 10.0,
   gain: Gain = gains.linear,
@@ -186,16 +194,18 @@ def lambda_ndcg(
     <https://doi.org/10.1145/3269206.3271784>`_, 2018; Jagerman et al., `On optimizing top-k metrics
     for neural ranking models <https://doi.org/10.1145/3477495.3531849>`_, 2022.
   """
-  given = dict(k=k, gain=gain, discount=discount, weights=weights, temperature=temperature)
-  return _by_scheme((scores, labels, where), _logistic_term, scheme, mu, **given)
+  query = exact_query(scores, labels, where)
+  changes = _changes(query, scheme, k, mu, gain, discount, weights)
+  return _sum_of_swaps(query, changes, temperature, rows_of(scores), _logistic_term)
 
 
+@loss(ties="pessimistic", mu=NUMBER)
 def ndcg_bends(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
   where: ArrayLike | None = None,
-  k: int | Array | None = None,
+  k: Cutoff = None,
   scheme: Literal["lambdarank", "ndcg2", "ndcg2++"] = "lambdarank",
   mu: ArrayLike = 10.0,
   gain: Gain = gains.linear,
@@ -204,55 +214,39 @@ def ndcg_bends(
   temperature: ArrayLike = 1.0,
 ) -> Array:
   """`[...]`, whose gradient by the logits is the diagonal of the Hessian of `lambda_ndcg`."""
-  given = dict(k=k, gain=gain, discount=discount, weights=weights, temperature=temperature)
-  return _by_scheme((scores, labels, where), _bent_term, scheme, mu, **given)
+  query = exact_query(scores, labels, where)
+  changes = _changes(query, scheme, k, mu, gain, discount, weights)
+  return _sum_of_swaps(query, changes, temperature, rows_of(scores), _bent_term)
 
 
-def _by_scheme(
-  lists: Lists, term: Term, scheme: str, mu: ArrayLike, *, k: Any, **given: Any
-) -> Array:
-  with checks.named("lambda_ndcg"):
-    checks.choice("scheme", scheme, _SCHEMES)
-    checks.number("mu", mu)
-    k = checks.cutoff(k)
-  extra: dict[str, Any] = {"mu": mu} if scheme == "ndcg2++" else {}
-  return apply_loss(
-    _lambda_ndcg,
-    lists,
-    ties="pessimistic",
-    swap=_SCHEMES[scheme],
-    term=term,
-    rows=rows_of(lists[0]),
-    k=k,
-    **given,
-    **extra,
-  )
-
-
-def _lambda_ndcg(
+def _changes(
   query: ExactQuery,
-  *,
-  term: Term,
-  swap: Callable[..., list[Swap]],
-  temperature: ArrayLike,
-  rows: int,
+  scheme: str,
   k: Cutoff,
+  mu: ArrayLike,
   gain: Gain,
   discount: Discount,
-  weights: Array | None = None,
-  **extra: Any,
-) -> Array:
+  weights: ArrayLike | None,
+) -> list[Swap]:
+  """The changes of a scheme by the swaps of two items."""
   gain = query.relative_gain(gain)
   ideal = at_ranks(query.best(gain, weights, k=k), discount)
   share = safe_divide(query.gain(gain, weights), ideal)
-  return _sum_of_swaps(query, swap(query, share, discount, k, **extra), temperature, rows, term)
+  if scheme == "lambdarank":
+    return _ndcg(query, share, discount, k)
+  ndcg2 = _ndcg2(query, share, discount, k)
+  if scheme == "ndcg2":
+    return [ndcg2]
+  factor = jnp.asarray(mu).astype(query.dtype)
+  weighted = Swap(lambda *ranks: factor * ndcg2.change(*ranks), ndcg2.features)
+  return [*_ndcg(query, share, discount, k), weighted]
 
 
 def _ndcg(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> list[Swap]:
   return [swaps.discounted(query, share, discount, k)]
 
 
-def _ndcg2(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> list[Swap]:
+def _ndcg2(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> Swap:
   def change(upper: Features, lower: Features) -> Array:
     (g, rank), (h, other) = upper, lower
     apart = jnp.maximum(other - rank, 1)
@@ -263,23 +257,7 @@ def _ndcg2(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> li
     return (h - g) * delta
 
   rank = jnp.arange(1, query.n + 1, dtype=query.dtype)
-  return [Swap(change, (query.mean(share), rank))]
-
-
-def _ndcg2_plus(
-  query: ExactQuery, share: Array, discount: Discount, k: Cutoff, *, mu: ArrayLike
-) -> list[Swap]:
-  (ndcg2,) = _ndcg2(query, share, discount, k)
-  factor = jnp.asarray(mu).astype(query.dtype)
-  weighted = Swap(lambda *ranks: factor * ndcg2.change(*ranks), ndcg2.features)
-  return [*_ndcg(query, share, discount, k), weighted]
-
-
-_SCHEMES: dict[str, Callable[..., list[Swap]]] = {
-  "lambdarank": _ndcg,
-  "ndcg2": _ndcg2,
-  "ndcg2++": _ndcg2_plus,
-}
+  return Swap(change, (query.mean(share), rank))
 
 
 def _sum_of_swaps(

@@ -14,13 +14,14 @@ from jaxrank._core.all_pairs import rows_of
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.pair_sums import LogSums, log_sums, log_sums_of_lower
 from jaxrank._core.sorting import take
-from jaxrank.losses._loss import apply_loss, headroom, largest, logits, saturated, target
+from jaxrank.losses._loss import exact_query, headroom, largest, logits, loss, saturated, target
 from jaxrank.rankings.exact import ExactQuery
 
 # Up to this length, the pairs of items take no longer than a sort, and a fifth of the compilation.
 _ALL_PAIRS = 128
 
 
+@loss(in_blocks=True)
 def unique_softmax(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -51,28 +52,9 @@ def unique_softmax(
     Zhu and Klabjan, `Listwise learning to rank by exploring unique ratings
     <https://doi.org/10.1145/3336191.3371814>`_, 2020.
   """
-  lists = scores, labels, where
-  return apply_loss(
-    _unique_softmax,
-    lists,
-    in_blocks=True,
-    rows=rows_of(scores),
-    gain=gain,
-    weights=weights,
-    temperature=temperature,
-  )
-
-
-def _unique_softmax(
-  query: ExactQuery,
-  *,
-  rows: int,
-  gain: Gain,
-  temperature: ArrayLike,
-  weights: Array | None = None,
-) -> Array:
+  query = exact_query(scores, labels, where)
   z, worth = _below_largest(query, temperature), target(query, gain, weights)
-  if query.n <= min(rows, _ALL_PAIRS):
+  if query.n <= min(rows_of(scores), _ALL_PAIRS):
     live = query.retrieved
     below = log_sums_of_lower(gains.linear(query.labels), z, live, -largest(z))
   else:
@@ -122,6 +104,7 @@ def _by_label(query: ExactQuery, z: Array) -> _Levels:
   return _Levels(item, key > sorting.MASKED, start, end + 1, z, total)
 
 
+@loss(in_blocks=True)
 def list_mle(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -170,13 +153,7 @@ def list_mle(
     <https://doi.org/10.1145/1390156.1390306>`_, 2008; Efron, `The efficiency of Cox's likelihood
     function for censored data <https://doi.org/10.1080/01621459.1977.10480613>`_, 1977.
   """
-  lists = scores, labels, where
-  return apply_loss(_list_mle, lists, in_blocks=True, k=k, weights=weights, temperature=temperature)
-
-
-def _list_mle(
-  query: ExactQuery, *, temperature: ArrayLike, k: Cutoff = None, weights: Array | None = None
-) -> Array:
+  query = exact_query(scores, labels, where)
   item, live, start, end, z, total = _by_label(query, _below_largest(query, temperature))
   scale = headroom(jnp.where(live, z, 0), query.n)
   counted = live & (end < jnp.sum(live, dtype=jnp.int32))

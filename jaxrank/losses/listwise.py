@@ -13,11 +13,13 @@ from jaxrank._core import checks, devices
 from jaxrank._core.apply import nan_where
 from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
 from jaxrank._core.batching import without_nan
+from jaxrank._core.parameters import NUMBER
 from jaxrank._core.ranked import by_column
-from jaxrank.losses._loss import apply_loss, cross_entropy, saturated, worth_of
+from jaxrank.losses._loss import cross_entropy, exact_query, loss, saturated, worth_of
 from jaxrank.rankings.exact import ExactQuery
 
 
+@loss(poisons=True)
 def softmax(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -48,24 +50,7 @@ def softmax(
     Cao et al., `Learning to rank: from pairwise approach to listwise approach
     <https://doi.org/10.1145/1273496.1273513>`_, 2007.
   """
-  lists = scores, labels, where
-  return apply_loss(
-    _softmax,
-    lists,
-    poisons=True,
-    gain=gain,
-    weights=weights,
-    temperature=temperature,
-  )
-
-
-def _softmax(
-  query: ExactQuery,
-  *,
-  gain: Gain,
-  temperature: ArrayLike,
-  weights: Array | None = None,
-) -> Array:
+  query = exact_query(scores, labels, where)
   return _cross_entropy(query, query.gain(gain, weights), temperature)[0]
 
 
@@ -89,6 +74,7 @@ def _scores(query: ExactQuery) -> Array:
   return jnp.where(query.where, query.scores.astype(query.dtype), -jnp.inf)
 
 
+@loss(poisons=True, epsilon=NUMBER)
 def poly1(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -118,32 +104,14 @@ def poly1(
   References:
     Leng et al., `PolyLoss <https://arxiv.org/abs/2204.12511>`_, 2022.
   """
-  lists = scores, labels, where
-  return apply_loss(
-    _poly1,
-    lists,
-    poisons=True,
-    epsilon=epsilon,
-    gain=gain,
-    weights=weights,
-    temperature=temperature,
-  )
-
-
-def _poly1(
-  query: ExactQuery,
-  *,
-  gain: Gain,
-  epsilon: ArrayLike,
-  temperature: ArrayLike,
-  weights: Array | None = None,
-) -> Array:
+  query = exact_query(scores, labels, where)
   known = query.gain(gain, weights)
   worth = worth_of(known, query.labels, _scores(query) > -jnp.inf)
   factor = safe_divide(jnp.asarray(epsilon).astype(query.dtype), jnp.sum(worth))
   return _cross_entropy(query, known, temperature, factor * worth)[0]
 
 
+@loss(poisons=True)
 def xe_ndcg(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -178,34 +146,16 @@ def xe_ndcg(
     Bruch, `An alternative cross entropy loss for learning-to-rank
     <https://doi.org/10.1145/3442381.3449794>`_, 2021.
   """
-  lists = scores, labels, where
-  return apply_loss(
-    _xe_ndcg,
-    lists,
-    key=key,
-    poisons=True,
-    gain=gain,
-    weights=weights,
-    temperature=temperature,
-  )
-
-
-def _xe_ndcg(
-  query: ExactQuery,
-  *,
-  gain: Gain,
-  temperature: ArrayLike,
-  weights: Array | None = None,
-) -> Array:
+  query = exact_query(scores, labels, where)
   # The sum divides the loss and not each target, which would take a pass. The power of two keeps
   # the loss of the undivided targets finite.
   power = 2.0 ** -(query.n.bit_length() + 8)
   worth = query.gain(lambda labels: power * _softened(labels, gain, query.noise), weights)
-  loss, total = _cross_entropy(query, worth, temperature)
+  cost, total = _cross_entropy(query, worth, temperature)
   some = (jnp.max(jnp.where(query.retrieved, query.labels, 0)) > 0) & (total > 0)
-  loss /= jnp.where(some, total, 1)
+  cost /= jnp.where(some, total, 1)
   # A product with 0 keeps the NaN of a score or a label that is NaN.
-  return jnp.where(some, saturated(loss), 0 * (loss + total))
+  return jnp.where(some, saturated(cost), 0 * (cost + total))
 
 
 def _softened(labels: Array, gain: Gain, key: Array | None) -> Array:
@@ -321,23 +271,15 @@ def sampled_softmax(
         m = m if axis_name is None else lax.psum(m, axis_name)
         log_q = jnp.where(sampled, log_q + jnp.log(jnp.maximum(m, 1)).astype(log_q.dtype), 0)
       z = z - jnp.where(known, log_q, 0)
+    if weights is not None:
+      weights = checks.array("weights", weights)
+      checks.same_shape("weights", weights, "scores", scores)
   lists = jnp.where(known, z, scores), labels, where
   if axis_name is None:
-    return apply_loss(
-      _softmax,
-      lists,
-      name="sampled_softmax",
-      poisons=True,
-      gain=gains.linear,
-      weights=weights,
-      temperature=1.0,
-    )
-  with checks.named("sampled_softmax"):
-    if weights is not None:
-      weights = checks.array("weights", weights).astype(z.dtype)
-      checks.same_shape("weights", weights, "scores", scores)
-  loss = _split_softmax(*lists, weights, axis_name)
-  return devices.summed("sampled_softmax", loss, axis_name)
+    return softmax(*lists[:2], where=where, weights=weights)
+  weights = None if weights is None else weights.astype(z.dtype)
+  value = _split_softmax(*lists, weights, axis_name)
+  return devices.summed("sampled_softmax", value, axis_name)
 
 
 def _split_softmax(

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,15 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core.all_pairs import Items, rows_of, total
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank.losses._loss import Lists, apply_loss, headroom_below, logits, saturated, softplus
+from jaxrank._core.parameters import NUMBER
+from jaxrank.losses._loss import (
+  exact_query,
+  headroom_below,
+  logits,
+  loss,
+  saturated,
+  softplus,
+)
 from jaxrank.rankings.exact import ExactQuery
 
 # A function of the difference of two logits and of the scale of the logits; the result has it too.
@@ -31,20 +38,15 @@ def bends(x: Array, z: Array, other_z: Array, scale: Array) -> Array:
   return lax.stop_gradient(decay / jnp.square(1 + decay)) * (z + other_z)
 
 
-def _pairwise(name: str, link: Link | None, lists: Lists, **parameters: Any) -> Array:
-  rows = rows_of(lists[0])
-  return apply_loss(_mean_of_pairs, lists, name=name, link=link, rows=rows, **parameters)
-
-
 def _mean_of_pairs(
   query: ExactQuery,
-  *,
-  link: Link | None,
   rows: int,
+  link: Link | None,
+  *,
   bounded: bool = False,
   margin: ArrayLike = 0.0,
   temperature: ArrayLike = 1.0,
-  weights: Array | None = None,
+  weights: ArrayLike | None = None,
 ) -> Array:
   z = logits(query, temperature)
   top = jnp.max(jnp.abs(lax.stop_gradient(z)))
@@ -75,6 +77,7 @@ def _soft_step(x: Array, scale: Array) -> Array:
   return jax.nn.sigmoid(x)
 
 
+@loss()
 def pairwise_logistic(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -99,10 +102,12 @@ def pairwise_logistic(
     Burges et al., `Learning to rank using gradient descent
     <https://doi.org/10.1145/1102351.1102363>`_, 2005.
   """
-  lists = scores, labels, where
-  return _pairwise("pairwise_logistic", softplus, lists, weights=weights, temperature=temperature)
+  query = exact_query(scores, labels, where)
+  rows = rows_of(scores)
+  return _mean_of_pairs(query, rows, softplus, temperature=temperature, weights=weights)
 
 
+@loss()
 def logistic_bends(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -112,10 +117,12 @@ def logistic_bends(
   temperature: ArrayLike = 1.0,
 ) -> Array:
   """`[...]`, whose gradient by the logits is the diagonal of the Hessian of `pairwise_logistic`."""
-  lists = scores, labels, where
-  return _pairwise("pairwise_logistic", None, lists, weights=weights, temperature=temperature)
+  query = exact_query(scores, labels, where)
+  rows = rows_of(scores)
+  return _mean_of_pairs(query, rows, None, temperature=temperature, weights=weights)
 
 
+@loss(margin=NUMBER)
 def pairwise_hinge(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -143,11 +150,11 @@ def pairwise_hinge(
     Joachims, `Optimizing search engines using clickthrough data
     <https://doi.org/10.1145/775047.775067>`_, 2002.
   """
-  return _pairwise(
-    "pairwise_hinge", _hinge, (scores, labels, where), weights=weights, margin=margin
-  )
+  query = exact_query(scores, labels, where)
+  return _mean_of_pairs(query, rows_of(scores), _hinge, margin=margin, weights=weights)
 
 
+@loss()
 def pairwise_soft_zero_one(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -174,11 +181,7 @@ def pairwise_soft_zero_one(
     Yan et al., `Optimizing classifier performance via an approximation to the Wilcoxon-Mann-Whitney
     statistic <https://www.aaai.org/Papers/ICML/2003/ICML03-110.pdf>`_, 2003.
   """
-  return _pairwise(
-    "pairwise_soft_zero_one",
-    _soft_step,
-    (scores, labels, where),
-    bounded=True,
-    weights=weights,
-    temperature=temperature,
+  query = exact_query(scores, labels, where)
+  return _mean_of_pairs(
+    query, rows_of(scores), _soft_step, bounded=True, temperature=temperature, weights=weights
   )

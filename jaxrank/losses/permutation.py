@@ -1,6 +1,6 @@
 """Soft permutation matrices, in O(n^2) time and memory: rows are ranks and columns are items."""
 
-from collections.abc import Callable
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -8,16 +8,20 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import sorting
-from jaxrank._core.batching import as_empty_as
+from jaxrank._core.lifting import as_long_as_the_lists
 from jaxrank._core.sorting import take
-from jaxrank.losses._loss import apply_loss, logits
-from jaxrank.rankings.exact import ExactQuery
+from jaxrank.losses._loss import exact_query, logits, loss
 
 # Items more than this many temperatures below the best item tie. NeuralSort multiplies distances by
 # up to n, and this bounds the rounding errors of the products.
 _LARGEST_DISTANCE = 1e6
 
 
+# Both axes of a matrix are those of items.
+_square = functools.partial(as_long_as_the_lists, axes=2)
+
+
+@loss(in_blocks=True, finish=_square)
 def neural_sort(
   scores: ArrayLike, *, where: ArrayLike | None = None, temperature: ArrayLike = 1.0
 ) -> Array:
@@ -40,9 +44,16 @@ def neural_sort(
     Grover et al., `Stochastic optimization of sorting networks via continuous relaxations
     <https://arxiv.org/abs/1903.08850>`_, 2019.
   """
-  return _apply(_neural_sort, scores, where, temperature)
+  query = exact_query(scores, where=where)
+  z, live = logits(query, temperature), query.retrieved
+  top = lax.stop_gradient(jnp.max(jnp.where(live, z, -jnp.inf)))
+  z = jnp.where(live, jnp.maximum(z - jnp.where(jnp.any(live), top, 0), -_LARGEST_DISTANCE), 0)
+  spread = jnp.sum(jnp.where(live[None], jnp.abs(z[:, None] - z[None]), 0), axis=1)
+  slope = query.count(live) - 1 - 2 * sorting.slots(z).astype(z.dtype)
+  return _row_softmax(slope[:, None] * z[None] - spread[None], live)
 
 
+@loss(in_blocks=True, finish=_square)
 def soft_sort(
   scores: ArrayLike, *, where: ArrayLike | None = None, temperature: ArrayLike = 1.0
 ) -> Array:
@@ -63,31 +74,7 @@ def soft_sort(
   References:
     Prillo and Eisenschlos, `SoftSort <https://arxiv.org/abs/2006.16038>`_, 2020.
   """
-  return _apply(_soft_sort, scores, where, temperature)
-
-
-def _apply(
-  kernel: Callable[..., Array],
-  scores: ArrayLike,
-  where: ArrayLike | None,
-  temperature: ArrayLike,
-) -> Array:
-  matrix = apply_loss(
-    kernel, (scores, jnp.zeros_like(scores), where), in_blocks=True, temperature=temperature
-  )
-  return as_empty_as(scores, matrix, axes=2)
-
-
-def _neural_sort(query: ExactQuery, *, temperature: ArrayLike) -> Array:
-  z, live = logits(query, temperature), query.retrieved
-  top = lax.stop_gradient(jnp.max(jnp.where(live, z, -jnp.inf)))
-  z = jnp.where(live, jnp.maximum(z - jnp.where(jnp.any(live), top, 0), -_LARGEST_DISTANCE), 0)
-  spread = jnp.sum(jnp.where(live[None], jnp.abs(z[:, None] - z[None]), 0), axis=1)
-  slope = query.count(live) - 1 - 2 * sorting.slots(z).astype(z.dtype)
-  return _row_softmax(slope[:, None] * z[None] - spread[None], live)
-
-
-def _soft_sort(query: ExactQuery, *, temperature: ArrayLike) -> Array:
+  query = exact_query(scores, where=where)
   z, live = logits(query, temperature), query.retrieved
   _, item = sorting.order(sorting.keys(lax.stop_gradient(query.scores), live))
   return _row_softmax(-jnp.abs(take(z, item)[:, None] - z[None]), live)

@@ -14,14 +14,14 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain
-from jaxrank._core.description import with_advice
-from jaxrank._core.parameters import GRADE
+from jaxrank._core.lifting import value_of
 from jaxrank._core.ranked import Ranking
-from jaxrank.losses._loss import one_minus
+from jaxrank.losses._loss import loss
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank
 from jaxrank.rankings.perturbed import Gaussian
 
 
+@loss()
 def softrank_ndcg(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -57,19 +57,10 @@ def softrank_ndcg(
     Taylor et al., `SoftRank: optimizing non-smooth rank metrics
     <https://doi.org/10.1145/1341531.1341544>`_, 2008.
   """
-  return one_minus(
-    ndcg,
-    "softrank_ndcg",
-    (scores, labels, where),
-    ranking,
-    k=k,
-    gain=gain,
-    discount=discount,
-    weights=weights,
-  )
+  return 1 - value_of(ndcg, scores)
 
 
-@with_advice(max_label=GRADE)
+@loss()
 def softrank_err(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -99,9 +90,10 @@ def softrank_err(
     <https://doi.org/10.1145/1341531.1341544>`_, 2008; Chapelle et al., `Expected reciprocal rank
     for graded relevance <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  return one_minus(err, "softrank_err", (scores, labels, where), ranking, k=k, max_label=max_label)
+  return 1 - value_of(err, scores)
 
 
+@loss()
 def softrank_ap(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -130,17 +122,10 @@ def softrank_ap(
     Taylor et al., `SoftRank: optimizing non-smooth rank metrics
     <https://doi.org/10.1145/1341531.1341544>`_, 2008.
   """
-  return one_minus(
-    average_precision,
-    "softrank_ap",
-    (scores, labels, where),
-    ranking,
-    k=k,
-    rel=rel,
-    normalizer=normalizer,
-  )
+  return 1 - value_of(average_precision, scores)
 
 
+@loss()
 def softrank_rr(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -172,4 +157,4 @@ def softrank_rr(
     Taylor et al., `SoftRank: optimizing non-smooth rank metrics
     <https://doi.org/10.1145/1341531.1341544>`_, 2008.
   """
-  return one_minus(reciprocal_rank, "softrank_rr", (scores, labels, where), ranking, k=k, rel=rel)
+  return 1 - value_of(reciprocal_rank, scores)

@@ -8,9 +8,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Gain
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import describe
 from jaxrank._core.dialects import (
   Argument,
   ir_measures,
@@ -19,19 +17,14 @@ from jaxrank._core.dialects import (
   trec_eval,
   trec_eval10,
 )
-from jaxrank._core.parameters import GAIN_BY_LABEL, OPTIONAL_GAIN, SHARE, THRESHOLD, one_of
-from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.parameters import GAIN_BY_LABEL, OPTIONAL_GAIN
+from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact
 
 
-def _hit_rate(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
-  return ranked.first(ranked.relevant(rel), discounts.constant, k=k)
-
-
-@describe(
-  _hit_rate,
+@metric(
   depth="none",
-  rel=THRESHOLD,
   names=(
     ir_measures("Success", "@10", "rel", rel=1),
     trec_eval("success", "_10", rel=1),
@@ -63,17 +56,12 @@ def hit_rate(
   Returns:
     `[...]`, in [0, 1]; under ties it is a probability.
   """
-  return apply(_hit_rate, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
+  ranked = ranked_query(scores, labels, where, ranking)
+  return ranked.first(ranked.relevant(rel), discounts.constant, k=k)
 
 
-def _reciprocal_rank(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
-  return ranked.first(ranked.relevant(rel), discounts.reciprocal, k=k)
-
-
-@describe(
-  _reciprocal_rank,
+@metric(
   depth="none",
-  rel=THRESHOLD,
   names=(
     ir_measures("RR MRR", "[@10]", "rel", rel=1),
     trec_eval("recip_rank", rel=1),
@@ -112,26 +100,11 @@ def reciprocal_rank(
     Voorhees, `The TREC-8 question answering track report
     <https://trec.nist.gov/pubs/trec8/papers/qa_report.pdf>`_, 1999.
   """
-  return apply(_reciprocal_rank, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
+  ranked = ranked_query(scores, labels, where, ranking)
+  return ranked.first(ranked.relevant(rel), discounts.reciprocal, k=k)
 
 
-def _average_precision(
-  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, normalizer: str
-) -> Array:
-  b = ranked.relevant(rel)
-  count = ranked.count(b)
-  if normalizer == "cutoff":
-    count = jnp.minimum(count, ranked.cutoff(k))
-  elif normalizer == "retrieved":
-    ranked.require_order("normalizer='retrieved', a ratio of two expectations")
-    count = ranked.expect(b, discounts.constant, k=k)
-  return safe_divide(ranked.precision(b, k=k), count)
-
-
-@describe(
-  _average_precision,
-  rel=THRESHOLD,
-  normalizer=one_of("relevant", "cutoff", "retrieved"),
+@metric(
   names=(
     ir_measures("AP MAP", "[@10]", "rel", rel=1),
     trec_eval("map", rel=1),
@@ -171,42 +144,19 @@ def average_precision(
     Buckley and Voorhees, `Evaluating evaluation measure stability
     <https://doi.org/10.1145/345508.345543>`_, 2000.
   """
-  return apply(
-    _average_precision,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    normalizer=normalizer,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant(rel)
+  count = ranked.count(b)
+  if normalizer == "cutoff":
+    count = jnp.minimum(count, ranked.cutoff(k))
+  elif normalizer == "retrieved":
+    ranked.require_order("normalizer='retrieved', a ratio of two expectations")
+    count = ranked.expect(b, discounts.constant, k=k)
+  return safe_divide(ranked.precision(b, k=k), count)
 
 
-def _rbp(
-  ranked: Ranked,
-  *,
-  k: Cutoff,
-  rel: ArrayLike | None,
-  persistence: ArrayLike,
-  gain: Gain | None,
-  normalizer: str,
-  weights: Array | None,
-) -> Array:
-  q = jnp.asarray(persistence).astype(ranked.dtype)
-  g = ranked.relevant(rel) if gain is None else ranked.gain(gain)
-  if gain is not None and normalizer == "largest":
-    g = g / jnp.maximum(ranked.largest(g), 1)
-  w = g if weights is None else ranked.weighted(g, weights)
-  return (1 - q) * ranked.expect(w, discounts.geometric(q), k=k)
-
-
-@describe(
-  _rbp,
-  rel=THRESHOLD,
-  persistence=SHARE,
+@metric(
   gain=OPTIONAL_GAIN,
-  normalizer=one_of("none", "largest"),
   names=(
     ir_measures("RBP", "[@10]", "p=persistence rel"),
     trec_eval10(
@@ -268,37 +218,16 @@ def rbp(
     Moffat and Zobel, `Rank-biased precision for measurement of retrieval effectiveness
     <https://doi.org/10.1145/1416950.1416952>`_, 2008.
   """
-  return apply(
-    _rbp,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    persistence=persistence,
-    gain=gain,
-    normalizer=normalizer,
-    weights=weights,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  q = jnp.asarray(persistence).astype(ranked.dtype)
+  g = ranked.relevant(rel) if gain is None else ranked.gain(gain)
+  if gain is not None and normalizer == "largest":
+    g = g / jnp.maximum(ranked.largest(g), 1)
+  w = g if weights is None else ranked.weighted(g, weights)
+  return (1 - q) * ranked.expect(w, discounts.geometric(q), k=k)
 
 
-def _bpref(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
-  b = ranked.relevant(rel)
-  others = ranked.judged & ~b
-  relevant = ranked.count(b)
-  limit = jnp.maximum(jnp.minimum(relevant, ranked.count(others)), 1)
-
-  def credit(rank: Array) -> Array:
-    # A difference of whole numbers, which rounding never makes negative.
-    return (limit - jnp.minimum(rank - 1, relevant)) / limit
-
-  return safe_divide(ranked.expect(b, credit, among=others), relevant)
-
-
-@describe(
-  _bpref,
-  rel=THRESHOLD,
+@metric(
   names=(
     ir_measures("Bpref BPref", "", "rel", rel=1),
     trec_eval("bpref", rel=1),
@@ -332,4 +261,14 @@ def bpref(
     Buckley and Voorhees, `Retrieval evaluation with incomplete information
     <https://doi.org/10.1145/1008992.1009000>`_, 2004.
   """
-  return apply(_bpref, scores, labels, where=where, ranking=ranking, rel=rel)
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant(rel)
+  others = ranked.judged & ~b
+  relevant = ranked.count(b)
+  limit = jnp.maximum(jnp.minimum(relevant, ranked.count(others)), 1)
+
+  def credit(rank: Array) -> Array:
+    # A difference of whole numbers, which rounding never makes negative.
+    return (limit - jnp.minimum(rank - 1, relevant)) / limit
+
+  return safe_divide(ranked.expect(b, credit, among=others), relevant)

@@ -9,26 +9,15 @@ from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff
 from jaxrank._core import sorting, ties
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide, safe_sqrt
-from jaxrank._core.description import MEANS_FIRST, TIED_PAIRS, describe
+from jaxrank._core.description import MEANS_FIRST, TIED_PAIRS
 from jaxrank._core.dialects import ir_measures
-from jaxrank._core.parameters import THRESHOLD
+from jaxrank._core.lifting import metric, ranked_query
 from jaxrank._core.ranked import Ranked, Ranking, within
 from jaxrank.rankings.exact import Exact
 
 
-def _auc(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
-  b = ranked.relevant(rel)
-  others = ranked.where & ~b
-  pairs = ranked.count(b) * ranked.count(others)
-  lost, lost_others = (ranked.count(x & ~ranked.retrieved) for x in (b, others))
-  # `before` counts retrieved items only; those that are not retrieved tie with each other.
-  wrong = ranked.total(jnp.where(b, ranked.before(others), 0)) + lost * lost_others / 2
-  return safe_divide(pairs - wrong, pairs)
-
-
-@describe(_auc, departs=TIED_PAIRS, rel=THRESHOLD, seeks="relevant and other items")
+@metric(departs=TIED_PAIRS, seeks="relevant and other items")
 def auc(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -54,26 +43,19 @@ def auc(
     Hanley and McNeil, `The meaning and use of the area under a ROC curve
     <https://doi.org/10.1148/radiology.143.1.7063747>`_, 1982.
   """
-  return apply(_auc, scores, labels, where=where, ranking=ranking, rel=rel)
-
-
-def _retrieved_auc(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   b = ranked.relevant(rel)
-  inside = within(jnp.arange(1, ranked.n + 1, dtype=ranked.dtype), ranked.cutoff(k))
-  hits, others = (
-    jnp.where(inside, added(ranked.cumulative(x)), 0) for x in (b, ranked.retrieved & ~b)
-  )
-  # Others at the rank of a hit, of the same tie, are ahead of it half of the time.
-  wrong = jnp.sum(hits * (jnp.cumsum(others) - others / 2))
-  pairs = jnp.sum(hits) * jnp.sum(others)
+  others = ranked.where & ~b
+  pairs = ranked.count(b) * ranked.count(others)
+  lost, lost_others = (ranked.count(x & ~ranked.retrieved) for x in (b, others))
+  # `before` counts retrieved items only; those that are not retrieved tie with each other.
+  wrong = ranked.total(jnp.where(b, ranked.before(others), 0)) + lost * lost_others / 2
   return safe_divide(pairs - wrong, pairs)
 
 
-@describe(
-  _retrieved_auc,
+@metric(
   depth="all",
   departs=MEANS_FIRST,
-  rel=THRESHOLD,
   seeks="relevant and other items",
   names=(ir_measures("Accuracy", "[@10]", "rel", rel=1),),
 )
@@ -102,16 +84,19 @@ def retrieved_auc(
   Returns:
     `[...]`, in [0, 1]; 0 if all or none of the first items are relevant.
   """
-  return apply(_retrieved_auc, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant(rel)
+  inside = within(jnp.arange(1, ranked.n + 1, dtype=ranked.dtype), ranked.cutoff(k))
+  hits, others = (
+    jnp.where(inside, added(ranked.cumulative(x)), 0) for x in (b, ranked.retrieved & ~b)
+  )
+  # Others at the rank of a hit, of the same tie, are ahead of it half of the time.
+  wrong = jnp.sum(hits * (jnp.cumsum(others) - others / 2))
+  pairs = jnp.sum(hits) * jnp.sum(others)
+  return safe_divide(pairs - wrong, pairs)
 
 
-def _ordered_pair_accuracy(ranked: Ranked) -> Array:
-  pairs = ranked.pairs()
-  balance = safe_divide(pairs.concordant - pairs.discordant, pairs.different_labels)
-  return jnp.where(pairs.different_labels > 0, (1 + balance) / 2, 0)
-
-
-@describe(_ordered_pair_accuracy, depth="pairs", departs=TIED_PAIRS, seeks="different labels")
+@metric(depth="pairs", departs=TIED_PAIRS, seeks="different labels")
 def ordered_pair_accuracy(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -136,20 +121,13 @@ def ordered_pair_accuracy(
   Returns:
     `[...]`, in [0, 1]; 0 if all labels are equal.
   """
-  return apply(_ordered_pair_accuracy, scores, labels, where=where, ranking=ranking)
-
-
-def _kendall_tau(ranked: Ranked) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   pairs = ranked.pairs()
-  # Not a product of roots, which differs by rounding where both numbers are equal.
-  ratio = safe_divide(pairs.different_scores, pairs.different_labels)
-  spread = jnp.sqrt(ratio) * pairs.different_labels
-  return safe_divide(pairs.concordant - pairs.discordant, spread)
+  balance = safe_divide(pairs.concordant - pairs.discordant, pairs.different_labels)
+  return jnp.where(pairs.different_labels > 0, (1 + balance) / 2, 0)
 
 
-@describe(
-  _kendall_tau, depth="pairs", departs=TIED_PAIRS, seeks="different labels", range=(-1.0, 1.0)
-)
+@metric(depth="pairs", departs=TIED_PAIRS, seeks="different labels", range=(-1.0, 1.0))
 def kendall_tau(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -178,20 +156,12 @@ def kendall_tau(
     <https://doi.org/10.1093/biomet/33.3.239>`_, 1945; Knight, `A computer method for calculating
     Kendall's tau with ungrouped data <https://doi.org/10.1080/01621459.1966.10480879>`_, 1966.
   """
-  return apply(_kendall_tau, scores, labels, where=where, ranking=ranking)
-
-
-def _spearman(ranked: Ranked) -> Array:
-  lost = ranked.where & ~ranked.retrieved
-  # Items that are not retrieved tie with each other, below all others.
-  position = ranked.before(ranked.retrieved) + jnp.where(lost, _middle(lost, ranked), 0)
-  key, item = sorting.order(sorting.keys(ranked.given_labels, ranked.where))
-  labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
-  x, y = _centred(position, ranked), _centred(labels, ranked)
-  of_labels = jnp.sum(y * y)
-  # Not a product of roots, which differs by rounding where both spreads are equal.
-  spread = safe_sqrt(safe_divide(ranked.spread_of_ranks(x), of_labels)) * of_labels
-  return safe_divide(jnp.sum(x * y), spread)
+  ranked = ranked_query(scores, labels, where, ranking)
+  pairs = ranked.pairs()
+  # Not a product of roots, which differs by rounding where both numbers are equal.
+  ratio = safe_divide(pairs.different_scores, pairs.different_labels)
+  spread = jnp.sqrt(ratio) * pairs.different_labels
+  return safe_divide(pairs.concordant - pairs.discordant, spread)
 
 
 def _middle(chosen: Array, ranked: Ranked) -> Array:
@@ -204,7 +174,7 @@ def _centred(position: Array, ranked: Ranked) -> Array:
   return jnp.where(ranked.where, position - _middle(ranked.where, ranked), 0)
 
 
-@describe(_spearman, departs=MEANS_FIRST, seeks="different labels", range=(-1.0, 1.0))
+@metric(departs=MEANS_FIRST, seeks="different labels", range=(-1.0, 1.0))
 def spearman(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -236,4 +206,14 @@ def spearman(
     Spearman, `The proof and measurement of association between two things
     <https://doi.org/10.2307/1412159>`_, 1904.
   """
-  return apply(_spearman, scores, labels, where=where, ranking=ranking)
+  ranked = ranked_query(scores, labels, where, ranking)
+  lost = ranked.where & ~ranked.retrieved
+  # Items that are not retrieved tie with each other, below all others.
+  position = ranked.before(ranked.retrieved) + jnp.where(lost, _middle(lost, ranked), 0)
+  key, item = sorting.order(sorting.keys(ranked.given_labels, ranked.where))
+  labels = sorting.scatter(ties.twice_midrank(key).astype(ranked.dtype) / 2, item)
+  x, y = _centred(position, ranked), _centred(labels, ranked)
+  of_labels = jnp.sum(y * y)
+  # Not a product of roots, which differs by rounding where both spreads are equal.
+  spread = safe_sqrt(safe_divide(ranked.spread_of_ranks(x), of_labels)) * of_labels
+  return safe_divide(jnp.sum(x * y), spread)

@@ -10,28 +10,18 @@ from jax.typing import ArrayLike
 from jaxrank import discounts
 from jaxrank._base import Cutoff
 from jaxrank._core import checks
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import Level, safe_divide, share_of
-from jaxrank._core.description import DIVIDES_BY_K, describe
+from jaxrank._core.description import DIVIDES_BY_K
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
-from jaxrank._core.parameters import DECIMAL, MULTIPLE, NONNEGATIVE, THRESHOLD, Kind, one_of
+from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.parameters import DECIMAL, MULTIPLE, NONNEGATIVE, Kind
 from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank.rankings.exact import Exact
 
 
-def _hits(ranked: Ranked, b: Array, k: Cutoff, weights: Array | None) -> Array:
+def _hits(ranked: Ranked, b: Array, k: Cutoff, weights: ArrayLike | None) -> Array:
   w = b if weights is None else ranked.weighted(b, weights)
   return ranked.expect(w, discounts.constant, k=k)
-
-
-def _precision(
-  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, divisor: str, weights: Array | None
-) -> Array:
-  b = ranked.relevant(rel)
-  cutoff = seen(ranked, k) if divisor in ("retrieved", "attainable") else ranked.cutoff(k)
-  if divisor in ("relevant", "attainable"):
-    cutoff = jnp.minimum(cutoff, ranked.count(b))
-  return safe_divide(_hits(ranked, b, k, weights), cutoff)
 
 
 def _relative(name: str, value: Any) -> str:
@@ -43,12 +33,9 @@ def _relative(name: str, value: Any) -> str:
 _RELATIVE = Kind("True or False", _relative, literals=(bool,))
 
 
-@describe(
-  _precision,
+@metric(
   depth="counts",
   departs=DIVIDES_BY_K,
-  rel=THRESHOLD,
-  divisor=one_of("k", "retrieved", "relevant", "attainable"),
   names=(
     ir_measures("P Precision", "@10", "rel", rel=1),
     ir_measures(
@@ -97,30 +84,16 @@ def precision(
   Returns:
     `[...]`, in [0, 1] without weights.
   """
-  return apply(
-    _precision,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    divisor=divisor,
-    weights=weights,
-  )
-
-
-def _recall(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, weights: Array | None) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   b = ranked.relevant(rel)
-  hits = _hits(ranked, b, k, weights)
-  every = ranked.count(b) if weights is None else ranked.total(ranked.weighted(b, weights))
-  return safe_divide(hits, every)
+  cutoff = seen(ranked, k) if divisor in ("retrieved", "attainable") else ranked.cutoff(k)
+  if divisor in ("relevant", "attainable"):
+    cutoff = jnp.minimum(cutoff, ranked.count(b))
+  return safe_divide(_hits(ranked, b, k, weights), cutoff)
 
 
-@describe(
-  _recall,
+@metric(
   depth="counts",
-  rel=THRESHOLD,
   names=(
     ir_measures("R Recall", "@10", "rel", rel=1),
     ir_measures("SetR", "", "rel", rel=1),
@@ -158,17 +131,11 @@ def recall(
   References:
     van Rijsbergen, `Information Retrieval <http://www.dcs.gla.ac.uk/Keith/Preface.html>`_, 1979.
   """
-  return apply(_recall, scores, labels, where=where, ranking=ranking, k=k, rel=rel, weights=weights)
-
-
-def _f_measure(
-  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, beta: ArrayLike, divisor: str
-) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   b = ranked.relevant(rel)
-  cutoff = seen(ranked, k) if divisor == "retrieved" else ranked.cutoff(k)
-  square = jnp.square(jnp.asarray(beta).astype(ranked.dtype))
-  hits = _hits(ranked, b, k, None)
-  return safe_divide((1 + square) * hits, cutoff + square * ranked.count(b))
+  hits = _hits(ranked, b, k, weights)
+  every = ranked.count(b) if weights is None else ranked.total(ranked.weighted(b, weights))
+  return safe_divide(hits, every)
 
 
 def _root(name: str, value: Any) -> float:
@@ -179,13 +146,10 @@ def _root(name: str, value: Any) -> float:
 _UNSQUARED = Kind(NONNEGATIVE.meaning, _root)
 
 
-@describe(
-  _f_measure,
+@metric(
   depth="counts",
   departs=DIVIDES_BY_K,
-  rel=THRESHOLD,
   beta=NONNEGATIVE,
-  divisor=one_of("k", "retrieved"),
   names=(
     ir_measures(
       "SetF",
@@ -238,28 +202,15 @@ def f_measure(
   References:
     van Rijsbergen, `Information Retrieval <http://www.dcs.gla.ac.uk/Keith/Preface.html>`_, 1979.
   """
-  return apply(
-    _f_measure,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    beta=beta,
-    divisor=divisor,
-  )
-
-
-def _r_precision(ranked: Ranked, *, rel: ArrayLike | None, multiple: Level) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   b = ranked.relevant(rel)
-  cutoff = share_of(multiple, ranked.count(b), ranked.n)
-  return safe_divide(_hits(ranked, b, cutoff, None), cutoff)
+  cutoff = seen(ranked, k) if divisor == "retrieved" else ranked.cutoff(k)
+  square = jnp.square(jnp.asarray(beta).astype(ranked.dtype))
+  hits = _hits(ranked, b, k, None)
+  return safe_divide((1 + square) * hits, cutoff + square * ranked.count(b))
 
 
-@describe(
-  _r_precision,
-  rel=THRESHOLD,
+@metric(
   multiple=MULTIPLE,
   names=(
     ir_measures("Rprec", "", "rel", rel=1),
@@ -298,17 +249,13 @@ def r_precision(
     Buckley and Voorhees, `Evaluating evaluation measure stability
     <https://doi.org/10.1145/345508.345543>`_, 2000.
   """
-  return apply(
-    _r_precision, scores, labels, where=where, ranking=ranking, rel=rel, multiple=multiple
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant(rel)
+  cutoff = share_of(multiple, ranked.count(b), ranked.n)
+  return safe_divide(_hits(ranked, b, cutoff, None), cutoff)
 
 
-def _fall_out(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
-  others = ranked.where & ~ranked.relevant(rel)
-  return safe_divide(_hits(ranked, others, k, None), ranked.count(others))
-
-
-@describe(_fall_out, depth="counts", rel=THRESHOLD, seeks="other items", higher_is_better=False)
+@metric(depth="counts", seeks="other items", higher_is_better=False)
 def fall_out(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -330,4 +277,6 @@ def fall_out(
   Returns:
     `[...]`, in [0, 1].
   """
-  return apply(_fall_out, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
+  ranked = ranked_query(scores, labels, where, ranking)
+  others = ranked.where & ~ranked.relevant(rel)
+  return safe_divide(_hits(ranked, others, k, None), ranked.count(others))

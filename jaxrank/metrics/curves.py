@@ -1,9 +1,8 @@
 """Precision and recall at every cut-off, and metrics that are read off this curve."""
 
 import decimal
-import functools
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +11,12 @@ from jax.typing import ArrayLike
 
 from jaxrank import aggregation
 from jaxrank._core import arithmetic, checks
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import Level, safe_divide, share_of
-from jaxrank._core.batching import as_empty_as
-from jaxrank._core.description import MEANS_FIRST, describe
+from jaxrank._core.description import MEANS_FIRST
 from jaxrank._core.dialects import Argument, ir_measures, trec_eval, trec_eval10
-from jaxrank._core.parameters import DECIMAL, LEVEL, LEVELS, THRESHOLD, one_of
-from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.lifting import as_long_as_the_lists, lifted, metric, ranked_query
+from jaxrank._core.parameters import DECIMAL, LEVEL, LEVELS, OPTIONAL_COUNT
+from jaxrank._core.ranked import Ranking
 from jaxrank.aggregation import Reduction
 from jaxrank.rankings.exact import Exact
 
@@ -43,17 +41,11 @@ class Curve(NamedTuple):
   k: Array
 
 
-def _precision_recall_curve(ranked: Ranked, *, max_k: int | None, adaptive_k: bool) -> Curve:
-  b = ranked.relevant()
-  max_k = max_k or ranked.n
-  k = jnp.arange(1, max_k + 1, dtype=jnp.int32)
-  hits = ranked.cumulative(b)[jnp.minimum(k, ranked.n) - 1]
-  if adaptive_k:
-    k = jnp.minimum(k, jnp.maximum(jnp.sum(ranked.where, dtype=jnp.int32), 1))
-  k = k + jnp.zeros_like(hits, k.dtype)
-  return Curve(hits / k.astype(ranked.dtype), safe_divide(hits, ranked.count(b)), k)
+def _as_long_as_asked(arguments: Mapping[str, Any], curve: Curve) -> Any:
+  return curve if arguments["max_k"] else as_long_as_the_lists(arguments, curve)
 
 
+@lifted(max_k=OPTIONAL_COUNT, finish=_as_long_as_asked)
 def precision_recall_curve(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -83,44 +75,23 @@ def precision_recall_curve(
   Raises:
     TypeError: if `max_k` is traced, because it is the length of the result.
   """
-  with checks.named("precision_recall_curve"):
-    max_k = None if max_k is None else checks.count("max_k", max_k)
-    checks.true_or_false("adaptive_k", adaptive_k)
-  curve = apply(
-    _precision_recall_curve,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    max_k=max_k,
-    adaptive_k=adaptive_k,
-  )
-  return curve if max_k else Curve(*(as_empty_as(scores, x) for x in curve))
-
-
-def _interpolated_precision(
-  ranked: Ranked, *, level: Level, rel: ArrayLike | None, rounding: str = "up"
-) -> Array:
-  b = ranked.relevant(rel)
-  hits, count = ranked.cumulative(b), ranked.count(b)
-  precision = hits / jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
-  if rounding == "nearest" or isinstance(level, decimal.Decimal):
-    reached = hits + _SLACK >= share_of(level, count, ranked.n, nearest=rounding == "nearest")
-  else:
-    reached = safe_divide(hits, count) + _SLACK >= jnp.asarray(level).astype(ranked.dtype)
-  return jnp.max(jnp.where(reached, precision, 0))
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant()
+  k = jnp.arange(1, (max_k or ranked.n) + 1, dtype=jnp.int32)
+  hits = ranked.cumulative(b)[jnp.minimum(k, ranked.n) - 1]
+  if adaptive_k:
+    k = jnp.minimum(k, jnp.maximum(jnp.sum(ranked.where, dtype=jnp.int32), 1))
+  k = k + jnp.zeros_like(hits, k.dtype)
+  return Curve(hits / k.astype(ranked.dtype), safe_divide(hits, ranked.count(b)), k)
 
 
 _AT = {"x": Argument("level", DECIMAL)}
 _ALL_AT = {"levels": Argument("levels")}
 
 
-@describe(
-  _interpolated_precision,
+@metric(
   departs=MEANS_FIRST,
   level=LEVEL,
-  rel=THRESHOLD,
-  rounding=one_of("up", "nearest"),
   names=(
     ir_measures("IPrec", "@0.1", "rel", reads=_AT, rel=1),
     trec_eval("iprec_at_recall", "_0.10", reads=_AT, rel=1),
@@ -164,33 +135,20 @@ def interpolated_precision(
     <https://nlp.stanford.edu/IR-book/html/htmledition/evaluation-of-ranked-retrieval-results-1.html>`_,
     2008.
   """
-  return apply(
-    _interpolated_precision,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    level=level,
-    rel=rel,
-    rounding=rounding,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant(rel)
+  hits, count = ranked.cumulative(b), ranked.count(b)
+  precision = hits / jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
+  if rounding == "nearest" or isinstance(level, decimal.Decimal):
+    reached = hits + _SLACK >= share_of(level, count, ranked.n, nearest=rounding == "nearest")
+  else:
+    reached = safe_divide(hits, count) + _SLACK >= jnp.asarray(level).astype(ranked.dtype)
+  return jnp.max(jnp.where(reached, precision, 0))
 
 
-def _eleven_point_average(
-  ranked: Ranked, *, rel: ArrayLike | None, levels: tuple[decimal.Decimal, ...], rounding: str
-) -> Array:
-  how = "nearest" if rounding == "nearest" else "up"
-  at = functools.partial(_interpolated_precision, ranked, rel=rel, rounding=how)
-  read = map(float, levels) if rounding == "up" else levels
-  return jnp.mean(jnp.stack([at(level=level) for level in read]))
-
-
-@describe(
-  _eleven_point_average,
+@metric(
   departs=MEANS_FIRST,
-  rel=THRESHOLD,
   levels=LEVELS,
-  rounding=one_of("up", "nearest", "trec_eval"),
   names=(
     trec_eval("11pt_avg", "[_.25,.5]", reads=_ALL_AT, rel=1, rounding="trec_eval"),
     trec_eval10("11pt_avg", "[_.25,.5]", reads=_ALL_AT, rel=1, rounding="nearest"),
@@ -233,16 +191,11 @@ def eleven_point_average(
     <https://nlp.stanford.edu/IR-book/html/htmledition/evaluation-of-ranked-retrieval-results-1.html>`_,
     2008.
   """
-  return apply(
-    _eleven_point_average,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    rel=rel,
-    levels=levels,
-    rounding=rounding,
-  )
+  how = "nearest" if rounding == "nearest" else "up"
+  given: dict[str, Any] = {"where": where, "rel": rel, "rounding": how, "ranking": ranking}
+  read = map(float, levels) if rounding == "up" else levels
+  each = [interpolated_precision(scores, labels, level=level, **given) for level in read]
+  return jnp.mean(jnp.stack(each))
 
 
 def aggregate_curve(

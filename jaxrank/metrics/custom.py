@@ -4,7 +4,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, overload
+from typing import Any, Concatenate, Protocol, TypedDict, TypeVar, Unpack, overload
 
 import jax
 from jax import Array
@@ -22,11 +22,15 @@ from jaxrank._core.description import (
   Kernel,
   Seeks,
   Sought,
+  attach,
   name_of,
 )
+from jaxrank._core.lifting import lifted
 from jaxrank._core.parameters import CONTRACT, Kind
-from jaxrank._core.ranked import Ranking
+from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.rankings.exact import Exact
+
+_Public = TypeVar("_Public", bound=Callable[..., Any])
 
 
 class Metric:
@@ -87,37 +91,37 @@ class Metric:
     return Metric, (self.description,)
 
 
+class Settings(TypedDict, total=False):
+  """The keywords of `metric`, for type checkers."""
+
+  seeks: Sought | Seeks
+  higher_is_better: bool
+  range: tuple[float, float]
+  subtopics: bool
+  depth: Depth | None
+  best: float | None
+  checks: Mapping[str, Callable[[Any], None]] | None
+  aggregation: Aggregation
+  departs: Mapping[str, str] | None
+
+
+class Decorator(Protocol):
+  """What `metric` returns without a kernel, for type checkers."""
+
+  @overload
+  def __call__(self, kernel: Callable[Concatenate[Ranked, ...], Any], /) -> Metric: ...
+  @overload
+  def __call__(self, kernel: _Public, /) -> _Public: ...
+
+
 @overload
 def metric(
-  kernel: Kernel,
-  *,
-  seeks: Sought | Seeks = ...,
-  higher_is_better: bool = ...,
-  range: tuple[float, float] = ...,
-  subtopics: bool = ...,
-  depth: Depth | None = ...,
-  best: float | None = ...,
-  checks: Mapping[str, Callable[[Any], None]] | None = ...,
-  aggregation: Aggregation = ...,
-  departs: Mapping[str, str] | None = ...,
+  kernel: Callable[Concatenate[Ranked, ...], Any], **about: Unpack[Settings]
 ) -> Metric: ...
-
-
 @overload
-def metric(
-  *,
-  seeks: Sought | Seeks = ...,
-  higher_is_better: bool = ...,
-  range: tuple[float, float] = ...,
-  subtopics: bool = ...,
-  depth: Depth | None = ...,
-  best: float | None = ...,
-  checks: Mapping[str, Callable[[Any], None]] | None = ...,
-  aggregation: Aggregation = ...,
-  departs: Mapping[str, str] | None = ...,
-) -> Callable[[Kernel], Metric]: ...
-
-
+def metric(kernel: _Public, **about: Unpack[Settings]) -> _Public: ...
+@overload
+def metric(**about: Unpack[Settings]) -> Decorator: ...
 def metric(
   kernel: Kernel | None = None,
   *,
@@ -130,7 +134,7 @@ def metric(
   checks: Mapping[str, Callable[[Any], None]] | None = None,
   aggregation: Aggregation = "mean",
   departs: Mapping[str, str] | None = None,
-) -> Metric | Callable[[Kernel], Metric]:
+) -> Any:
   """Makes a metric from a kernel of one ranked query; also a decorator, with or without arguments.
 
   The metric is a function of `(scores, labels, *, where=None, ranking=Exact(), **parameters)`. It
@@ -147,10 +151,23 @@ def metric(
   >>> print(f"{inverse_rank(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.5f}")
   1.33333
 
+  A function that is written with all arguments of the metric, as those of the library are, keeps
+  its signature, its types and its documentation. Its body is the kernel, which starts with
+  `jaxrank.ranked_query`. Metrics that it calls with the same lists have their values for the query.
+
+  >>> @jr.metric
+  ... def rank_sum(scores, labels, *, where=None, k=None, ranking=jr.Exact()):
+  ...   '''The sum of the ranks of the relevant items.'''
+  ...   ranked = jr.ranked_query(scores, labels, where, ranking)
+  ...   return ranked.expect(ranked.relevant(), lambda rank: rank, k=k)
+  >>> print(f"{rank_sum(jnp.array([3.0, 2.0, 1.0]), jnp.array([1, 0, 1])):.1f}")
+  4.0
+
   Args:
-    kernel: `kernel(ranked, **parameters)` of a `jaxrank.Ranked`, to a scalar. The parameter `k` is
-      the cut-off; `weights` has one number for each item, in the order of the ranked query.
-      Programs are compiled for the identity of the kernel.
+    kernel: `kernel(ranked, **parameters)` of a `jaxrank.Ranked`, to a scalar; or a function
+      `(scores, labels, *, where=None, ranking=Exact(), **parameters)`. The parameter `k` is the
+      cut-off; `weights` has one number for each item, in the order of the ranked query. Programs
+      are compiled for the identity of the kernel.
     seeks: What a query must hold to count as not empty, for the policies of `Evaluator`: one of
       these words, or a function of the ranked query and the parameters that returns a boolean.
     higher_is_better: Whether larger values are better.
@@ -173,11 +190,13 @@ def metric(
       leaves out: the reason by the name of the law.
 
   Returns:
-    The metric, which pickles if the kernel does.
+    The metric, which pickles if the kernel does: a `Metric`, or a function with the signature of
+      the one that was given.
 
   Raises:
     TypeError: if the kernel is no function, takes `*args` or `**kwargs`, has no parameter of a name
-      in `checks`, or has one with a reserved name: `scores`, `labels`, `where`, `ranking`, `name`.
+      in `checks`, or has one with a reserved name: `scores`, `labels`, `where`, `ranking`, `name`;
+      or if a function of scores lacks one of the other arguments of a metric.
     ValueError: if `seeks`, `depth` or `aggregation` is not one of the words, or the ends of `range`
       are in the other order.
   """
@@ -201,33 +220,45 @@ def metric(
       f"metric: checks must be functions by the name of a parameter, got {told(checks)}."
     )
   kinds = {name: _kind(name, check) for name, check in (checks or {}).items()}
-  name = name_of(kernel)
+  name, takes = name_of(kernel), inspect.signature(kernel).parameters
+  whole = next(iter(takes), None) == "scores"
+  _check_parameters(name, takes, whole)
+  facts: dict[str, Any] = {
+    "seeks": seeks,
+    "higher_is_better": higher_is_better,
+    "range": range,
+    "subtopics": subtopics,
+    "depth": depth,
+    "best": best,
+    "aggregation": aggregation,
+    "departs": departs or {},
+  }
   with named("metric"):
-    description = Description(
-      name,
-      kernel,
-      kinds,
-      seeks,
-      higher_is_better,
-      range,
-      subtopics=subtopics,
-      depth=depth,
-      best=best,
-      aggregation=aggregation,
-      departs=departs or {},
-    )
-  for parameter in inspect.signature(kernel).parameters.values():
+    if whole:
+      return lifted(attach=attach, kinds=kinds, **facts)(kernel)
+    return Metric(Description(name, kernel, kinds, **facts))
+
+
+def _check_parameters(name: str, takes: Mapping[str, inspect.Parameter], whole: bool) -> None:
+  """Raises `TypeError` for parameters that a kernel, or the whole function of a metric, lacks."""
+  for parameter in takes.values():
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
       raise TypeError(
         f"metric: the kernel {name} takes {parameter}; name its parameters one by one, because "
         "measures are told apart and checked by them."
       )
-    if parameter.name in RESERVED:
+    if parameter.name in (("name",) if whole else RESERVED):
       raise TypeError(
         f"metric: the kernel {name} has a parameter {parameter.name!r}, which is an argument of "
         "every metric or measure; give it another name."
       )
-  return Metric(description)
+  missing = [x for x in ("labels", "where", "ranking") if x not in takes]
+  if whole and missing:
+    raise TypeError(
+      f"metric: the function {name} of scores has no parameter {missing[0]!r}: write "
+      f"def {name}(scores, labels, *, where=None, ranking=jaxrank.Exact()), and its parameters "
+      "after the star."
+    )
 
 
 def _check_kernel(kernel: Any) -> None:

@@ -13,42 +13,18 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
-from jaxrank._core.description import GREEDY_IDEAL, describe
+from jaxrank._core.description import GREEDY_IDEAL
 from jaxrank._core.dialects import ir_measures, ndeval
-from jaxrank._core.parameters import DISCOUNT, SHARE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
+from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.parameters import SHARE
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.rankings.exact import Exact
 
 
-def _alpha_dcg(
-  ranked: Ranked,
-  *,
-  k: Cutoff,
-  rel: ArrayLike | None,
-  alpha: ArrayLike,
-  discount: Discount,
-  subtopic_weights: Array | None,
-  normalizer: str,
-) -> Array:
-  cascades = _novelty(ranked, rel, alpha, subtopic_weights)
-  value = expected(ranked, cascades, discount, k)
-  if normalizer == "none":
-    return value
-  weights = jnp.where(ranked.count(ranked.relevant(rel)) > 0, cascades.weights, 0)
-  return safe_divide(value, perfect(ranked, weights, alpha, discount, k))
-
-
-@describe(
-  _alpha_dcg,
+@metric(
   depth="all",
-  rel=THRESHOLD,
-  alpha=SHARE,
-  discount=DISCOUNT,
-  subtopic_weights=SUBTOPIC_WEIGHTS,
-  normalizer=one_of("none", "perfect"),
   subtopics=True,
   range=(0.0, float("inf")),
   names=(
@@ -98,42 +74,18 @@ def alpha_dcg(
     Clarke et al., `Novelty and diversity in information retrieval evaluation
     <https://doi.org/10.1145/1390334.1390446>`_, 2008.
   """
-  return apply(
-    _alpha_dcg,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    alpha=alpha,
-    discount=discount,
-    subtopic_weights=subtopic_weights,
-    normalizer=normalizer,
-  )
-
-
-def _alpha_ndcg(
-  ranked: Ranked,
-  *,
-  k: Cutoff,
-  rel: ArrayLike | None,
-  alpha: ArrayLike,
-  discount: Discount,
-  subtopic_weights: Array | None,
-) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   cascades = _novelty(ranked, rel, alpha, subtopic_weights)
-  return normalised(ranked, cascades, discount, k)
+  value = expected(ranked, cascades, discount, k)
+  if normalizer == "none":
+    return value
+  weights = jnp.where(ranked.count(ranked.relevant(rel)) > 0, cascades.weights, 0)
+  return safe_divide(value, perfect(ranked, weights, alpha, discount, k))
 
 
-@describe(
-  _alpha_ndcg,
+@metric(
   depth="all",
   departs=GREEDY_IDEAL,
-  rel=THRESHOLD,
-  alpha=SHARE,
-  discount=DISCOUNT,
-  subtopic_weights=SUBTOPIC_WEIGHTS,
   subtopics=True,
   names=(
     ir_measures("alpha_nDCG", "@10", "alpha rel", rel=1),
@@ -183,44 +135,14 @@ def alpha_ndcg(
     Clarke et al., `Novelty and diversity in information retrieval evaluation
     <https://doi.org/10.1145/1390334.1390446>`_, 2008.
   """
-  return apply(
-    _alpha_ndcg,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    alpha=alpha,
-    discount=discount,
-    subtopic_weights=subtopic_weights,
-  )
-
-
-def _nrbp(
-  ranked: Ranked,
-  *,
-  k: Cutoff,
-  rel: ArrayLike | None,
-  alpha: ArrayLike,
-  beta: ArrayLike,
-  subtopic_weights: Array | None,
-) -> Array:
-  alpha, beta = (jnp.asarray(x).astype(ranked.dtype) for x in (alpha, beta))
-  if subtopic_weights is None:
-    subtopic_weights = even(ranked, ranked.relevant(rel))
+  ranked = ranked_query(scores, labels, where, ranking)
   cascades = _novelty(ranked, rel, alpha, subtopic_weights)
-  value = expected(ranked, cascades, discounts.geometric(beta), k)
-  return (1 - (1 - alpha) * beta) * value
+  return normalised(ranked, cascades, discount, k)
 
 
-@describe(
-  _nrbp,
+@metric(
   depth="all",
-  rel=THRESHOLD,
-  alpha=SHARE,
   beta=SHARE,
-  subtopic_weights=SUBTOPIC_WEIGHTS,
   subtopics=True,
   names=(ir_measures("NRBP", "", "alpha beta rel", rel=1), ndeval("NRBP", "", rel=1)),
 )
@@ -265,40 +187,18 @@ def nrbp(
     Clarke, Kolla and Vechtomova, `An effectiveness measure for ambiguous and underspecified queries
     <https://doi.org/10.1007/978-3-642-04417-5_17>`_, 2009.
   """
-  return apply(
-    _nrbp,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    alpha=alpha,
-    beta=beta,
-    subtopic_weights=subtopic_weights,
-  )
-
-
-def _nnrbp(
-  ranked: Ranked,
-  *,
-  rel: ArrayLike | None,
-  alpha: ArrayLike,
-  beta: ArrayLike,
-  subtopic_weights: Array | None,
-) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
+  alpha, beta = (jnp.asarray(x).astype(ranked.dtype) for x in (alpha, beta))
+  if subtopic_weights is None:
+    subtopic_weights = even(ranked, ranked.relevant(rel))
   cascades = _novelty(ranked, rel, alpha, subtopic_weights)
-  discount = discounts.geometric(jnp.asarray(beta).astype(ranked.dtype))
-  return normalised(ranked, cascades, discount, None)
+  value = expected(ranked, cascades, discounts.geometric(beta), k)
+  return (1 - (1 - alpha) * beta) * value
 
 
-@describe(
-  _nnrbp,
+@metric(
   departs=GREEDY_IDEAL,
-  rel=THRESHOLD,
-  alpha=SHARE,
   beta=SHARE,
-  subtopic_weights=SUBTOPIC_WEIGHTS,
   subtopics=True,
   names=(ir_measures("nNRBP", "", "alpha beta rel", rel=1), ndeval("nNRBP", "", rel=1)),
 )
@@ -338,24 +238,17 @@ def nnrbp(
     Clarke, Kolla and Vechtomova, `An effectiveness measure for ambiguous and underspecified queries
     <https://doi.org/10.1007/978-3-642-04417-5_17>`_, 2009.
   """
-  return apply(
-    _nnrbp,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    rel=rel,
-    alpha=alpha,
-    beta=beta,
-    subtopic_weights=subtopic_weights,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  cascades = _novelty(ranked, rel, alpha, subtopic_weights)
+  discount = discounts.geometric(jnp.asarray(beta).astype(ranked.dtype))
+  return normalised(ranked, cascades, discount, None)
 
 
 def _novelty(
-  ranked: Ranked, rel: ArrayLike | None, alpha: ArrayLike, subtopic_weights: Array | None
+  ranked: Ranked, rel: ArrayLike | None, alpha: ArrayLike, subtopic_weights: ArrayLike | None
 ) -> Cascades:
   """Relevant items are worth 1 to users who reach them, and stop these with probability `alpha`."""
   b = ranked.relevant(rel)
   weights = jnp.ones_like(ranked.count(b)) if subtopic_weights is None else subtopic_weights
   alpha = jnp.asarray(alpha).astype(ranked.dtype)
-  return Cascades(b, alpha, weights.astype(ranked.dtype))
+  return Cascades(b, alpha, jnp.asarray(weights).astype(ranked.dtype))

@@ -8,11 +8,10 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
-from jaxrank._core.description import MEANS_FIRST, describe
+from jaxrank._core.description import MEANS_FIRST
 from jaxrank._core.dialects import ir_measures, trec_eval, trec_eval10
-from jaxrank._core.parameters import SHARE, THRESHOLD, one_of
+from jaxrank._core.lifting import metric, ranked_query
 from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank.rankings.exact import Exact
 
@@ -25,21 +24,8 @@ def _waiting(ranked: Ranked) -> Array:
   return ranked.where & (ranked.labels < -1)
 
 
-def _judged(ranked: Ranked, *, k: Cutoff, of: str, divisor: str) -> Array:
-  chosen = {
-    "judged": ranked.judged,
-    "pooled": ranked.judged | _waiting(ranked),
-    "unjudged": ranked.retrieved & ~ranked.judged,
-  }[of]
-  cutoff = ranked.cutoff(k) if divisor == "k" else seen(ranked, k)
-  return safe_divide(ranked.expect(chosen, discounts.constant, k=k), cutoff)
-
-
-@describe(
-  _judged,
+@metric(
   depth="counts",
-  of=one_of("judged", "pooled", "unjudged"),
-  divisor=one_of("retrieved", "k"),
   seeks="any items",
   names=(
     ir_measures("Judged", of="pooled"),
@@ -74,15 +60,17 @@ def judged(
   Returns:
     `[...]`, in [0, 1].
   """
-  return apply(_judged, scores, labels, where=where, ranking=ranking, k=k, of=of, divisor=divisor)
+  ranked = ranked_query(scores, labels, where, ranking)
+  chosen = {
+    "judged": ranked.judged,
+    "pooled": ranked.judged | _waiting(ranked),
+    "unjudged": ranked.retrieved & ~ranked.judged,
+  }[of]
+  cutoff = ranked.cutoff(k) if divisor == "k" else seen(ranked, k)
+  return safe_divide(ranked.expect(chosen, discounts.constant, k=k), cutoff)
 
 
-def _hole(ranked: Ranked, *, k: Cutoff) -> Array:
-  unjudged = ranked.retrieved & ~ranked.judged
-  return safe_divide(ranked.expect(unjudged, discounts.constant, k=k), seen(ranked, k))
-
-
-@describe(_hole, depth="counts", seeks="any items", higher_is_better=False)
+@metric(depth="counts", seeks="any items", higher_is_better=False)
 def hole(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -107,27 +95,13 @@ def hole(
   Returns:
     `[...]`, in [0, 1].
   """
-  return apply(_hole, scores, labels, where=where, ranking=ranking, k=k)
+  ranked = ranked_query(scores, labels, where, ranking)
+  unjudged = ranked.retrieved & ~ranked.judged
+  return safe_divide(ranked.expect(unjudged, discounts.constant, k=k), seen(ranked, k))
 
 
-def _inferred_average_precision(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
-  b = ranked.relevant(rel)
-  others = ranked.judged & ~b
-  # Numbers down to each rank, and from them those ahead of it.
-  hits, misses = ranked.cumulative(b), ranked.cumulative(others)
-  waiting = ranked.cumulative(_waiting(ranked))
-  here = added(hits)
-  ahead = hits - here
-  pooled = ahead + misses + waiting
-  precision = (ahead + _EPSILON) / (ahead + misses + 2 * _EPSILON)
-  rank = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
-  return safe_divide(jnp.sum(here * (1 + pooled * precision) / rank), ranked.count(b))
-
-
-@describe(
-  _inferred_average_precision,
+@metric(
   departs=MEANS_FIRST,
-  rel=THRESHOLD,
   names=(ir_measures("infAP", "", "rel", rel=1), trec_eval("infAP", rel=1)),
 )
 def inferred_average_precision(
@@ -163,22 +137,22 @@ def inferred_average_precision(
     Yilmaz and Aslam, `Estimating average precision with incomplete and imperfect judgments
     <https://doi.org/10.1145/1183614.1183633>`_, 2006.
   """
-  return apply(_inferred_average_precision, scores, labels, where=where, ranking=ranking, rel=rel)
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant(rel)
+  others = ranked.judged & ~b
+  # Numbers down to each rank, and from them those ahead of it.
+  hits, misses = ranked.cumulative(b), ranked.cumulative(others)
+  waiting = ranked.cumulative(_waiting(ranked))
+  here = added(hits)
+  ahead = hits - here
+  pooled = ahead + misses + waiting
+  precision = (ahead + _EPSILON) / (ahead + misses + 2 * _EPSILON)
+  rank = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
+  return safe_divide(jnp.sum(here * (1 + pooled * precision) / rank), ranked.count(b))
 
 
-def _rbp_residual(ranked: Ranked, *, k: Cutoff, persistence: ArrayLike, tail: str) -> Array:
-  q = jnp.asarray(persistence).astype(ranked.dtype)
-  known = (1 - q) * ranked.expect(ranked.judged, discounts.geometric(q), k=k)
-  if tail == "always":
-    return 1 - known
-  return jnp.where(ranked.count(ranked.retrieved & ~ranked.judged) > 0, 1 - known, 0)
-
-
-@describe(
-  _rbp_residual,
+@metric(
   departs={"empty": "it is 1: all of the value is unknown"},
-  persistence=SHARE,
-  tail=one_of("always", "unjudged"),
   seeks="any items",
   higher_is_better=False,
   names=(trec_eval10("rbp_resid", persistence=0.9, tail="unjudged"),),
@@ -219,13 +193,9 @@ def rbp_residual(
     Moffat and Zobel, `Rank-biased precision for measurement of retrieval effectiveness
     <https://doi.org/10.1145/1416950.1416952>`_, 2008.
   """
-  return apply(
-    _rbp_residual,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    persistence=persistence,
-    tail=tail,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  q = jnp.asarray(persistence).astype(ranked.dtype)
+  known = (1 - q) * ranked.expect(ranked.judged, discounts.geometric(q), k=k)
+  if tail == "always":
+    return 1 - known
+  return jnp.where(ranked.count(ranked.retrieved & ~ranked.judged) > 0, 1 - known, 0)

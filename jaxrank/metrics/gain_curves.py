@@ -11,11 +11,11 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._base import Discount, Gain
 from jaxrank._core import ties
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
-from jaxrank._core.description import MEANS_FIRST, describe
+from jaxrank._core.description import MEANS_FIRST
 from jaxrank._core.dialects import Argument, trec_eval
-from jaxrank._core.parameters import DISCOUNT, GAIN, GAIN_BY_LABEL, RELATIVE_GAIN, THRESHOLD
+from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.parameters import GAIN_BY_LABEL, RELATIVE_GAIN
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.rankings.exact import Exact
 
@@ -26,21 +26,7 @@ def _ranks(ranked: Ranked) -> Array:
   return jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
 
 
-def _normalized_gain(ranked: Ranked, *, gain: Gain) -> Array:
-  best = ranked.best(gain)
-  cumulative = ranked.cumulative(ranked.gain(gain))
-  # Ranks past the last ideal gain cost 1 each, as in trec_eval.
-  behind = jnp.cumsum(jnp.where(best > 0, best, 1)) - cumulative
-  value = jnp.sum(added(cumulative) / jnp.log2(2 + jnp.maximum(behind, 0)))
-  return safe_divide(value, jnp.sum(best))
-
-
-@describe(
-  _normalized_gain,
-  departs=MEANS_FIRST,
-  gain=GAIN,
-  names=(trec_eval("G", "[_1=3,2=9]", reads=_GAINS),),
-)
+@metric(departs=MEANS_FIRST, names=(trec_eval("G", "[_1=3,2=9]", reads=_GAINS),))
 def normalized_gain(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -68,16 +54,16 @@ def normalized_gain(
   References:
     Buckley, `trec_eval <https://trec.nist.gov/trec_eval/>`_, measure G, 2008.
   """
-  return apply(_normalized_gain, scores, labels, where=where, ranking=ranking, gain=gain)
+  ranked = ranked_query(scores, labels, where, ranking)
+  best = ranked.best(gain)
+  cumulative = ranked.cumulative(ranked.gain(gain))
+  # Ranks past the last ideal gain cost 1 each, as in trec_eval.
+  behind = jnp.cumsum(jnp.where(best > 0, best, 1)) - cumulative
+  value = jnp.sum(added(cumulative) / jnp.log2(2 + jnp.maximum(behind, 0)))
+  return safe_divide(value, jnp.sum(best))
 
 
-def _binary_normalized_gain(ranked: Ranked, *, rel: ArrayLike | None) -> Array:
-  b = ranked.relevant(rel)
-  others = ranked.where & ~b
-  return safe_divide(ranked.expect(b, discounts.logarithmic, among=others), ranked.count(b))
-
-
-@describe(_binary_normalized_gain, rel=THRESHOLD, names=(trec_eval("binG", rel=1),))
+@metric(names=(trec_eval("binG", rel=1),))
 def binary_normalized_gain(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -102,7 +88,10 @@ def binary_normalized_gain(
   References:
     Buckley, `trec_eval <https://trec.nist.gov/trec_eval/>`_, measure binG, 2008.
   """
-  return apply(_binary_normalized_gain, scores, labels, where=where, ranking=ranking, rel=rel)
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant(rel)
+  others = ranked.where & ~b
+  return safe_divide(ranked.expect(b, discounts.logarithmic, among=others), ranked.count(b))
 
 
 def _ndcg_curve(ranked: Ranked, gain: Gain, discount: Discount) -> tuple[Array, Array]:
@@ -113,19 +102,9 @@ def _ndcg_curve(ranked: Ranked, gain: Gain, discount: Discount) -> tuple[Array, 
   return safe_divide(jnp.cumsum(gained * shares), jnp.cumsum(best * shares)), best
 
 
-def _ndcg_at_relevant(ranked: Ranked, *, gain: Gain, discount: Discount) -> Array:
-  ndcg, best = _ndcg_curve(ranked, gain, discount)
-  b = ranked.gain(gain) > 0
-  hits = ranked.cumulative(b)
-  missed = ranked.count(b) - hits[-1]
-  return safe_divide(jnp.sum(added(hits) * ndcg) + missed * ndcg[-1], ranked.count(b))
-
-
-@describe(
-  _ndcg_at_relevant,
+@metric(
   departs=MEANS_FIRST,
   gain=RELATIVE_GAIN,
-  discount=DISCOUNT,
   names=(trec_eval("ndcg_rel", "[_1=3,2=9]", reads=_GAINS),),
 )
 def ndcg_at_relevant(
@@ -155,35 +134,15 @@ def ndcg_at_relevant(
   References:
     Buckley, `trec_eval <https://trec.nist.gov/trec_eval/>`_, measure ndcg_rel, 2008.
   """
-  return apply(
-    _ndcg_at_relevant,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    gain=gain,
-    discount=discount,
-  )
-
-
-def _ndcg_at_levels(
-  ranked: Ranked, *, gain: Gain, discount: Discount, rel: ArrayLike | None
-) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   ndcg, best = _ndcg_curve(ranked, gain, discount)
-  last = (best > 0) & (best > ties.below(best))
-  longer = ranked.count(ranked.retrieved) > 1 + ranked.count(ranked.gain(gain) > 0)
-  total = jnp.sum(jnp.where(last, ndcg, 0)) + jnp.where(longer, ndcg[-1], 0)
-  mean = safe_divide(total, jnp.sum(last, dtype=ranked.dtype) + longer.astype(ranked.dtype))
-  return jnp.where(ranked.count(ranked.relevant(rel)) > 0, mean, 0)
+  b = ranked.gain(gain) > 0
+  hits = ranked.cumulative(b)
+  missed = ranked.count(b) - hits[-1]
+  return safe_divide(jnp.sum(added(hits) * ndcg) + missed * ndcg[-1], ranked.count(b))
 
 
-@describe(
-  _ndcg_at_levels,
-  gain=RELATIVE_GAIN,
-  discount=DISCOUNT,
-  rel=THRESHOLD,
-  names=(trec_eval("Rndcg", "[_1=3,2=9]", reads=_GAINS, rel=1),),
-)
+@metric(gain=RELATIVE_GAIN, names=(trec_eval("Rndcg", "[_1=3,2=9]", reads=_GAINS, rel=1),))
 def ndcg_at_levels(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -214,13 +173,10 @@ def ndcg_at_levels(
   References:
     Buckley, `trec_eval <https://trec.nist.gov/trec_eval/>`_, measure Rndcg, 2008.
   """
-  return apply(
-    _ndcg_at_levels,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    gain=gain,
-    discount=discount,
-    rel=rel,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  ndcg, best = _ndcg_curve(ranked, gain, discount)
+  last = (best > 0) & (best > ties.below(best))
+  longer = ranked.count(ranked.retrieved) > 1 + ranked.count(ranked.gain(gain) > 0)
+  total = jnp.sum(jnp.where(last, ndcg, 0)) + jnp.where(longer, ndcg[-1], 0)
+  mean = safe_divide(total, jnp.sum(last, dtype=ranked.dtype) + longer.astype(ranked.dtype))
+  return jnp.where(ranked.count(ranked.relevant(rel)) > 0, mean, 0)

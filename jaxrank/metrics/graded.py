@@ -8,25 +8,20 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import survival
-from jaxrank._core.description import describe
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
+from jaxrank._core.lifting import metric, ranked_query
 from jaxrank._core.parameters import (
   CHANCES,
-  DISCOUNT,
   GAIN,
   GAIN_BY_LABEL,
-  GRADE,
   GRADE_COUNT,
   NONNEGATIVE,
   RELATIVE_GAIN,
-  THRESHOLD,
   Kind,
-  one_of,
 )
-from jaxrank._core.ranked import Ranked, Ranking, at_ranks
+from jaxrank._core.ranked import Ranking, at_ranks
 from jaxrank._core.sorting import between
 from jaxrank.rankings.exact import Exact
 
@@ -40,16 +35,7 @@ _READS = {"dcg": Argument("gain", _DCG), "gains": Argument("gain", GAIN_BY_LABEL
 _LEVELS = {"gains": Argument("gain", GAIN_BY_LABEL)}
 
 
-def _dcg(
-  ranked: Ranked, *, k: Cutoff, gain: Gain, discount: Discount, weights: Array | None
-) -> Array:
-  return ranked.expect(ranked.gain(gain, weights), discount, k=k)
-
-
-@describe(
-  _dcg,
-  gain=GAIN,
-  discount=DISCOUNT,
+@metric(
   range=(0.0, float("inf")),
   names=(
     ir_measures("DCG", "[@10]", reads=_READS),
@@ -89,31 +75,12 @@ def dcg(
     Jarvelin and Kekalainen, `Cumulated gain-based evaluation of IR techniques
     <https://doi.org/10.1145/582415.582418>`_, 2002.
   """
-  return apply(
-    _dcg,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    gain=gain,
-    discount=discount,
-    weights=weights,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  return ranked.expect(ranked.gain(gain, weights), discount, k=k)
 
 
-def _ndcg(
-  ranked: Ranked, *, k: Cutoff, gain: Gain, discount: Discount, weights: Array | None
-) -> Array:
-  gain = ranked.relative_gain(gain)
-  dcg = ranked.expect(ranked.gain(gain, weights), discount, k=k)
-  return safe_divide(dcg, at_ranks(ranked.best(gain, weights, k=k), discount))
-
-
-@describe(
-  _ndcg,
+@metric(
   gain=RELATIVE_GAIN,
-  discount=DISCOUNT,
   names=(
     ir_measures("nDCG NDCG", "[@10]", reads=_READS),
     trec_eval("ndcg", "[_1=3,2=9]", reads=_LEVELS),
@@ -149,24 +116,13 @@ def ndcg(
     Jarvelin and Kekalainen, `Cumulated gain-based evaluation of IR techniques
     <https://doi.org/10.1145/582415.582418>`_, 2002.
   """
-  return apply(
-    _ndcg,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    gain=gain,
-    discount=discount,
-    weights=weights,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  gain = ranked.relative_gain(gain)
+  dcg = ranked.expect(ranked.gain(gain, weights), discount, k=k)
+  return safe_divide(dcg, at_ranks(ranked.best(gain, weights, k=k), discount))
 
 
-def _err(ranked: Ranked, *, k: Cutoff, max_label: ArrayLike) -> Array:
-  return ranked.cascade(ranked.stop_probability(max_label), discounts.reciprocal, k=k)
-
-
-@describe(_err, depth="all", max_label=GRADE, names=(ir_measures("ERR", "[@10]", max_label=4),))
+@metric(depth="all", names=(ir_measures("ERR", "[@10]", max_label=4),))
 def err(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -199,16 +155,11 @@ def err(
     Chapelle et al., `Expected reciprocal rank for graded relevance
     <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  return apply(_err, scores, labels, where=where, ranking=ranking, k=k, max_label=max_label)
+  ranked = ranked_query(scores, labels, where, ranking)
+  return ranked.cascade(ranked.stop_probability(max_label), discounts.reciprocal, k=k)
 
 
-def _nerr(ranked: Ranked, *, k: Cutoff, max_label: ArrayLike) -> Array:
-  err = ranked.cascade(ranked.stop_probability(max_label), discounts.reciprocal, k=k)
-  best = gains.stop_probability(ranked.best(gains.linear, k=k), jnp.asarray(max_label, err.dtype))
-  return safe_divide(err, at_ranks(best * survival(best), discounts.reciprocal, k))
-
-
-@describe(_nerr, depth="all", max_label=GRADE)
+@metric(depth="all")
 def nerr(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -238,23 +189,13 @@ def nerr(
     Chapelle et al., `Expected reciprocal rank for graded relevance
     <https://doi.org/10.1145/1645953.1646033>`_, 2009.
   """
-  return apply(_nerr, scores, labels, where=where, ranking=ranking, k=k, max_label=max_label)
+  ranked = ranked_query(scores, labels, where, ranking)
+  err = ranked.cascade(ranked.stop_probability(max_label), discounts.reciprocal, k=k)
+  best = gains.stop_probability(ranked.best(gains.linear, k=k), jnp.asarray(max_label, err.dtype))
+  return safe_divide(err, at_ranks(best * survival(best), discounts.reciprocal, k))
 
 
-def _gap(ranked: Ranked, *, k: Cutoff, max_label: int, chances: Array | None) -> Array:
-  if chances is None:
-    chances = jnp.full(max_label, 1 / max_label)
-  if chances.shape != (max_label,):
-    raise ValueError(
-      f"chances must have one number for each grade, shape ({max_label},), got {chances.shape}."
-    )
-  chances = chances.astype(ranked.dtype)
-  b = jnp.stack([ranked.relevant(grade) for grade in range(1, max_label + 1)], axis=-1)
-  precisions = ranked.each_user(ranked.precision, b, k=k)
-  return safe_divide(jnp.sum(chances * precisions), jnp.sum(chances * ranked.count(b)))
-
-
-@describe(_gap, max_label=GRADE_COUNT, chances=CHANCES)
+@metric(max_label=GRADE_COUNT, chances=CHANCES)
 def gap(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -293,39 +234,19 @@ def gap(
     Robertson, Kanoulas and Yilmaz, `Extending average precision to graded relevance judgments
     <https://doi.org/10.1145/1835449.1835550>`_, 2010.
   """
-  return apply(
-    _gap,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    max_label=max_label,
-    chances=chances,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  chances = jnp.full(max_label, 1 / max_label) if chances is None else jnp.asarray(chances)
+  if chances.shape != (max_label,):
+    raise ValueError(
+      f"chances must have one number for each grade, shape ({max_label},), got {chances.shape}."
+    )
+  chances = chances.astype(ranked.dtype)
+  b = jnp.stack([ranked.relevant(grade) for grade in range(1, max_label + 1)], axis=-1)
+  precisions = ranked.each_user(ranked.precision, b, k=k)
+  return safe_divide(jnp.sum(chances * precisions), jnp.sum(chances * ranked.count(b)))
 
 
-def _q_measure(
-  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, beta: ArrayLike, gain: Gain, normalizer: str
-) -> Array:
-  b, beta = ranked.relevant(rel), jnp.asarray(beta).astype(ranked.dtype)
-  ideal = jnp.cumsum(ranked.best(gain, k=k))
-
-  def share(rank: Array) -> Array:
-    return 1 / (rank + beta * between(ideal, rank - 1))
-
-  count = jnp.minimum(ranked.count(b), ranked.cutoff(k if normalizer == "cutoff" else None))
-  weights = ranked.weighted(b) + beta * ranked.gain(gain)
-  return safe_divide(ranked.precision(b, k=k, weights=weights, discount=share), count)
-
-
-@describe(
-  _q_measure,
-  rel=THRESHOLD,
-  beta=NONNEGATIVE,
-  gain=GAIN,
-  normalizer=one_of("relevant", "cutoff"),
-)
+@metric(beta=NONNEGATIVE)
 def q_measure(
   scores: ArrayLike,
   labels: ArrayLike,
@@ -361,15 +282,13 @@ def q_measure(
     answering, NTCIR-4, 2004; see also `Graded relevance assessments and graded relevance measures
     of NTCIR <https://arxiv.org/abs/1903.11272>`_, 2019.
   """
-  return apply(
-    _q_measure,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    beta=beta,
-    gain=gain,
-    normalizer=normalizer,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  b, beta = ranked.relevant(rel), jnp.asarray(beta).astype(ranked.dtype)
+  ideal = jnp.cumsum(ranked.best(gain, k=k))
+
+  def share(rank: Array) -> Array:
+    return 1 / (rank + beta * between(ideal, rank - 1))
+
+  count = jnp.minimum(ranked.count(b), ranked.cutoff(k if normalizer == "cutoff" else None))
+  weights = ranked.weighted(b) + beta * ranked.gain(gain)
+  return safe_divide(ranked.precision(b, k=k, weights=weights, discount=share), count)

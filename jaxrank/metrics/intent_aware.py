@@ -11,41 +11,17 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
-from jaxrank._core.description import DIVIDES_BY_K, GREEDY_IDEAL, describe
+from jaxrank._core.description import DIVIDES_BY_K, GREEDY_IDEAL
 from jaxrank._core.dialects import ir_measures, ndeval
-from jaxrank._core.parameters import GRADE, SUBTOPIC_WEIGHTS, THRESHOLD, one_of
+from jaxrank._core.lifting import metric, ranked_query
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.rankings.exact import Exact
 
 
-def _err_ia(
-  ranked: Ranked,
-  *,
-  k: Cutoff,
-  max_label: ArrayLike,
-  subtopic_weights: Array | None,
-  normalizer: str,
-) -> Array:
-  cascades = _intended(ranked, max_label, subtopic_weights)
-  value = expected(ranked, cascades, discounts.reciprocal, k)
-  if normalizer == "none":
-    return value
-  best = jnp.asarray(max_label).astype(ranked.dtype)
-  stop = gains.stop_probability(best, best)
-  covered = ranked.count(ranked.relevant()) > 0
-  weights = jnp.where(covered, cascades.weights, 0) * stop
-  return safe_divide(value, perfect(ranked, weights, stop, discounts.reciprocal, k))
-
-
-@describe(
-  _err_ia,
+@metric(
   depth="all",
-  max_label=GRADE,
-  subtopic_weights=SUBTOPIC_WEIGHTS,
-  normalizer=one_of("none", "perfect"),
   subtopics=True,
   names=(
     ir_measures("ERR_IA", "@10", max_label=1, normalizer="perfect"),
@@ -91,32 +67,21 @@ def err_ia(
     Chapelle et al., `Intent-based diversification of web search results
     <https://doi.org/10.1007/s10791-011-9167-7>`_, 2011.
   """
-  return apply(
-    _err_ia,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    max_label=max_label,
-    subtopic_weights=subtopic_weights,
-    normalizer=normalizer,
-  )
-
-
-def _nerr_ia(
-  ranked: Ranked, *, k: Cutoff, max_label: ArrayLike, subtopic_weights: Array | None
-) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   cascades = _intended(ranked, max_label, subtopic_weights)
-  return normalised(ranked, cascades, discounts.reciprocal, k)
+  value = expected(ranked, cascades, discounts.reciprocal, k)
+  if normalizer == "none":
+    return value
+  best = jnp.asarray(max_label).astype(ranked.dtype)
+  stop = gains.stop_probability(best, best)
+  covered = ranked.count(ranked.relevant()) > 0
+  weights = jnp.where(covered, cascades.weights, 0) * stop
+  return safe_divide(value, perfect(ranked, weights, stop, discounts.reciprocal, k))
 
 
-@describe(
-  _nerr_ia,
+@metric(
   depth="all",
   departs=GREEDY_IDEAL,
-  max_label=GRADE,
-  subtopic_weights=SUBTOPIC_WEIGHTS,
   subtopics=True,
   names=(ir_measures("nERR_IA", "@10", max_label=1), ndeval("nERR-IA", max_label=1)),
 )
@@ -155,32 +120,14 @@ def nerr_ia(
     Clarke et al., `A comparative analysis of cascade measures for novelty and diversity
     <https://doi.org/10.1145/1935826.1935847>`_, 2011.
   """
-  return apply(
-    _nerr_ia,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    max_label=max_label,
-    subtopic_weights=subtopic_weights,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  cascades = _intended(ranked, max_label, subtopic_weights)
+  return normalised(ranked, cascades, discounts.reciprocal, k)
 
 
-def _precision_ia(
-  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, subtopic_weights: Array | None
-) -> Array:
-  b = ranked.relevant(rel)
-  worth = jnp.sum(ranked.weighted(b) * _weights(ranked, subtopic_weights, rel)[None], axis=1)
-  return safe_divide(ranked.expect(worth, discounts.constant, k=k), ranked.cutoff(k))
-
-
-@describe(
-  _precision_ia,
+@metric(
   depth="counts",
   departs=DIVIDES_BY_K,
-  rel=THRESHOLD,
-  subtopic_weights=SUBTOPIC_WEIGHTS,
   subtopics=True,
   names=(ir_measures("P_IA", "@10", "rel", rel=1), ndeval("P-IA", rel=1)),
 )
@@ -211,31 +158,13 @@ def precision_ia(
   References:
     Agrawal et al., `Diversifying search results <https://doi.org/10.1145/1498759.1498766>`_, 2009.
   """
-  return apply(
-    _precision_ia,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    subtopic_weights=subtopic_weights,
-  )
-
-
-def _average_precision_ia(
-  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, subtopic_weights: Array | None
-) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   b = ranked.relevant(rel)
-  precisions = ranked.each_user(ranked.precision, b, k=k)
-  weights = _weights(ranked, subtopic_weights, rel)
-  return jnp.sum(weights * safe_divide(precisions, ranked.count(b)))
+  worth = jnp.sum(ranked.weighted(b) * _weights(ranked, subtopic_weights, rel)[None], axis=1)
+  return safe_divide(ranked.expect(worth, discounts.constant, k=k), ranked.cutoff(k))
 
 
-@describe(
-  _average_precision_ia,
-  rel=THRESHOLD,
-  subtopic_weights=SUBTOPIC_WEIGHTS,
+@metric(
   subtopics=True,
   names=(ir_measures("AP_IA MAP_IA", "", "rel", rel=1), ndeval("MAP-IA", "", rel=1)),
 )
@@ -266,32 +195,15 @@ def average_precision_ia(
   References:
     Agrawal et al., `Diversifying search results <https://doi.org/10.1145/1498759.1498766>`_, 2009.
   """
-  return apply(
-    _average_precision_ia,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    subtopic_weights=subtopic_weights,
-  )
-
-
-def _subtopic_recall(
-  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, subtopic_weights: Array | None
-) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   b = ranked.relevant(rel)
-  # A user who stops at the first item of a subtopic; `first` would break ties for each alone.
-  covered = ranked.cascade(ranked.weighted(b), discounts.constant, k=k)
-  return jnp.sum(_weights(ranked, subtopic_weights, rel) * covered)
+  precisions = ranked.each_user(ranked.precision, b, k=k)
+  weights = _weights(ranked, subtopic_weights, rel)
+  return jnp.sum(weights * safe_divide(precisions, ranked.count(b)))
 
 
-@describe(
-  _subtopic_recall,
+@metric(
   depth="all",
-  rel=THRESHOLD,
-  subtopic_weights=SUBTOPIC_WEIGHTS,
   subtopics=True,
   names=(ir_measures("StRecall", "@10", "rel", rel=1), ndeval("strec", rel=1)),
 )
@@ -326,26 +238,23 @@ def subtopic_recall(
     Zhai, Cohen and Lafferty, `Beyond independent relevance: methods and evaluation metrics for
     subtopic retrieval <https://doi.org/10.1145/860435.860440>`_, 2003.
   """
-  return apply(
-    _subtopic_recall,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    subtopic_weights=subtopic_weights,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant(rel)
+  # A user who stops at the first item of a subtopic; `first` would break ties for each alone.
+  covered = ranked.cascade(ranked.weighted(b), discounts.constant, k=k)
+  return jnp.sum(_weights(ranked, subtopic_weights, rel) * covered)
 
 
-def _intended(ranked: Ranked, max_label: ArrayLike, subtopic_weights: Array | None) -> Cascades:
+def _intended(ranked: Ranked, max_label: ArrayLike, subtopic_weights: ArrayLike | None) -> Cascades:
   """An item is worth its stop probability to the users who seek the subtopic."""
   stops = ranked.stop_probability(max_label)
   return Cascades(stops, jnp.ones((), ranked.dtype), _weights(ranked, subtopic_weights))
 
 
-def _weights(ranked: Ranked, subtopic_weights: Array | None, rel: ArrayLike | None = None) -> Array:
+def _weights(
+  ranked: Ranked, subtopic_weights: ArrayLike | None, rel: ArrayLike | None = None
+) -> Array:
   """The weights given, or equal ones for the subtopics that some item covers."""
   if subtopic_weights is None:
     return even(ranked, ranked.relevant(rel))
-  return subtopic_weights.astype(ranked.dtype)
+  return jnp.asarray(subtopic_weights).astype(ranked.dtype)

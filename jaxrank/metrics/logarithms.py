@@ -1,49 +1,29 @@
 """Logarithms of average precision and bpref, whose means are exponentiated to geometric means."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff
-from jaxrank._core.apply import apply
-from jaxrank._core.description import MEANS_FIRST, Kernel, describe, of_metric
+from jaxrank._core.description import MEANS_FIRST
 from jaxrank._core.dialects import trec_eval
-from jaxrank._core.parameters import POSITIVE, THRESHOLD
-from jaxrank._core.ranked import Ranked, Ranking
-from jaxrank.metrics import binary
+from jaxrank._core.lifting import metric
+from jaxrank._core.parameters import POSITIVE
+from jaxrank._core.ranked import Ranking
+from jaxrank.metrics.binary import average_precision, bpref
 from jaxrank.rankings.exact import Exact
-
-
-def _kernel_of(metric: Any) -> Kernel:
-  about = of_metric(metric)
-  assert about is not None
-  return about.kernel
-
 
 # 0 would be the logarithm of a perfect ranking.
 _LEAST = {"empty": "its value is the logarithm of the floor"}
 
-_AVERAGE_PRECISION, _BPREF = map(_kernel_of, (binary.average_precision, binary.bpref))
 
-
-def _logarithm(ranked: Ranked, value: Any, floor: ArrayLike) -> Array:
+def _logarithm(value: Array, floor: ArrayLike) -> Array:
   """The logarithm of a value, at least that of the floor."""
-  return jnp.log(jnp.maximum(value, jnp.asarray(floor).astype(ranked.dtype)))
+  return jnp.log(jnp.maximum(value, jnp.asarray(floor).astype(value.dtype)))
 
 
-def _log_average_precision(
-  ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, floor: ArrayLike
-) -> Array:
-  value = _AVERAGE_PRECISION(ranked, k=k, rel=rel, normalizer="relevant")
-  return _logarithm(ranked, value, floor)
-
-
-@describe(
-  _log_average_precision,
+@metric(
   departs=MEANS_FIRST | _LEAST,
-  rel=THRESHOLD,
   floor=POSITIVE,
   range=(-float("inf"), 0.0),
   aggregation="exp_mean",
@@ -79,26 +59,12 @@ def log_average_precision(
     Robertson, `On GMAP: and other transformations <https://doi.org/10.1145/1183614.1183630>`_,
     2006.
   """
-  return apply(
-    _log_average_precision,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    floor=floor,
-  )
+  value = average_precision(scores, labels, where=where, k=k, rel=rel, ranking=ranking)
+  return _logarithm(value, floor)
 
 
-def _log_bpref(ranked: Ranked, *, rel: ArrayLike | None, floor: ArrayLike) -> Array:
-  return _logarithm(ranked, _BPREF(ranked, rel=rel), floor)
-
-
-@describe(
-  _log_bpref,
+@metric(
   departs=MEANS_FIRST | _LEAST,
-  rel=THRESHOLD,
   floor=POSITIVE,
   range=(-float("inf"), 0.0),
   aggregation="exp_mean",
@@ -133,4 +99,4 @@ def log_bpref(
     Robertson, `On GMAP: and other transformations <https://doi.org/10.1145/1183614.1183630>`_,
     2006.
   """
-  return apply(_log_bpref, scores, labels, where=where, ranking=ranking, rel=rel, floor=floor)
+  return _logarithm(bpref(scores, labels, where=where, rel=rel, ranking=ranking), floor)

@@ -8,11 +8,11 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._core import checks, sorting, ties
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import MEANS_FIRST, describe
+from jaxrank._core.description import MEANS_FIRST
 from jaxrank._core.dialects import Argument, ir_measures
-from jaxrank._core.parameters import SHARE, Kind, one_of
+from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.parameters import Kind
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.sorting import take
 from jaxrank.rankings.exact import Exact
@@ -62,30 +62,13 @@ def _overlap(ranked: Ranked, left: Array) -> Array:
   return jnp.sum(jnp.where(hits, jnp.where(start < end, tied, alone), 0))
 
 
-def _compatibility(
-  ranked: Ranked, *, persistence: ArrayLike, normalizer: Literal["ideal", "weights"]
-) -> Array:
-  ranked.require_order("compatibility, the overlap with an ideal ranking")
-  count = ranked.count(ranked.relevant())
-  depth = jnp.maximum(ranked.count(ranked.retrieved), count)
-  d = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
-  weight = jnp.where(d <= depth, discounts.geometric(persistence)(d), 0)
-  left = _from_each_rank(weight / d)
-  # The terms of the overlap of an ideal ranking, so that the quotient is 1 without rounding.
-  largest = weight if normalizer == "weights" else jnp.where(d <= count, left[:-1], 0)
-  return safe_divide(_overlap(ranked, left), jnp.sum(largest))
-
-
 def _from_each_rank(x: Array) -> Array:
   """`[n + 1]`, the sum from each rank to the last one, and 0 past the end."""
   return jnp.concatenate([jnp.cumsum(x[::-1])[::-1], jnp.zeros_like(x[:1])])
 
 
-@describe(
-  _compatibility,
+@metric(
   departs=MEANS_FIRST,
-  persistence=SHARE,
-  normalizer=one_of("ideal", "weights"),
   names=(ir_measures("Compat", "", "p=persistence", reads={"normalize": _NORMALIZE}),),
 )
 def compatibility(
@@ -123,12 +106,13 @@ def compatibility(
     Clarke, Vtyurina and Smucker, `Assessing top-k preferences
     <https://doi.org/10.1145/3451161>`_, 2021.
   """
-  return apply(
-    _compatibility,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    persistence=persistence,
-    normalizer=normalizer,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  ranked.require_order("compatibility, the overlap with an ideal ranking")
+  count = ranked.count(ranked.relevant())
+  depth = jnp.maximum(ranked.count(ranked.retrieved), count)
+  d = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
+  weight = jnp.where(d <= depth, discounts.geometric(persistence)(d), 0)
+  left = _from_each_rank(weight / d)
+  # The terms of the overlap of an ideal ranking, so that the quotient is 1 without rounding.
+  largest = weight if normalizer == "weights" else jnp.where(d <= count, left[:-1], 0)
+  return safe_divide(_overlap(ranked, left), jnp.sum(largest))

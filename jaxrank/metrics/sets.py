@@ -8,26 +8,18 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import MEANS_FIRST, describe
+from jaxrank._core.description import MEANS_FIRST
 from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
-from jaxrank._core.parameters import NONNEGATIVE, NUMBER, THRESHOLD, one_of
-from jaxrank._core.ranked import Ranked, Ranking, seen
+from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.parameters import NONNEGATIVE, NUMBER
+from jaxrank._core.ranked import Ranking, seen
 from jaxrank.rankings.exact import Exact
 
 
-def _set_average_precision(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None) -> Array:
-  b = ranked.relevant(rel)
-  hits = ranked.expect(b, discounts.constant, k=k)
-  return safe_divide(hits * hits, seen(ranked, k) * ranked.count(b))
-
-
-@describe(
-  _set_average_precision,
+@metric(
   depth="counts",
   departs=MEANS_FIRST,
-  rel=THRESHOLD,
   names=(ir_measures("SetAP", "", "rel", rel=1), trec_eval("set_map", rel=1)),
 )
 def set_average_precision(
@@ -52,33 +44,14 @@ def set_average_precision(
   Returns:
     `[...]`, in [0, 1].
   """
-  return apply(_set_average_precision, scores, labels, where=where, ranking=ranking, k=k, rel=rel)
-
-
-def _utility(
-  ranked: Ranked,
-  *,
-  k: Cutoff,
-  rel: ArrayLike | None,
-  hit: ArrayLike,
-  other: ArrayLike,
-  miss: ArrayLike,
-  rest: ArrayLike,
-  collection: ArrayLike,
-) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   b = ranked.relevant(rel)
-  hit, other, miss, rest, collection = (
-    jnp.asarray(x).astype(ranked.dtype) for x in (hit, other, miss, rest, collection)
-  )
-  gained = ranked.expect(jnp.where(b, hit - miss, other - rest), discounts.constant, k=k)
-  left_out = jnp.where(ranked.count(ranked.where) > 0, rest * (collection - ranked.count(b)), 0)
-  return gained + miss * ranked.count(b) + left_out
+  hits = ranked.expect(b, discounts.constant, k=k)
+  return safe_divide(hits * hits, seen(ranked, k) * ranked.count(b))
 
 
-@describe(
-  _utility,
+@metric(
   depth="counts",
-  rel=THRESHOLD,
   hit=NUMBER,
   other=NUMBER,
   miss=NUMBER,
@@ -136,39 +109,18 @@ def utility(
     Hull, `The TREC-7 filtering track: description and analysis
     <https://trec.nist.gov/pubs/trec7/papers/tr98filt.pdf.gz>`_, 1998.
   """
-  return apply(
-    _utility,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    rel=rel,
-    hit=hit,
-    other=other,
-    miss=miss,
-    rest=rest,
-    collection=collection,
-  )
-
-
-def _item_count(ranked: Ranked, *, k: Cutoff, rel: ArrayLike | None, of: str) -> Array:
+  ranked = ranked_query(scores, labels, where, ranking)
   b = ranked.relevant(rel)
-  if of == "relevant":
-    return ranked.count(b)
-  chosen = {
-    "retrieved": ranked.retrieved,
-    "relevant_retrieved": b,
-    "judged_others_retrieved": ranked.judged & ~b,
-  }
-  return ranked.expect(chosen[of], discounts.constant, k=k)
+  hit, other, miss, rest, collection = (
+    jnp.asarray(x).astype(ranked.dtype) for x in (hit, other, miss, rest, collection)
+  )
+  gained = ranked.expect(jnp.where(b, hit - miss, other - rest), discounts.constant, k=k)
+  left_out = jnp.where(ranked.count(ranked.where) > 0, rest * (collection - ranked.count(b)), 0)
+  return gained + miss * ranked.count(b) + left_out
 
 
-@describe(
-  _item_count,
+@metric(
   depth="counts",
-  rel=THRESHOLD,
-  of=one_of("retrieved", "relevant", "relevant_retrieved", "judged_others_retrieved"),
   seeks="any items",
   range=(0.0, float("inf")),
   aggregation="sum",
@@ -211,15 +163,19 @@ def item_count(
   Returns:
     `[...]`, at least 0.
   """
-  return apply(_item_count, scores, labels, where=where, ranking=ranking, k=k, rel=rel, of=of)
+  ranked = ranked_query(scores, labels, where, ranking)
+  b = ranked.relevant(rel)
+  if of == "relevant":
+    return ranked.count(b)
+  chosen = {
+    "retrieved": ranked.retrieved,
+    "relevant_retrieved": b,
+    "judged_others_retrieved": ranked.judged & ~b,
+  }
+  return ranked.expect(chosen[of], discounts.constant, k=k)
 
 
-def _query_count(ranked: Ranked) -> Array:
-  return (ranked.count(ranked.where) > 0).astype(ranked.dtype)
-
-
-@describe(
-  _query_count,
+@metric(
   depth="none",
   seeks="any items",
   aggregation="sum",
@@ -244,4 +200,5 @@ def query_count(
   Returns:
     `[...]`, 0 or 1.
   """
-  return apply(_query_count, scores, labels, where=where, ranking=ranking)
+  ranked = ranked_query(scores, labels, where, ranking)
+  return (ranked.count(ranked.where) > 0).astype(ranked.dtype)

@@ -9,12 +9,12 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import steady_divide
 from jaxrank._core.cascades import over_ranks
-from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
+from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST
 from jaxrank._core.dialects import Argument, ir_measures
-from jaxrank._core.parameters import DISCOUNT, GRADE, NONNEGATIVE, POSITIVE, SHARE, Kind
+from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.parameters import POSITIVE, SHARE, Kind
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.metrics.user_models import CWL_DEPTH, scaled_gains
 from jaxrank.rankings.exact import Exact
@@ -43,24 +43,9 @@ def _past_the_end(ranked: Ranked, discount: Discount, k: Cutoff) -> Array:
   return over_ranks(ranked, lambda rank: jnp.where(rank > count, discount(rank), 0), k)
 
 
-def _nearly_err(
-  ranked: Ranked, *, k: Cutoff, max_label: ArrayLike, min_label: ArrayLike, discount: Discount
-) -> Array:
-  gains = scaled_gains(ranked, max_label, min_label)
-  value = ranked.cascade(gains, discount, k=k)
-  seen = ranked.cascade(gains, discount, k=k, worth=ranked.retrieved)
-  unmet = jnp.prod(jnp.where(ranked.retrieved, 1 - gains, 1))
-  whole = seen + unmet * _past_the_end(ranked, discount, k)
-  return steady_divide(value, whole)
-
-
-@describe(
-  _nearly_err,
+@metric(
   depth="all",
   departs=DIVIDES_BY_K | MEANS_FIRST,
-  max_label=GRADE,
-  min_label=NONNEGATIVE,
-  discount=DISCOUNT,
   names=(
     ir_measures("NERR8", "@10", reads=_GRADES),
     ir_measures("NERR9", "@10", reads=_GRADES, discount=discounts.reciprocal),
@@ -111,14 +96,10 @@ def nearly_err(
     Azzopardi, Mackenzie and Moffat, `ERR is not C/W/L: exploring the relationship between expected
     reciprocal rank and other metrics <https://doi.org/10.1145/3471158.3472239>`_, 2021.
   """
-  return apply(
-    _nearly_err,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    max_label=max_label,
-    min_label=min_label,
-    discount=discount,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  gains = scaled_gains(ranked, max_label, min_label)
+  value = ranked.cascade(gains, discount, k=k)
+  seen = ranked.cascade(gains, discount, k=k, worth=ranked.retrieved)
+  unmet = jnp.prod(jnp.where(ranked.retrieved, 1 - gains, 1))
+  whole = seen + unmet * _past_the_end(ranked, discount, k)
+  return steady_divide(value, whole)

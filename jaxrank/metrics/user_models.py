@@ -16,12 +16,12 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
-from jaxrank._core.apply import apply
 from jaxrank._core.arithmetic import added, safe_divide
 from jaxrank._core.cascades import perfect
-from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST, describe
+from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST
 from jaxrank._core.dialects import ir_measures
-from jaxrank._core.parameters import CUTOFF, DISCOUNT, GRADE, NONNEGATIVE, POSITIVE
+from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.parameters import CUTOFF, POSITIVE
 from jaxrank._core.ranked import Ranked, Ranking, within
 from jaxrank.rankings.exact import Exact
 
@@ -47,36 +47,13 @@ def _tail(first: Array, last: Cutoff, like: Array) -> Array:
   return jnp.square(first) * rest
 
 
-def _inst(
-  ranked: Ranked, *, patience: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
-) -> Array:
-  target = jnp.asarray(target).astype(ranked.dtype)
-  total = ranked.cumulative(scaled_gains(ranked, max_label, min_label))
-  rank = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
-  wanted = rank + 2 * target - total
-  going = jnp.square((wanted - 1) / wanted)
-  reached = jnp.cumprod(jnp.append(jnp.ones_like(going[:1]), going))
-  seen = jnp.where(within(rank, patience), reached[:-1], 0)
-  # Items beyond the list gain nothing, so that their probabilities have a closed form.
-  last = (
-    None
-    if patience is None
-    else jnp.asarray(patience).astype(ranked.dtype) - rank[-1] + wanted[-1] - 1
-  )
-  length = jnp.sum(seen) + reached[-1] * _tail(wanted[-1], last, wanted)
-  return jnp.sum(seen * added(total)) / length
-
-
 _ARGUMENTS = "T=target min_rel=min_label max_rel=max_label"
 
 
-@describe(
-  _inst,
+@metric(
   departs=MEANS_FIRST,
   patience=CUTOFF,
   target=POSITIVE,
-  max_label=GRADE,
-  min_label=NONNEGATIVE,
   names=(ir_measures("INST", "", _ARGUMENTS, patience=CWL_DEPTH),),
 )
 def inst(
@@ -115,36 +92,27 @@ def inst(
     Moffat, Bailey, Scholer and Thomas, `INST: an adaptive metric for information retrieval
     evaluation <https://doi.org/10.1145/2838931.2838938>`_, 2015.
   """
-  return apply(
-    _inst,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    patience=patience,
-    target=target,
-    max_label=max_label,
-    min_label=min_label,
+  ranked = ranked_query(scores, labels, where, ranking)
+  target = jnp.asarray(target).astype(ranked.dtype)
+  total = ranked.cumulative(scaled_gains(ranked, max_label, min_label))
+  rank = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
+  wanted = rank + 2 * target - total
+  going = jnp.square((wanted - 1) / wanted)
+  reached = jnp.cumprod(jnp.append(jnp.ones_like(going[:1]), going))
+  seen = jnp.where(within(rank, patience), reached[:-1], 0)
+  # Items beyond the list gain nothing, so that their probabilities have a closed form.
+  last = (
+    None
+    if patience is None
+    else jnp.asarray(patience).astype(ranked.dtype) - rank[-1] + wanted[-1] - 1
   )
+  length = jnp.sum(seen) + reached[-1] * _tail(wanted[-1], last, wanted)
+  return jnp.sum(seen * added(total)) / length
 
 
-def _insq(
-  ranked: Ranked, *, patience: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
-) -> Array:
-  start = 2 * jnp.asarray(target).astype(ranked.dtype)
-  last = None if patience is None else jnp.asarray(patience).astype(ranked.dtype) + start - 1
-  gained = ranked.expect(
-    scaled_gains(ranked, max_label, min_label), discounts.inverse_square(target), k=patience
-  )
-  return gained / _tail(start, last, start)
-
-
-@describe(
-  _insq,
+@metric(
   patience=CUTOFF,
   target=POSITIVE,
-  max_label=GRADE,
-  min_label=NONNEGATIVE,
   names=(ir_measures("INSQ", "", _ARGUMENTS, patience=CWL_DEPTH),),
 )
 def insq(
@@ -180,42 +148,23 @@ def insq(
     Moffat, Scholer and Thomas, `Models and metrics: IR evaluation as a user process
     <https://doi.org/10.1145/2407085.2407092>`_, 2012.
   """
-  return apply(
-    _insq,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    patience=patience,
-    target=target,
-    max_label=max_label,
-    min_label=min_label,
+  ranked = ranked_query(scores, labels, where, ranking)
+  start = 2 * jnp.asarray(target).astype(ranked.dtype)
+  last = None if patience is None else jnp.asarray(patience).astype(ranked.dtype) + start - 1
+  gained = ranked.expect(
+    scaled_gains(ranked, max_label, min_label), discounts.inverse_square(target), k=patience
   )
+  return gained / _tail(start, last, start)
 
 
 # A tolerance for the rounding of sums of gains.
 _SLACK = 1e-5
 
 
-def _bpm(
-  ranked: Ranked, *, k: Cutoff, target: ArrayLike, max_label: ArrayLike, min_label: ArrayLike
-) -> Array:
-  total = ranked.cumulative(scaled_gains(ranked, max_label, min_label))
-  rank = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
-  enough = total + _SLACK >= jnp.asarray(target).astype(ranked.dtype)
-  last = ranked.cutoff(k)
-  stop = jnp.minimum(last, jnp.min(jnp.where(enough, rank, jnp.inf)))
-  gained = jnp.sum(jnp.where(rank <= stop, added(total), 0))
-  return safe_divide(gained, stop)
-
-
-@describe(
-  _bpm,
+@metric(
   depth="all",
   departs=DIVIDES_BY_K | MEANS_FIRST,
   target=POSITIVE,
-  max_label=GRADE,
-  min_label=NONNEGATIVE,
   names=(ir_measures("BPM", "@10", _ARGUMENTS),),
 )
 def bpm(
@@ -252,33 +201,18 @@ def bpm(
     Zhang et al., `Evaluating web search with a bejeweled player model
     <https://doi.org/10.1145/3077136.3080841>`_, 2017.
   """
-  return apply(
-    _bpm,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    target=target,
-    max_label=max_label,
-    min_label=min_label,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  total = ranked.cumulative(scaled_gains(ranked, max_label, min_label))
+  rank = jnp.arange(1, ranked.n + 1, dtype=ranked.dtype)
+  enough = total + _SLACK >= jnp.asarray(target).astype(ranked.dtype)
+  last = ranked.cutoff(k)
+  stop = jnp.minimum(last, jnp.min(jnp.where(enough, rank, jnp.inf)))
+  gained = jnp.sum(jnp.where(rank <= stop, added(total), 0))
+  return safe_divide(gained, stop)
 
 
-def _sdcg(
-  ranked: Ranked, *, k: Cutoff, max_label: ArrayLike, min_label: ArrayLike, discount: Discount
-) -> Array:
-  one = jnp.ones((1,), ranked.dtype)
-  best = perfect(ranked, one, 0.0, discount, k)
-  return safe_divide(ranked.expect(scaled_gains(ranked, max_label, min_label), discount, k=k), best)
-
-
-@describe(
-  _sdcg,
+@metric(
   departs=DIVIDES_BY_K,
-  max_label=GRADE,
-  min_label=NONNEGATIVE,
-  discount=DISCOUNT,
   names=(ir_measures("SDCG", "@10", "min_rel=min_label max_rel=max_label"),),
 )
 def sdcg(
@@ -310,14 +244,7 @@ def sdcg(
     Moffat, Bailey, Scholer and Thomas, `Incorporating user expectations and behavior into the
     measurement of search effectiveness <https://doi.org/10.1145/3052768>`_, 2017.
   """
-  return apply(
-    _sdcg,
-    scores,
-    labels,
-    where=where,
-    ranking=ranking,
-    k=k,
-    max_label=max_label,
-    min_label=min_label,
-    discount=discount,
-  )
+  ranked = ranked_query(scores, labels, where, ranking)
+  one = jnp.ones((1,), ranked.dtype)
+  best = perfect(ranked, one, 0.0, discount, k)
+  return safe_divide(ranked.expect(scaled_gains(ranked, max_label, min_label), discount, k=k), best)

@@ -120,7 +120,7 @@ class Listed(Ranked):
     number = self.number.astype(dtype)
     return super().total(x.astype(dtype) * (number if x.ndim == 1 else number[:, None]))
 
-  def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
+  def best(self, gain: Gain, weights: ArrayLike | None = None, *, k: Cutoff = None) -> Array:
     """The gains of an ideal ranking; unknown if label 0 has a gain."""
     self._listed_only(self.gain(gain, weights))
     return super().best(gain, weights, k=k)

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff, Discount, Gain, pytree
 from jaxrank._core import checks, devices, sorting
@@ -64,7 +65,7 @@ class ShardedQuery(ExactQuery):
   def _ranked(self, w: Array) -> Array:
     return self._pick(w)
 
-  def best(self, gain: Gain, weights: Array | None = None, *, k: Cutoff = None) -> Array:
+  def best(self, gain: Gain, weights: ArrayLike | None = None, *, k: Cutoff = None) -> Array:
     """The gains of an ideal ranking, for a static `k`."""
     self._refuse_whole_lists(k)
     return super().best(gain, weights, k=k)

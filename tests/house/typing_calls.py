@@ -79,6 +79,28 @@ def reciprocal_sum(ranked: jr.Ranked, *, k: int | None = None) -> Array:
   return ranked.expect(ranked.relevant(), jr.discounts.reciprocal, k=k)
 
 
+@jr.metric(higher_is_better=False)
+def rank_sum(
+  scores: jax.typing.ArrayLike,
+  labels: jax.typing.ArrayLike,
+  *,
+  where: jax.typing.ArrayLike | None = None,
+  k: int | None = None,
+  ranking: jr.Ranking = jr.Exact(),
+) -> Array:
+  """The sum of the ranks of the relevant items, with the signature of a metric."""
+  ranked = jr.ranked_query(scores, labels, where, ranking)
+  return ranked.expect(ranked.relevant(), lambda rank: rank, k=k)
+
+
+assert_type(rank_sum(s, y, k=3), Array)
+assert_type(jr.metric(reciprocal_sum.description.kernel), jr.Metric)
+rank_sum(s, y, kk=3)  # wrong
+rank_sum(s, y, k="three")  # wrong
+jr.metric(rank_sum, seek="relevant items")  # wrong
+jr.metric(higher="lower")  # wrong
+
+
 assert_type(reciprocal_sum, jr.Metric)
 assert_type(reciprocal_sum(s, y, k=3), Array)
 measure = jr.Measure(jr.ndcg, name="mine", k=10)

@@ -14,7 +14,8 @@ from jax import Array
 
 import jaxrank as jr
 from jaxrank._core import description, recorder
-from jaxrank._core.description import RESERVED, describe
+from jaxrank._core.description import RESERVED
+from jaxrank._core.lifting import metric as described_metric
 from jaxrank._core.parameters import SHARE
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.recorder import deepest, depth_of
@@ -39,16 +40,18 @@ RANKINGS = (
 
 
 @every
-def test_the_kernel_has_the_name_and_the_parameters_of_the_function(name):
+def test_the_body_of_the_function_is_the_kernel(name):
+  """It computes the metric of one query, with the arguments of the function."""
   metric, about = METRICS[name]
-  assert (metric.__name__, about.kernel.__name__) == (name, f"_{name}")
+  assert metric.__name__ == about.kernel.__name__ == name
   assert about.kernel.__module__ == metric.__module__
-  public = inspect.signature(metric).parameters
-  ranked, *own = inspect.signature(about.kernel).parameters.values()
-  assert ranked.name == "ranked"
-  assert [p.name for p in own] == [p for p in public if p not in RESERVED]
-  assert {p.kind for p in own} <= {inspect.Parameter.KEYWORD_ONLY}
-  assert about is description.of_kernel(about.kernel) is description.of_metric(metric)
+  assert about.public is metric
+  assert about is description.of_metric(metric)
+  assert pickle.loads(pickle.dumps(about.kernel)) is about.kernel
+  own = {p: 2 for p in ("max_label",) if p in about.signature.parameters}
+  labels = LABELS[1][:, None] if about.subtopics else LABELS[1]
+  alone = metric.__wrapped__(SCORES[1], labels, **own)
+  np.testing.assert_allclose(metric(SCORES[1], labels, **own), alone, rtol=1e-6)
 
 
 @every
@@ -248,6 +251,108 @@ def test_a_metric_pickles_if_its_kernel_does():
     pickle.dumps(jr.metric(lambda ranked: ranked.count(ranked.where)))
 
 
+@jr.metric(checks={"share": _share})
+def written_out(
+  scores, labels, *, where=None, k=None, share=0.5, weights=None, ranking=jr.Exact()
+) -> Array:
+  """`blend`, as a function of all arguments."""
+  ranked = jr.ranked_query(scores, labels, where, ranking)
+  return blend.description.kernel(ranked, k=k, share=share, weights=weights)
+
+
+@jr.metric
+def product(scores, labels, *, where=None, k=None, weights=None, ranking=jr.Exact()):
+  """Two metrics of the same lists, one of them with the weights of the call."""
+  given = {"where": where, "k": k, "ranking": ranking}
+  return blend(scores, labels, **given, weights=weights) * jr.ndcg(scores, labels, **given)
+
+
+@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda ranking: type(ranking).__name__)
+def test_a_metric_of_all_arguments(ranking):
+  given = {"k": 2, "weights": WEIGHTS, "ranking": ranking}
+  short = blend(SCORES, LABELS, share=0.25, **given)
+  np.testing.assert_array_equal(written_out(SCORES, LABELS, share=0.25, **given), short)
+  value = jr.evaluate(jr.Measure(written_out, name="ours", k=2), SCORES, LABELS, ranking=ranking)
+  np.testing.assert_allclose(value["ours"], blend(SCORES, LABELS, k=2, ranking=ranking), rtol=1e-6)
+  both = blend(SCORES, LABELS, **given) * jr.ndcg(SCORES, LABELS, k=2, ranking=ranking)
+  np.testing.assert_allclose(product(SCORES, LABELS, **given), both, rtol=1e-6)
+
+
+def test_a_metric_of_all_arguments_is_the_function_that_was_written():
+  assert inspect.isfunction(written_out)
+  assert (written_out.__name__, written_out.__module__) == ("written_out", __name__)
+  assert [*inspect.signature(written_out).parameters][-3:] == ["share", "weights", "ranking"]
+  assert pickle.loads(pickle.dumps(written_out)) is written_out
+  assert pickle.loads(pickle.dumps(jr.Measure(written_out, k=2))) == jr.Measure(written_out, k=2)
+  half = functools.partial(written_out, share=0.25)
+  np.testing.assert_array_equal(half(SCORES, LABELS), blend(SCORES, LABELS, share=0.25))
+  assert description.of_metric(half) is None
+
+
+def test_a_function_that_wraps_a_metric_is_another_function():
+  for metric in (jr.ndcg, blend, written_out):
+    twice = functools.wraps(metric)(lambda *args, _of=metric, **given: 2 * _of(*args, **given))
+    assert twice.description is metric.description
+    assert description.of_metric(twice) is None
+    with pytest.raises(TypeError, match="a measure is made of"):
+      jr.Measure(twice)
+
+
+def test_mistakes_in_calls_of_metrics():
+  with pytest.raises(TypeError, match=r"^written_out does not take 'kk'; it takes k, share, weig"):
+    written_out(SCORES, LABELS, kk=2)
+  with pytest.raises(TypeError, match=r"^written_out: too many.*write written_out\(scores, labels"):
+    written_out(SCORES, LABELS, None)
+  with pytest.raises(TypeError, match=r"^ndcg: missing a required argument: 'labels'"):
+    jr.ndcg(SCORES)
+  with pytest.raises(TypeError, match=r"^ndcg: multiple values for argument 'scores'"):
+    jr.ndcg(SCORES, LABELS, scores=SCORES)
+  with pytest.raises(TypeError, match=r"^err needs max_label, .* write err\(scores, labels, max_l"):
+    jr.err(SCORES, LABELS)
+  with pytest.raises(TypeError, match=r"margin_mse needs teacher, .*, teacher=teacher\)"):
+    jr.losses.margin_mse(SCORES, LABELS)
+  with pytest.raises(ValueError, match=r"^written_out: share must be from 0 to 1"):
+    written_out(SCORES, LABELS, share=2.0)
+
+
+def test_the_body_of_a_metric_computes_with_the_ranked_query():
+  @jr.metric
+  def reads(scores, labels, *, where=None, ranking=jr.Exact()):
+    return jnp.sum(scores)
+
+  @jr.metric
+  def ranks(scores, labels, *, where=None, ranking=jr.Exact()):
+    return jr.ranked_query(scores, labels, where, jr.Exact()).n
+
+  with pytest.raises(TypeError, match=r"^reads: the body of reads .* ranked = jaxrank.ranked_qu"):
+    reads(SCORES, LABELS)
+
+  @jr.metric
+  def asks_another(scores, labels, *, where=None, ranking=jr.Exact()):
+    return jr.ndcg(scores, labels, where=where)
+
+  for metric in (ranks, asks_another):
+    with pytest.raises(TypeError, match=rf"^{metric.__name__}: .*pass on scores, labels, where=w"):
+      metric(SCORES, LABELS)
+  for lists, error in (
+    ((SCORES, LABELS, None, jr.Exact()), "^ranked_query: scores must be those of one query"),
+    ((SCORES[0], LABELS[0], None, None), "^ranked_query: ranking must be a jaxrank.Ranking"),
+    ((SCORES[0], LABELS[0, :2], None, jr.Exact()), "^ranked_query: .*shape"),
+  ):
+    with pytest.raises((TypeError, ValueError), match=error):
+      jr.ranked_query(*lists)
+
+
+def test_a_metric_of_scores_takes_all_lists():
+  for lacking, function in {
+    "labels": lambda scores, *, where=None, ranking=None: 0,
+    "where": lambda scores, labels, *, ranking=None: 0,
+    "ranking": lambda scores, labels, *, where=None: 0,
+  }.items():
+    with pytest.raises(TypeError, match=f"^metric: the function .* has no parameter '{lacking}'"):
+      jr.metric(function)
+
+
 def test_parameters_of_a_metric_are_those_of_its_kernel():
   assert first_label.__name__ == "first_label"
   with pytest.raises(TypeError, match="^first_label needs k, a whole number"):
@@ -273,12 +378,12 @@ def test_a_description_of_an_unknown_parameter_is_refused():
   with pytest.raises(TypeError, match="description of first_label names 'shares'.*it takes k"):
     jr.metric(_first_label, checks={"shares": _share})
 
-  def metric(scores, labels, *, where=None, ranking=None, k=None):
+  def unknown(scores, labels, *, where=None, ranking=None, k=None):
     raise NotImplementedError
 
   before = [*described()]
-  with pytest.raises(TypeError, match="description of metric names 'beta'.*it takes k"):
-    describe(_first_label, beta=SHARE)(metric)
+  with pytest.raises(TypeError, match="description of unknown names 'beta'.*it takes k"):
+    described_metric(beta=SHARE)(unknown)
   assert before == [*described()]
 
 
