@@ -31,8 +31,7 @@ def family(
     The decorator. A member has the name and the docstring of what is its own, and the signature of
     `shared`, also in what Python says of wrong arguments.
   """
-  own_and_result = get_args(shared.__annotations__["return"])
-  annotations = shared.__annotations__ | {"return": own_and_result[-1]}
+  result = get_args(shared.__annotations__["return"])[-1]
 
   def decorate(own: Own) -> Callable[Shared, Result]:
     # A copy, because what Python says of wrong arguments has the name of the function itself.
@@ -47,8 +46,8 @@ def family(
     for function in (read, member):
       for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         setattr(function, name, getattr(own, name))
-      function.__annotations__ = annotations
-    # By it, `inspect` finds the signature, and Sphinx the source of the defaults.
+      function.__annotations__ = shared.__annotations__ | {"return": result}
+    # In it `inspect` finds the signature, and Sphinx the source of the defaults.
     vars(member)["__wrapped__"] = read
     return member
 

@@ -124,7 +124,7 @@ def _of_ranks(
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Callable[[Callable[[RankedLists], Array]], Array]:
-  """Metrics of binary relevance, each a function from ranked lists to values to reduce."""
+  """Metrics of binary relevance, each a function from ranked lists to their values."""
   ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
   return lambda own: ranked.lists.reduce(own(ranked), reduce_fn)
 
@@ -225,7 +225,7 @@ def _of_gains(
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
 ) -> Callable[[Callable[[Array, Callable[[], Array]], Array]], Array]:
-  """Metrics of graded relevance, each a function of the DCG and of a call for the ideal one."""
+  """Metrics of gains, each a function of the DCG and of a function that returns the ideal DCG."""
   lists = Lists.of(scores, labels, where, segments)
   ranked = rank_lists(lists, topn, key, rank_fn, cutoff_fn)
   gain = worth(lists, gain_fn, weights)
