@@ -50,145 +50,95 @@ class RetrievalMetricFn(Protocol):
 
 RetrievalMetricFnWithOOS = RetrievalMetricFn
 
-_average_precision = functools.partial(metrics.average_precision, normalizer="retrieved")
+
+class _MacroMetricFn(RetrievalMetricFn, Protocol):
+  def __call__(
+    self,
+    query_labels: Any,
+    candidates_labels: Any,
+    k: int | None = None,
+    *,
+    joint_absence: bool = False,
+  ) -> float: ...
 
 
-def retrieval_map(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """Mean average precision, divided by the number of relevant candidates in the first `k`."""
-  return _plain(_average_precision, query_labels, candidates_labels, k)
+def _functions(
+  name: str, metric: Callable[..., Any], title: str, more: str
+) -> tuple[RetrievalMetricFn, RetrievalMetricFn, _MacroMetricFn]:
+  """The three functions of a metric; the docstring of the plain one says more than the title."""
+
+  def plain(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
+    lists = _read(query_labels, candidates_labels, "a class", 1)
+    shared = np.asarray(lists.candidates == lists.query_labels)
+    return float(_values(metric, lists, shared[:, None], k).mean())
+
+  def intersecting(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
+    lists = _read(query_labels, candidates_labels, "a row of zeros and ones", 2)
+    shared = np.any((lists.candidates > 0) & (lists.query_labels > 0), axis=1)
+    return float(_values(metric, lists, shared[:, None], k).mean())
+
+  def macro(
+    query_labels: Any,
+    candidates_labels: Any,
+    k: int | None = None,
+    *,
+    joint_absence: bool = False,
+  ) -> float:
+    lists = _read(query_labels, candidates_labels, "a row of zeros and ones", 2)
+    if joint_absence:
+      shared = np.asarray(lists.candidates == lists.query_labels)
+      return float(_values(metric, lists, shared, k).mean())
+    values = _values(metric, lists, lists.candidates > 0, k)
+    having = lists.queries.T > 0
+    count = having.sum(axis=1)
+    means = (having * values).sum(axis=1)[count > 0] / count[count > 0]
+    return float(means.mean()) if means.size else 0.0
+
+  for function, suffix, rest in (
+    (plain, "", more),
+    (intersecting, "_intersecting", ", for multilabel rows that share a class."),
+    (macro, "_macro", ", averaged over classes."),
+  ):
+    function.__name__ = function.__qualname__ = f"retrieval_{name}{suffix}"
+    function.__doc__ = title + rest
+  return plain, intersecting, macro
 
 
-def retrieval_map_intersecting(
-  query_labels: Any, candidates_labels: Any, k: int | None = None
-) -> float:
-  """Mean average precision, for multilabel rows that share a class."""
-  return _intersecting(_average_precision, query_labels, candidates_labels, k)
-
-
-def retrieval_map_macro(
-  query_labels: Any,
-  candidates_labels: Any,
-  k: int | None = None,
-  *,
-  joint_absence: bool = False,
-) -> float:
-  """Mean average precision, averaged over classes."""
-  return _macro(_average_precision, query_labels, candidates_labels, k, joint_absence)
-
-
-def retrieval_hit_rate(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """Hit rate: the fraction of queries with a relevant candidate in the first `k`."""
-  return _plain(metrics.hit_rate, query_labels, candidates_labels, k)
-
-
-def retrieval_hit_rate_intersecting(
-  query_labels: Any, candidates_labels: Any, k: int | None = None
-) -> float:
-  """Hit rate, for multilabel rows that share a class."""
-  return _intersecting(metrics.hit_rate, query_labels, candidates_labels, k)
-
-
-def retrieval_hit_rate_macro(
-  query_labels: Any,
-  candidates_labels: Any,
-  k: int | None = None,
-  *,
-  joint_absence: bool = False,
-) -> float:
-  """Hit rate, averaged over classes."""
-  return _macro(metrics.hit_rate, query_labels, candidates_labels, k, joint_absence)
-
-
-def retrieval_precision(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """Precision of the first `k` candidates; the divisor is `k` even if there are fewer."""
-  return _plain(metrics.precision, query_labels, candidates_labels, k)
-
-
-def retrieval_precision_intersecting(
-  query_labels: Any, candidates_labels: Any, k: int | None = None
-) -> float:
-  """Precision, for multilabel rows that share a class."""
-  return _intersecting(metrics.precision, query_labels, candidates_labels, k)
-
-
-def retrieval_precision_macro(
-  query_labels: Any,
-  candidates_labels: Any,
-  k: int | None = None,
-  *,
-  joint_absence: bool = False,
-) -> float:
-  """Precision, averaged over classes."""
-  return _macro(metrics.precision, query_labels, candidates_labels, k, joint_absence)
-
-
-def retrieval_ndcg(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """Normalised discounted cumulative gain at `k`."""
-  return _plain(metrics.ndcg, query_labels, candidates_labels, k)
-
-
-def retrieval_ndcg_intersecting(
-  query_labels: Any, candidates_labels: Any, k: int | None = None
-) -> float:
-  """Normalised discounted cumulative gain, for multilabel rows that share a class."""
-  return _intersecting(metrics.ndcg, query_labels, candidates_labels, k)
-
-
-def retrieval_ndcg_macro(
-  query_labels: Any,
-  candidates_labels: Any,
-  k: int | None = None,
-  *,
-  joint_absence: bool = False,
-) -> float:
-  """Normalised discounted cumulative gain, averaged over classes."""
-  return _macro(metrics.ndcg, query_labels, candidates_labels, k, joint_absence)
-
-
-def retrieval_mrr(query_labels: Any, candidates_labels: Any, k: int | None = None) -> float:
-  """Mean reciprocal rank of the first relevant candidate; 0 if its rank is greater than `k`."""
-  return _plain(metrics.reciprocal_rank, query_labels, candidates_labels, k)
-
-
-def retrieval_mrr_intersecting(
-  query_labels: Any, candidates_labels: Any, k: int | None = None
-) -> float:
-  """Mean reciprocal rank, for multilabel rows that share a class."""
-  return _intersecting(metrics.reciprocal_rank, query_labels, candidates_labels, k)
-
-
-def retrieval_mrr_macro(
-  query_labels: Any,
-  candidates_labels: Any,
-  k: int | None = None,
-  *,
-  joint_absence: bool = False,
-) -> float:
-  """Mean reciprocal rank, averaged over classes."""
-  return _macro(metrics.reciprocal_rank, query_labels, candidates_labels, k, joint_absence)
-
-
-_MULTICLASS: tuple[RetrievalMetricFn, ...] = (
-  retrieval_hit_rate,
-  retrieval_map,
-  retrieval_mrr,
-  retrieval_ndcg,
-  retrieval_precision,
+retrieval_hit_rate, retrieval_hit_rate_intersecting, retrieval_hit_rate_macro = _functions(
+  "hit_rate",
+  metrics.hit_rate,
+  "Hit rate",
+  ": the fraction of queries with a relevant candidate in the first `k`.",
 )
-_MULTILABEL: tuple[RetrievalMetricFn, ...] = (
-  retrieval_hit_rate_intersecting,
-  retrieval_hit_rate_macro,
-  retrieval_map_intersecting,
-  retrieval_map_macro,
-  retrieval_mrr_intersecting,
-  retrieval_mrr_macro,
-  retrieval_ndcg_intersecting,
-  retrieval_ndcg_macro,
-  retrieval_precision_intersecting,
-  retrieval_precision_macro,
+retrieval_map, retrieval_map_intersecting, retrieval_map_macro = _functions(
+  "map",
+  functools.partial(metrics.average_precision, normalizer="retrieved"),
+  "Mean average precision",
+  ", divided by the number of relevant candidates in the first `k`.",
 )
-RETRIEVAL_METRICS_MULTICLASS = {function.__name__: function for function in _MULTICLASS}
-RETRIEVAL_METRICS_MULTILABEL = {function.__name__: function for function in _MULTILABEL}
+retrieval_mrr, retrieval_mrr_intersecting, retrieval_mrr_macro = _functions(
+  "mrr",
+  metrics.reciprocal_rank,
+  "Mean reciprocal rank",
+  " of the first relevant candidate; 0 if its rank is greater than `k`.",
+)
+retrieval_ndcg, retrieval_ndcg_intersecting, retrieval_ndcg_macro = _functions(
+  "ndcg", metrics.ndcg, "Normalised discounted cumulative gain", " at `k`."
+)
+retrieval_precision, retrieval_precision_intersecting, retrieval_precision_macro = _functions(
+  "precision",
+  metrics.precision,
+  "Precision",
+  " of the first `k` candidates; the divisor is `k` even if there are fewer.",
+)
+
+_RETRIEVAL = {name: x for name, x in list(globals().items()) if name.startswith("retrieval_")}
+RETRIEVAL_METRICS_MULTILABEL: dict[str, RetrievalMetricFn] = {
+  name: x for name, x in _RETRIEVAL.items() if name.endswith(("_intersecting", "_macro"))
+}
+RETRIEVAL_METRICS_MULTICLASS: dict[str, RetrievalMetricFn] = {
+  name: x for name, x in _RETRIEVAL.items() if name not in RETRIEVAL_METRICS_MULTILABEL
+}
 
 
 class _Lists(NamedTuple):
@@ -205,34 +155,6 @@ class _Lists(NamedTuple):
   query_labels: np.ndarray
   candidates: np.ndarray
   where: np.ndarray
-
-
-def _plain(metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None) -> float:
-  lists = _read(queries, candidates, "a class", 1)
-  shared = np.asarray(lists.candidates == lists.query_labels)
-  return float(_values(metric, lists, shared[:, None], k).mean())
-
-
-def _intersecting(
-  metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None
-) -> float:
-  lists = _read(queries, candidates, "a row of zeros and ones", 2)
-  shared = np.any((lists.candidates > 0) & (lists.query_labels > 0), axis=1)
-  return float(_values(metric, lists, shared[:, None], k).mean())
-
-
-def _macro(
-  metric: Callable[..., Any], queries: Any, candidates: Any, k: int | None, joint_absence: bool
-) -> float:
-  lists = _read(queries, candidates, "a row of zeros and ones", 2)
-  if joint_absence:
-    shared = np.asarray(lists.candidates == lists.query_labels)
-    return float(_values(metric, lists, shared, k).mean())
-  values = _values(metric, lists, lists.candidates > 0, k)
-  having = lists.queries.T > 0
-  count = having.sum(axis=1)
-  means = (having * values).sum(axis=1)[count > 0] / count[count > 0]
-  return float(means.mean()) if means.size else 0.0
 
 
 def _values(

@@ -71,6 +71,7 @@ def names_of(body):
       names.append(node.name)
     elif isinstance(node, ast.Assign | ast.AnnAssign):
       targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+      targets = [x for target in targets for x in getattr(target, "elts", [target])]
       found = [target.id for target in targets if isinstance(target, ast.Name)]
       if found == ["__all__"]:
         return ast.literal_eval(node.value)

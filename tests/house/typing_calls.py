@@ -13,6 +13,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 import jaxrank as jr
+from jaxrank.interop import autointent, rax
 from jaxrank.interop import torchmetrics as tm
 
 s, y = jnp.array([[3.0, 1.0, 2.0]]), jnp.array([[0, 2, 1]])
@@ -209,3 +210,20 @@ tm.RetrievalMAP(top_k="3")  # wrong
 tm.RetrievalMAP(aggregation="sum")  # wrong
 tm.retrieval_recall([0.2], [1], k=3)  # wrong
 tm.retrieval_r_precision([0.2], [1], 3)  # wrong
+
+# The adapters whose functions share their arguments.
+assert_type(rax.mrr_metric(s, y, where=y > 0, topn=jnp.asarray(3)), Array)
+assert_type(rax.ndcg_metric(s, labels=y, gain_fn=lambda labels: labels, reduce_fn=None), Array)
+assert_type(rax.pairwise_hinge_loss(s, y, lambdaweight_fn=rax.labeldiff_lambdaweight), Array)
+assert_type(rax.pointwise_mse_loss(s, y, weights=s, segments=y), Array)
+assert_type(autointent.retrieval_map([1], [[1, 2]], 1), float)
+assert_type(autointent.retrieval_map_macro([[1]], [[[1]]], k=1, joint_absence=True), float)
+assert_type(autointent.retrieval_map.__name__, str)
+rax.mrr_metric(s)  # wrong
+rax.mrr_metric(s, y, y > 0)  # wrong
+rax.ndcg_metric(s, y, topn="three")  # wrong
+rax.pairwise_hinge_loss(s, y, topn=3)  # wrong
+rax.pointwise_mse_loss(s, y, lambdaweight_fn=None)  # wrong
+autointent.retrieval_map([1], [[1, 2]], "one")  # wrong
+autointent.retrieval_map([1], [[1, 2]], joint_absence=True)  # wrong
+autointent.retrieval_map_macro([1], [[1, 2]], 1, True)  # wrong

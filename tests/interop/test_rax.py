@@ -1,7 +1,9 @@
 """`jaxrank.interop.rax` without rax: plain Python oracles, the laws of masks and segments, docs."""
 
+import copy
 import functools
 import inspect
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -57,6 +59,24 @@ def test_arguments_are_those_of_rax(name):
   arguments = inspect.signature(getattr(rax, name)).parameters.values()
   assert [a.name for a in arguments] == ["scores", "labels", *SIGNATURES[name].split()]
   assert all(a.kind is a.KEYWORD_ONLY for a in list(arguments)[2:])
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_functions_are_what_they_are_called(name):
+  """Also those of a family, whose arguments are written once."""
+  function = getattr(rax, name)
+  assert function.__name__ == function.__qualname__ == name
+  assert pickle.loads(pickle.dumps(function)) is copy.deepcopy(function) is function
+  signature = inspect.signature(function)
+  annotations = {a.name: a.annotation for a in signature.parameters.values()}
+  assert annotations | {"return": jax.Array} == inspect.get_annotations(function)
+  assert signature.return_annotation is jax.Array
+  with pytest.raises(TypeError, match=rf"^{name}\(\) missing 1 required .* 'labels'$"):
+    function(SCORES)
+  with pytest.raises(TypeError, match=rf"^{name}\(\) takes 2 positional arguments but 3 were"):
+    function(SCORES, LABELS, WHERE)
+  with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'k'"):
+    function(SCORES, LABELS, k=3)
 
 
 def takes(name, **own):

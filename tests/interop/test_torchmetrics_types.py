@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pickle
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -45,19 +46,14 @@ EXPECTED = {
 }
 
 
-def written(name):
-  """The definition of a function, or of the `__init__` of a class, in the source of its module."""
-  tree = ast.parse(Path(inspect.getfile(getattr(tm, name))).read_text())
-  (node,) = (x for x in tree.body if getattr(x, "name", None) == name)
-  if isinstance(node, ast.ClassDef):
-    (node,) = (x for x in node.body if getattr(x, "name", None) == "__init__")
-  return node.args
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_signatures_are_those_of_the_source(name):
-  found = dict(inspect.signature(getattr(tm, name)).parameters)
-  args = written(name)
+  """That of a function, or of the `__init__` of a class or of the base class that has one."""
+  value = getattr(tm, name)
+  found = dict(inspect.signature(value).parameters)
+  function = value.__init__ if inspect.isclass(value) else value
+  (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+  args = node.args
   arguments = [x for x in args.args if x.arg != "self"]
   defaults = [ast.literal_eval(x) for x in args.defaults]
   kwargs = [args.kwarg] if args.kwarg else []
@@ -66,7 +62,7 @@ def test_signatures_are_those_of_the_source(name):
   positional = [found[x.arg] for x in arguments]
   assert all(x.kind is x.POSITIONAL_OR_KEYWORD for x in positional)
   assert [x.default for x in positional if x.default is not x.empty] == defaults
-  names = vars(inspect.getmodule(getattr(tm, name)))
+  names = vars(inspect.getmodule(function))
   for argument in [*arguments, *kwargs]:
     assert found[argument.arg].annotation == eval(ast.unparse(argument.annotation), names)
 

@@ -203,15 +203,13 @@ class RankBasedMetric:
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
   ) -> float:
     """The expectation under chance, in closed form if there is one, else from samples."""
-    estimate = self.numeric_expected_value
-    return self._moment("expected", estimate, num_candidates, num_samples, weights, kwargs)
+    return self._moment("expected", num_candidates, num_samples, weights, kwargs)
 
   def variance(
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
   ) -> float:
     """The variance under chance, in closed form if there is one, else from samples."""
-    estimate = self.numeric_variance
-    return self._moment("variance", estimate, num_candidates, num_samples, weights, kwargs)
+    return self._moment("variance", num_candidates, num_samples, weights, kwargs)
 
   def std(
     self, num_candidates: Any, num_samples: int | None = None, weights: Any = None, **kwargs: Any
@@ -222,7 +220,6 @@ class RankBasedMetric:
   def _moment(
     self,
     moment: Literal["expected", "variance"],
-    estimate: Callable[..., float],
     num_candidates: Any,
     num_samples: int | None,
     weights: Any,
@@ -233,12 +230,15 @@ class RankBasedMetric:
     self._check_weights(weights)
     if candidates.size == 0:
       return self._value_without_ranks()
+    if moment == "expected":
+      closed_form, estimate, fewest = self.native.expected, self.numeric_expected_value, 1
+    else:
+      closed_form, estimate, fewest = self.native.variance, self.numeric_variance, 2
     if not self.native.has_closed_form(moment, weights):
       if num_samples is None:
         raise NoClosedFormError("Numeric estimation requires to specify a number of samples.")
-      checks.count("num_samples", num_samples, 1 if moment == "expected" else 2)
+      checks.count("num_samples", num_samples, fewest)
       return estimate(num_candidates=candidates, num_samples=num_samples, weights=weights, **kwargs)
-    closed_form = self.native.expected if moment == "expected" else self.native.variance
     with enable_x64():
       return np.asarray(closed_form(*_tasks(candidates, weights, candidates.size))).item()
 

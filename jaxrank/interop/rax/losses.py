@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxrank._core import arithmetic, batching, checks, sorting
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.sorting import take
+from jaxrank.interop.rax.families import family
 from jaxrank.interop.rax.lists import (
   Groups,
   InSegments,
@@ -236,7 +237,8 @@ def _log_zero(z: Array) -> float:
   return float(jnp.finfo(z.dtype).min) / 4
 
 
-def pointwise_sigmoid_loss(
+@family
+def _of_points(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
@@ -244,7 +246,21 @@ def pointwise_sigmoid_loss(
   segments: ArrayLike | None = None,
   weights: ArrayLike | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+) -> Callable[[Callable[[Array, Array], Array]], Array]:
+  """Losses of single items, each a function of their logits and labels."""
+  lists = Lists.of(scores, labels, where)
+
+  def reduced(own: Callable[[Array, Array], Array]) -> Array:
+    z = lists.logits
+    loss = own(z, lists.labels.astype(z.dtype)) * lists.weight(weights)
+    loss = jnp.where(lists.spoiled, jnp.nan, jnp.where(lists.kept, loss, 0))
+    return safe_reduce(loss, lists.where, reduce_fn)
+
+  return reduced
+
+
+@_of_points
+def pointwise_sigmoid_loss(z: Array, y: Array) -> Array:
   """Sigmoid cross entropy of each item: of its label, clipped to [0, 1], and `sigmoid(s_i)`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -253,19 +269,11 @@ def pointwise_sigmoid_loss(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  link = lambda z, y: jax.nn.softplus(z) - z * jnp.clip(y, 0, 1)  # noqa: E731
-  return _pointwise(link, Lists.of(scores, labels, where), weights, reduce_fn)
+  return jax.nn.softplus(z) - z * jnp.clip(y, 0, 1)
 
 
-def pointwise_mse_loss(
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  segments: ArrayLike | None = None,
-  weights: ArrayLike | None = None,
-  reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+@_of_points
+def pointwise_mse_loss(z: Array, y: Array) -> Array:
   """Squared error of each item, `(y_i - s_i)^2`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -274,17 +282,4 @@ def pointwise_mse_loss(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  link = lambda z, y: jnp.square(z - y)  # noqa: E731
-  return _pointwise(link, Lists.of(scores, labels, where), weights, reduce_fn)
-
-
-def _pointwise(
-  link: Callable[[Array, Array], Array],
-  lists: Lists,
-  weights: ArrayLike | None,
-  reduce_fn: ReduceFn | None,
-) -> Array:
-  z = lists.logits
-  loss = link(z, lists.labels.astype(z.dtype)) * lists.weight(weights)
-  loss = jnp.where(lists.spoiled, jnp.nan, jnp.where(lists.kept, loss, 0))
-  return safe_reduce(loss, lists.where, reduce_fn)
+  return jnp.square(z - y)

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from jaxrank._core import arithmetic, batching, checks, sorting
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.sorting import take
+from jaxrank.interop.rax.families import family
 from jaxrank.interop.rax.lists import (
   Lists,
   ReduceFn,
@@ -109,7 +111,8 @@ def accepts(function: Callable[..., Any], **named: Any) -> bool:
   return True
 
 
-def mrr_metric(
+@family
+def _of_ranks(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
@@ -120,7 +123,14 @@ def mrr_metric(
   rank_fn: Fn = ranks,
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+) -> Callable[[Callable[[RankedLists], Array]], Array]:
+  """Metrics of binary relevance, each a function from ranked lists to their values."""
+  ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
+  return lambda own: ranked.lists.reduce(own(ranked), reduce_fn)
+
+
+@_of_ranks
+def mrr_metric(ranked: RankedLists) -> Array:
   """Mean reciprocal rank: `max_i b_i / r_i`, where `b_i` is 1 for labels of at least 1, else 0.
 
   >>> print(mrr_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])))
@@ -128,23 +138,12 @@ def mrr_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
   value = ranked.relevant * ranked.retrieved * _reciprocal(ranked)
-  return ranked.lists.reduce(ranked.lists.groups.largest(value), reduce_fn)
+  return ranked.lists.groups.largest(value)
 
 
-def recall_metric(
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  segments: ArrayLike | None = None,
-  topn: Cutoff = None,
-  key: Array | None = None,
-  rank_fn: Fn = ranks,
-  cutoff_fn: Fn = cutoff,
-  reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+@_of_ranks
+def recall_metric(ranked: RankedLists) -> Array:
   """Recall: the fraction of the relevant items that are retrieved.
 
   >>> print(recall_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 1.0, 0.0]), topn=2))
@@ -152,23 +151,12 @@ def recall_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
   hits = ranked.total(ranked.relevant * ranked.retrieved)
-  return ranked.lists.reduce(safe_divide(hits, ranked.total(ranked.relevant)), reduce_fn)
+  return safe_divide(hits, ranked.total(ranked.relevant))
 
 
-def precision_metric(
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  segments: ArrayLike | None = None,
-  topn: Cutoff = None,
-  key: Array | None = None,
-  rank_fn: Fn = ranks,
-  cutoff_fn: Fn = cutoff,
-  reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+@_of_ranks
+def precision_metric(ranked: RankedLists) -> Array:
   """Precision: the fraction of the retrieved items that are relevant.
 
   >>> print(precision_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 1.0, 0.0]), topn=2))
@@ -176,23 +164,12 @@ def precision_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
   hits = ranked.total(ranked.relevant * ranked.retrieved)
-  return ranked.lists.reduce(safe_divide(hits, ranked.total(ranked.retrieved)), reduce_fn)
+  return safe_divide(hits, ranked.total(ranked.retrieved))
 
 
-def ap_metric(
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  segments: ArrayLike | None = None,
-  topn: Cutoff = None,
-  key: Array | None = None,
-  rank_fn: Fn = ranks,
-  cutoff_fn: Fn = cutoff,
-  reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+@_of_ranks
+def ap_metric(ranked: RankedLists) -> Array:
   """Average precision: `sum b_i P@r_i / sum b_i`, with the first sum over the retrieved items.
 
   >>> print(f"{ap_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([1.0, 0.0, 1.0])):.4f}")
@@ -200,10 +177,9 @@ def ap_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  ranked = rank_lists(Lists.of(scores, labels, where, segments), topn, key, rank_fn, cutoff_fn)
   precision = _hits(ranked) * _reciprocal(ranked)
   value = ranked.total(ranked.relevant * ranked.retrieved * precision)
-  return ranked.lists.reduce(safe_divide(value, ranked.total(ranked.relevant)), reduce_fn)
+  return safe_divide(value, ranked.total(ranked.relevant))
 
 
 def opa_metric(
@@ -233,7 +209,8 @@ def _ordered_pairs(ranked: Ranked) -> Array:
   return safe_divide(pairs.concordant, pairs.different_labels)
 
 
-def dcg_metric(
+@family
+def _of_gains(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
@@ -247,7 +224,18 @@ def dcg_metric(
   rank_fn: Fn = ranks,
   cutoff_fn: Fn = cutoff,
   reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+) -> Callable[[Callable[[Array, Callable[[], Array]], Array]], Array]:
+  """Metrics of gains, each a function of the DCG and of a function that returns the ideal DCG."""
+  lists = Lists.of(scores, labels, where, segments)
+  ranked = rank_lists(lists, topn, key, rank_fn, cutoff_fn)
+  gain = worth(lists, gain_fn, weights)
+  dcg = ranked.discounted(gain, discount_fn)
+  ideal = functools.partial(ideal_dcg, lists, gain, topn, discount_fn)
+  return lambda own: lists.reduce(own(dcg, ideal), reduce_fn)
+
+
+@_of_gains
+def dcg_metric(dcg: Array, ideal: Callable[[], Array]) -> Array:
   """Discounted cumulative gain: `sum w_i gain(y_i) discount(r_i)` over the retrieved items.
 
   >>> print(dcg_metric(jnp.array([3.0, 2.0, 1.0]), jnp.array([2.0, 0.0, 1.0])))
@@ -255,27 +243,11 @@ def dcg_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  lists = Lists.of(scores, labels, where, segments)
-  ranked = rank_lists(lists, topn, key, rank_fn, cutoff_fn)
-  dcg = ranked.discounted(worth(lists, gain_fn, weights), discount_fn)
-  return lists.reduce(dcg, reduce_fn)
+  return dcg
 
 
-def ndcg_metric(
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  segments: ArrayLike | None = None,
-  topn: Cutoff = None,
-  weights: ArrayLike | None = None,
-  key: Array | None = None,
-  gain_fn: Fn = default_gain_fn,
-  discount_fn: Fn = default_discount_fn,
-  rank_fn: Fn = ranks,
-  cutoff_fn: Fn = cutoff,
-  reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+@_of_gains
+def ndcg_metric(dcg: Array, ideal: Callable[[], Array]) -> Array:
   """Normalised DCG: the DCG divided by the DCG of the items in the order of their weighted gains.
 
   >>> print(f"{ndcg_metric(jnp.array([2.0, 1.0, 3.0]), jnp.array([2.0, 0.0, 1.0])):.5f}")
@@ -283,11 +255,7 @@ def ndcg_metric(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-  lists = Lists.of(scores, labels, where, segments)
-  ranked = rank_lists(lists, topn, key, rank_fn, cutoff_fn)
-  gain = worth(lists, gain_fn, weights)
-  dcg = ranked.discounted(gain, discount_fn)
-  return lists.reduce(safe_divide(dcg, ideal_dcg(lists, gain, topn, discount_fn)), reduce_fn)
+  return safe_divide(dcg, ideal())
 
 
 def worth(lists: Lists, gain_fn: Fn, weights: ArrayLike | None) -> Array:

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from jaxrank._core import batching
 from jaxrank._core.all_pairs import rows_of, total
 from jaxrank._core.arithmetic import safe_divide
+from jaxrank.interop.rax.families import family
 from jaxrank.interop.rax.lists import Lists, ReduceFn, safe_reduce
 
 PairLossFn = Callable[[Array, Array], tuple[Array, Array]]
@@ -117,7 +118,8 @@ def _in_blocks(
   return safe_divide(loss, count) if mean else loss
 
 
-def pairwise_hinge_loss(
+@family
+def _of_pairs(
   scores: ArrayLike,
   labels: ArrayLike,
   *,
@@ -126,7 +128,22 @@ def pairwise_hinge_loss(
   weights: ArrayLike | None = None,
   lambdaweight_fn: LambdaweightFn | None = None,
   reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+) -> Callable[[PairLossFn], Array]:
+  """Losses of pairs, each a `pair_loss_fn` of `pairwise_loss`."""
+  return lambda own: pairwise_loss(
+    scores,
+    labels,
+    pair_loss_fn=own,
+    lambdaweight_fn=lambdaweight_fn,
+    where=where,
+    segments=segments,
+    weights=weights,
+    reduce_fn=reduce_fn,
+  )
+
+
+@_of_pairs
+def pairwise_hinge_loss(scores_diff: Array, labels_diff: Array) -> tuple[Array, Array]:
   """Hinge loss `max(0, 1 - (s_i - s_j))` of the pairs with `y_i > y_j`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -135,32 +152,11 @@ def pairwise_hinge_loss(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-
-  def hinge(scores_diff, labels_diff):
-    return jax.nn.relu(1 - scores_diff), labels_diff > 0
-
-  return pairwise_loss(
-    scores,
-    labels,
-    pair_loss_fn=hinge,
-    where=where,
-    segments=segments,
-    weights=weights,
-    lambdaweight_fn=lambdaweight_fn,
-    reduce_fn=reduce_fn,
-  )
+  return jax.nn.relu(1 - scores_diff), labels_diff > 0
 
 
-def pairwise_logistic_loss(
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  segments: ArrayLike | None = None,
-  weights: ArrayLike | None = None,
-  lambdaweight_fn: LambdaweightFn | None = None,
-  reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+@_of_pairs
+def pairwise_logistic_loss(scores_diff: Array, labels_diff: Array) -> tuple[Array, Array]:
   """RankNet: the logistic loss `log(1 + exp(-(s_i - s_j)))` of the pairs with `y_i > y_j`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -169,32 +165,11 @@ def pairwise_logistic_loss(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-
-  def logistic(scores_diff, labels_diff):
-    return jax.nn.softplus(-scores_diff), labels_diff > 0
-
-  return pairwise_loss(
-    scores,
-    labels,
-    pair_loss_fn=logistic,
-    where=where,
-    segments=segments,
-    weights=weights,
-    lambdaweight_fn=lambdaweight_fn,
-    reduce_fn=reduce_fn,
-  )
+  return jax.nn.softplus(-scores_diff), labels_diff > 0
 
 
-def pairwise_soft_zero_one_loss(
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  segments: ArrayLike | None = None,
-  weights: ArrayLike | None = None,
-  lambdaweight_fn: LambdaweightFn | None = None,
-  reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+@_of_pairs
+def pairwise_soft_zero_one_loss(scores_diff: Array, labels_diff: Array) -> tuple[Array, Array]:
   """Smoothed zero-one loss `sigmoid(-(s_i - s_j))` of the pairs with `y_i > y_j`.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -203,32 +178,11 @@ def pairwise_soft_zero_one_loss(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-
-  def soft_zero_one(scores_diff, labels_diff):
-    return jax.nn.sigmoid(-scores_diff), labels_diff > 0
-
-  return pairwise_loss(
-    scores,
-    labels,
-    pair_loss_fn=soft_zero_one,
-    where=where,
-    segments=segments,
-    weights=weights,
-    lambdaweight_fn=lambdaweight_fn,
-    reduce_fn=reduce_fn,
-  )
+  return jax.nn.sigmoid(-scores_diff), labels_diff > 0
 
 
-def pairwise_mse_loss(
-  scores: ArrayLike,
-  labels: ArrayLike,
-  *,
-  where: ArrayLike | None = None,
-  segments: ArrayLike | None = None,
-  weights: ArrayLike | None = None,
-  lambdaweight_fn: LambdaweightFn | None = None,
-  reduce_fn: ReduceFn | None = jnp.mean,
-) -> Array:
+@_of_pairs
+def pairwise_mse_loss(scores_diff: Array, labels_diff: Array) -> tuple[Array, Array]:
   """Squared error `((y_i - y_j) - (s_i - s_j))^2` of all pairs, also of an item with itself.
 
   >>> scores, labels = jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 0.0, 0.0])
@@ -237,20 +191,7 @@ def pairwise_mse_loss(
 
   See `jaxrank.interop.rax` for the arguments.
   """
-
-  def squared(scores_diff, labels_diff):
-    return jnp.square(scores_diff - labels_diff), jnp.ones_like(labels_diff, bool)
-
-  return pairwise_loss(
-    scores,
-    labels,
-    pair_loss_fn=squared,
-    where=where,
-    segments=segments,
-    weights=weights,
-    lambdaweight_fn=lambdaweight_fn,
-    reduce_fn=reduce_fn,
-  )
+  return jnp.square(scores_diff - labels_diff), jnp.ones_like(labels_diff, bool)
 
 
 def pairwise_qr_loss(

@@ -17,10 +17,10 @@ class _AtCutoff(RetrievalMetric[np.float32]):
 
   def __init__(
     self,
-    empty_target_action: EmptyTargetAction,
-    ignore_index: int | None,
-    top_k: int | None,
-    aggregation: Aggregation,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    top_k: int | None = None,
+    aggregation: Aggregation = "mean",
     **kwargs: Any,
   ):
     super().__init__(empty_target_action, ignore_index, aggregation, **kwargs)
@@ -40,16 +40,6 @@ class RetrievalMAP(_AtCutoff):
 
   kind = _table.MAP
 
-  def __init__(
-    self,
-    empty_target_action: EmptyTargetAction = "neg",
-    ignore_index: int | None = None,
-    top_k: int | None = None,
-    aggregation: Aggregation = "mean",
-    **kwargs: Any,
-  ):
-    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
-
 
 class RetrievalMRR(_AtCutoff):
   """Mean reciprocal rank: aggregates `retrieval_reciprocal_rank` over the queries.
@@ -63,16 +53,6 @@ class RetrievalMRR(_AtCutoff):
   """
 
   kind = _table.MRR
-
-  def __init__(
-    self,
-    empty_target_action: EmptyTargetAction = "neg",
-    ignore_index: int | None = None,
-    top_k: int | None = None,
-    aggregation: Aggregation = "mean",
-    **kwargs: Any,
-  ):
-    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
 
 
 class RetrievalPrecision(_AtCutoff):
@@ -114,16 +94,6 @@ class RetrievalRecall(_AtCutoff):
 
   kind = _table.RECALL
 
-  def __init__(
-    self,
-    empty_target_action: EmptyTargetAction = "neg",
-    ignore_index: int | None = None,
-    top_k: int | None = None,
-    aggregation: Aggregation = "mean",
-    **kwargs: Any,
-  ):
-    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
-
 
 class RetrievalHitRate(_AtCutoff):
   """Hit rate: aggregates `retrieval_hit_rate` over the queries.
@@ -137,16 +107,6 @@ class RetrievalHitRate(_AtCutoff):
   """
 
   kind = _table.HIT_RATE
-
-  def __init__(
-    self,
-    empty_target_action: EmptyTargetAction = "neg",
-    ignore_index: int | None = None,
-    top_k: int | None = None,
-    aggregation: Aggregation = "mean",
-    **kwargs: Any,
-  ):
-    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
 
 
 class RetrievalFallOut(_AtCutoff):
@@ -190,16 +150,6 @@ class RetrievalNormalizedDCG(_AtCutoff):
 
   kind = _table.NDCG
 
-  def __init__(
-    self,
-    empty_target_action: EmptyTargetAction = "neg",
-    ignore_index: int | None = None,
-    top_k: int | None = None,
-    aggregation: Aggregation = "mean",
-    **kwargs: Any,
-  ):
-    super().__init__(empty_target_action, ignore_index, top_k, aggregation, **kwargs)
-
 
 class RetrievalRPrecision(RetrievalMetric[np.float32]):
   """R-precision: aggregates `retrieval_r_precision` over the queries.
@@ -213,15 +163,6 @@ class RetrievalRPrecision(RetrievalMetric[np.float32]):
   """
 
   kind = _table.R_PRECISION
-
-  def __init__(
-    self,
-    empty_target_action: EmptyTargetAction = "neg",
-    ignore_index: int | None = None,
-    aggregation: Aggregation = "mean",
-    **kwargs: Any,
-  ):
-    super().__init__(empty_target_action, ignore_index, aggregation, **kwargs)
 
 
 class RetrievalAUROC(_AtCutoff):

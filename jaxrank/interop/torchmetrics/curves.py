@@ -22,11 +22,11 @@ class _AtEachCutoff(RetrievalMetric[Result]):
 
   def __init__(
     self,
-    max_k: int | None,
-    adaptive_k: bool,
-    empty_target_action: EmptyTargetAction,
-    ignore_index: int | None,
-    aggregation: Aggregation,
+    max_k: int | None = None,
+    adaptive_k: bool = False,
+    empty_target_action: EmptyTargetAction = "neg",
+    ignore_index: int | None = None,
+    aggregation: Aggregation = "mean",
     **kwargs: Any,
   ):
     super().__init__(empty_target_action, ignore_index, aggregation, **kwargs)
@@ -57,17 +57,6 @@ class RetrievalPrecisionRecallCurve(_AtEachCutoff[_table.Curve]):
 
   See `jaxrank.interop.torchmetrics` for the arguments.
   """
-
-  def __init__(
-    self,
-    max_k: int | None = None,
-    adaptive_k: bool = False,
-    empty_target_action: EmptyTargetAction = "neg",
-    ignore_index: int | None = None,
-    aggregation: Aggregation = "mean",
-    **kwargs: Any,
-  ):
-    super().__init__(max_k, adaptive_k, empty_target_action, ignore_index, aggregation, **kwargs)
 
   def plot(self, curve: Any = None, ax: Any = None) -> tuple[Any, Any]:
     """Plots a precision-recall curve, with recall on the horizontal axis.
