@@ -27,7 +27,7 @@ LARGEST = np.int32(np.iinfo(np.int32).max)
 
 # Batches of fewer items take programs on CPU that compile in half the time: others would save no
 # more than some 0.02 ms.
-FEW = 4096
+_FEW = 4096
 
 # Batches of fewer items sort labels on CPU: a search for the values would save some 0.3 ms of nDCG,
 # but its compilation would be a quarter of the first call.
@@ -230,7 +230,7 @@ def by_operands(key: Array, *others: Array, keys: int = 1) -> tuple[Array, ...]:
 
 def _are_many(key: Array) -> bool:
   alone = key.size == key.shape[-1]
-  return not alone and key.size >= FEW and key.shape[-1] <= _NETWORK_LENGTH
+  return not alone and key.size >= _FEW and key.shape[-1] <= _NETWORK_LENGTH
 
 
 @order_of_batch.on("cpu", gain="nDCG [1000, 1000]: 1.7", when=_are_many)

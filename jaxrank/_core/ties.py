@@ -185,37 +185,23 @@ def sums(w: Array, start: Array, end: Array) -> Array:
   "gpu", gain="arithmetic for 10,000 items: 700", when=lambda w, start, end: w.shape[-1] > _SHORT
 )
 def _sums_by_doubling(w: Array, start: Array, end: Array) -> Array:
-  def to_all(step: _Doubled, down: Array, up: Array) -> tuple[Array, Array]:
-    for power in range(1, (w.shape[-1] - 1).bit_length()):
-      down, up = step(1 << power, down, up)
-    return down, up
+  """The sum from the start of the tie to each item, plus the sum of those behind in the tie.
 
-  return _doubled(to_all, w, start, end)
-
-
-@sums.on("cpu", gain="means over ties [1000, 1000]: 7")
-def _sums_to_the_longest(w: Array, start: Array, end: Array) -> Array:
-  def to_the_longest(double: _Doubled, down: Array, up: Array) -> tuple[Array, Array]:
-    longest = jnp.max(end - start + 1, initial=0)
-
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-      length, down, up = state
-      return 2 * length, *double(length, down, up)
-
-    state = (jnp.int32(2), down, up)
-    _, down, up = lax.while_loop(lambda state: state[0] < longest, step, state)
-    return down, up
-
-  return _doubled(to_the_longest, w, start, end)
+  A difference of two prefix sums was rejected: their rounding errors are those of the whole list.
+  """
+  slot = sorting.slots(w)
+  down = w + jnp.where(start < slot, above(w), 0)
+  up = w + jnp.where(slot < end, below(w), 0)
+  for power in range(1, (w.shape[-1] - 1).bit_length()):
+    length = 1 << power
+    down += jnp.where(slot - length >= start, _from(down, -length), 0)
+    up += jnp.where(slot + length <= end, _from(up, length), 0)
+  return down + jnp.where(slot < end, below(up), 0)
 
 
-@sums.on(
-  "cpu",
-  gain="the first call of nDCG@10 [32, 100]: 1.4",
-  when=lambda w, start, end: w.size < sorting.FEW,
-)
+@sums.on("cpu", gain="means over ties [1000, 1000]: 250")
 def _sums_at_starts(w: Array, start: Array, end: Array) -> Array:
-  """The sum over the tie of each item, added up at its start: it compiles sooner than loops.
+  """The sum over the tie of each item, added up at its start.
 
   It is in double precision, because small numbers lose digits when they are added to a large sum.
   """
@@ -227,34 +213,6 @@ def _sums_at_starts(w: Array, start: Array, end: Array) -> Array:
   with enable_x64():
     totals: Array = jnp.vectorize(total, signature="(n),(n)->(n)")(w.astype(jnp.float64), start)
     return totals.astype(w.dtype)
-
-
-# A step of `_doubled`, from sums of so many items to sums of twice as many.
-_Doubled = Callable[[Any, Array, Array], tuple[Array, Array]]
-
-
-def _doubled(
-  repeat: Callable[[_Doubled, Array, Array], tuple[Array, Array]],
-  w: Array,
-  start: Array,
-  end: Array,
-) -> Array:
-  """The sum from the start of the tie to each item, plus the sum of those behind in the tie.
-
-  A difference of two prefix sums was rejected: their rounding errors are those of the whole list.
-  """
-  slot = sorting.slots(w)
-
-  def double(length: Any, down: Array, up: Array) -> tuple[Array, Array]:
-    down = down + jnp.where(slot - length >= start, _from(down, -length), 0)
-    up = up + jnp.where(slot + length <= end, _from(up, length), 0)
-    return down, up
-
-  down = w + jnp.where(start < slot, above(w), 0)
-  up = w + jnp.where(slot < end, below(w), 0)
-  down, up = repeat(double, down, up)
-  total: Array = down + jnp.where(slot < end, below(up), 0)
-  return total
 
 
 def above(x: Array, first: Any = 0) -> Array:

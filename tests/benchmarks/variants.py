@@ -1,10 +1,9 @@
-"""`python -m tests.benchmarks.variants cpu|tpu|cuda|first`: what each variant is worth.
+"""`python -m tests.benchmarks.variants cpu|tpu|cuda`: what each variant is worth.
 
 Each program is compiled as it is, and once without each variant that it uses, so that the next one
 or the reference takes its place. On a CPU the run times are compared; for a TPU the estimated
 cycles or the memory, and for a GPU the launches or the memory, whichever is the larger ratio. The
 table has the largest ratio of each variant and its program; most variants repeat both in `gain`.
-`first` compares first calls on a CPU, each in a process of its own.
 """
 
 import argparse
@@ -14,9 +13,6 @@ import math
 import os
 import pathlib
 import re
-import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -98,14 +94,11 @@ def _marks(scores: Any, labels: Any) -> Any:
 def main() -> None:
   """Runs the command."""
   parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.variants", description=__doc__)
-  parser.add_argument("where", choices=[*_PLATFORMS, "first"])
+  parser.add_argument("where", choices=[*_PLATFORMS])
   parser.add_argument("--only", default="", help="part of the name of a variant")
   parser.add_argument("--programs", default="", help="part of the name of a program")
   parser.add_argument("--output", type=pathlib.Path, help="a page whose section is replaced")
   arguments = parser.parse_args()
-  if arguments.where == "first":
-    print(_first_calls())
-    return
   primitives.table()
   on = _PLATFORMS[arguments.where]
   target = None if on == "cpu" else compilers.device(arguments.where)
@@ -125,32 +118,6 @@ def main() -> None:
   if arguments.output:
     body = "\n".join([report.versions(), "", *text])
     report.write(arguments.output, f"## Without a variant: {_PAGES[arguments.where]}", body)
-
-
-_FIRST = """
-import sys, time
-import jax, jax.numpy as jnp, jaxrank
-from jaxrank._core import ties
-if {without}:
-  ties.sums.variants[:] = [x for x in ties.sums.variants if "starts" not in x.function.__name__]
-scores = jnp.sin(jnp.arange(3200.0)).reshape(32, 100)
-labels = jnp.round(scores + 1).block_until_ready()
-ndcg = jaxrank.ndcg
-start = time.perf_counter()
-ndcg(scores, labels, k=10).block_until_ready()
-print(time.perf_counter() - start)
-"""
-
-
-def _first_calls() -> str:
-  """The median times of the first call of nDCG@10 [32, 100], with `_sums_at_starts` and without."""
-  times: dict[bool, list[float]] = {False: [], True: []}
-  for _ in range(_ROUNDS):
-    for without, measured in times.items():
-      command = [sys.executable, "-c", _FIRST.format(without=without)]
-      measured.append(float(subprocess.check_output(command)))
-  base, other = map(statistics.median, times.values())
-  return f"{base:.2f} s, without the variant {other:.2f} s: {other / base:.2g} times"
 
 
 def _ratios(
