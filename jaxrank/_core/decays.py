@@ -85,11 +85,13 @@ def decay(place: Place, other: Place, by: int, temperature: Array, power: Any = 
 def by_pairs(coefficients: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
   """The polynomial of each pair `[..., i, j]`, weighed and summed over `j`."""
   score, *group = place
-  rise = jnp.abs(score[..., None] - score[..., None, :])
+  fall = score[..., None] - score[..., None, :]
+  j = slots(fall)
+  i = jnp.swapaxes(j, -1, -2)
+  # Not the absolute value, whose slope at 0 is 0.
+  rise = jnp.where(j < i, -fall, fall)
   groups = [x[..., None] for x in group], [x[..., None, :] for x in group]
   x = near([rise, *groups[0]], [jnp.zeros_like(rise), *groups[1]], temperature[..., None, None])
-  j = slots(rise)
-  i = jnp.swapaxes(j, -1, -2)
 
   def weighed(sides: np.ndarray, w: Array) -> Array:
     c = [jnp.where(j < i, above, below).astype(w.dtype) for above, below in sides.T]
