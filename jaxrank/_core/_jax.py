@@ -10,7 +10,6 @@ documented names alone: slower, never wrong.
 """
 
 import contextlib
-import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -171,7 +170,8 @@ def _registered(name: str, rules: Rules) -> Callable[..., list[Array]]:
     ad.primitive_jvps[made] = rules.jvp
   if rules.transpose:
     ad.primitive_transposes[made] = transpose
-  return functools.partial(made.bind)
+  bind: Callable[..., list[Array]] = made.bind
+  return bind
 
 
 def is_zero(tangent: Any) -> bool:

@@ -96,6 +96,19 @@ def test_workflows_try_the_oldest_and_the_newest_python():
   assert '"3.x"' in matrix
 
 
+def test_workflows_repeat_the_versions_of_the_page():
+  """But for the newest, of which each run takes the next, and JAX's nightly build, each week."""
+  page = (ROOT / "docs/stability.md").read_text(encoding="utf-8")
+  rows = re.findall(r"^\| (\d+\.\d+)\.\S+ \|", page, re.MULTILINE)
+  text = (GITHUB / "workflows/tests.yml").read_text(encoding="utf-8")
+  tried = re.findall(r"jax: (?:\[newest\]|(oldest)|\"(\d+\.\d+)\.\*\")", text)
+  (oldest,) = re.findall(
+    r"^jax==(\d+\.\d+)", (GITHUB / "oldest.txt").read_text(encoding="utf-8"), re.MULTILINE
+  )
+  assert rows[:-1] == [version or oldest for old, version in tried if old or version]
+  assert "--pre jax jaxlib" in (GITHUB / "workflows/weekly.yml").read_text(encoding="utf-8")
+
+
 @pytest.mark.lint
 @pytest.mark.parametrize(
   ("schema", "pattern"),
