@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -85,13 +86,11 @@ def decay(place: Place, other: Place, by: int, temperature: Array, power: Any = 
 def by_pairs(coefficients: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
   """The polynomial of each pair `[..., i, j]`, weighed and summed over `j`."""
   score, *group = place
-  fall = score[..., None] - score[..., None, :]
-  j = slots(fall)
-  i = jnp.swapaxes(j, -1, -2)
-  # Not the absolute value, whose slope at 0 is 0.
-  rise = jnp.where(j < i, -fall, fall)
+  rise = _rise(score[..., None] - score[..., None, :])
   groups = [x[..., None] for x in group], [x[..., None, :] for x in group]
   x = near([rise, *groups[0]], [jnp.zeros_like(rise), *groups[1]], temperature[..., None, None])
+  j = slots(rise)
+  i = jnp.swapaxes(j, -1, -2)
 
   def weighed(sides: np.ndarray, w: Array) -> Array:
     c = [jnp.where(j < i, above, below).astype(w.dtype) for above, below in sides.T]
@@ -103,6 +102,19 @@ def by_pairs(coefficients: np.ndarray, place: Place, temperature: Array, w: Arra
       for output in coefficients
     ]
   )
+
+
+@jax.custom_jvp
+def _rise(fall: Array) -> Array:
+  """`|s_i - s_j|`, `[..., i, j]`, whose slope at 0 is that of two places in descending order."""
+  return jnp.abs(fall)
+
+
+@_rise.defjvp
+def _rise_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+  (fall,), (change,) = primals, tangents
+  j = slots(fall)
+  return _rise(fall), jnp.where(j < jnp.swapaxes(j, -1, -2), -change, change)
 
 
 class Schedule(NamedTuple):
