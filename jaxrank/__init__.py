@@ -29,8 +29,8 @@ import itertools
 import typing
 
 _jax = next(iter(importlib.metadata.distributions(name="jax")), None)
-if _jax is not None and tuple(map(int, _jax.version.split(".")[:2])) < (0, 10):
-  raise ImportError(f"jaxrank needs jax>=0.10, got {_jax.version}: pip install --upgrade jax.")
+if _jax is not None and tuple(map(int, _jax.version.split(".")[:2])) < (0, 8):
+  raise ImportError(f"jaxrank needs jax>=0.8, got {_jax.version}: pip install --upgrade jax.")
 
 if typing.TYPE_CHECKING:
   from jaxrank import agreement as agreement

@@ -11,6 +11,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxrank._core._jax import is_traced
+
 Gain = Callable[[Array], Array]
 Discount = Callable[[Array], Array]
 Cutoff = int | Array | None
@@ -131,7 +133,7 @@ def looked_up(table: Array, index: Array) -> Array:
 def told(x: Any) -> str:
   """What came as an argument, for messages: in few words, and on one line."""
   kind = type(x).__name__
-  if isinstance(x, jax.core.Tracer):
+  if is_traced(x):
     return f"a traced array {x.dtype}[{','.join(map(str, x.shape))}]"
   if isinstance(x, type):
     return f"the class {x.__name__}"

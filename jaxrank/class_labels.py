@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import aggregation
 from jaxrank._core import arithmetic, batching, checks, description, sorting, ties
-from jaxrank._core.platforms import enable_x64
+from jaxrank._core._jax import enable_x64
 from jaxrank.measures import Measure
 from jaxrank.measures.grammar import one_measure
 from jaxrank.measures.measure import One

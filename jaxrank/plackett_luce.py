@@ -31,6 +31,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff
 from jaxrank._core import checks, sorting
+from jaxrank._core._jax import is_traced
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank._core.decays import distance
@@ -265,7 +266,7 @@ def _checked_order(order: ArrayLike, shape: tuple[int, ...]) -> Array:
       f"ranks <= n, got {columns.shape}."
     )
   columns = columns.astype(jnp.int32)
-  if isinstance(columns, jax.core.Tracer):
+  if is_traced(columns):
     return columns
   rows = np.asarray(columns)
   wrong = (rows < -1) | (rows >= shape[-1])

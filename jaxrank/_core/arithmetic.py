@@ -63,10 +63,11 @@ def kept_within(x: Array, ends: tuple[float, float], units: int = UNITS) -> Arra
   given = lax.stop_gradient(x)
   unit = units * float(jnp.finfo(x.dtype).eps)
   low, high = ends
-  slack = jnp.where(given < low, unit * (abs(low) or 1.0), unit * (abs(high) or 1.0))
   gap = jnp.clip(given, *ends) - given
+  # Not a slack that is chosen between two constants, which jax 0.9 cannot do over a mesh.
+  rounded = (gap <= unit * (abs(low) or 1.0)) & (gap >= -unit * (abs(high) or 1.0))
   # The gap of two numbers that are near each other is exact, so that the sum is the end itself.
-  return x + jnp.where(jnp.abs(gap) <= slack, gap, 0)
+  return x + jnp.where(rounded, gap, 0)
 
 
 def floating(x: Array) -> Array:

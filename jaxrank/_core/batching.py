@@ -15,7 +15,8 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core.platforms import Zero, operation, primitive
+from jaxrank._core._jax import is_zero
+from jaxrank._core.platforms import calling, primitive
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -44,26 +45,29 @@ def columns_in_turn(*arrays: Array, function: Callable[..., Any]) -> Any:
   return lax.map(lambda columns: function(*columns), [jnp.moveaxis(x, -1, 0) for x in arrays])
 
 
-def batched(function: _Function, differentiable: Callable[..., Any] | None = None) -> _Function:
+def batched(
+  function: _Function,
+  differentiable: Callable[..., Any] | None = None,
+  *,
+  several: bool = False,
+) -> _Function:
   """Makes a function of the last axis of arrays its own batching rule.
 
   Under `vmap` it receives the whole batch at once, so that a loop has one predicate for all
-  queries, and the layout can be chosen for the batch. Its derivative is that of `differentiable`,
-  the same function of a whole batch. See `platforms.operation` for the loops that need it.
+  queries, and the layout can be chosen for the batch.
+
+  Args:
+    function: Of arrays to one array or, if there are `several`, to a tuple of arrays.
+    differentiable: The same function of a whole batch, whose derivative is taken; None if there is
+      no derivative.
+    several: Whether there are several arrays.
   """
-  tree: Any = None
-
-  def leaves(*args: Array) -> list[Array]:
-    nonlocal tree
-    values, tree = jax.tree.flatten(function(*args))
-    return values
-
-  traced = jax.jit(leaves, inline=True)
+  traced = jax.jit(function, inline=True)
 
   @functools.wraps(function)
   def call(*args: Array) -> Any:
-    values = _batched.bind(*args, function=traced, differentiable=differentiable)
-    return jax.tree.unflatten(tree, values)
+    values = _batched(*args, function=traced, differentiable=differentiable)
+    return tuple(values) if several else values[0]
 
   return cast(_Function, call)
 
@@ -83,7 +87,7 @@ def _batch(
   whole = whole_batch(args, axes)
   size = whole[0].shape[0]
   # A function need not know how to divide by a batch of no queries.
-  values = _batched.bind(*never_empty(0, whole), **static)
+  values = _batched(*never_empty(0, whole), **static)
   return (values if size else [x[:0] for x in values]), [0] * len(values)
 
 
@@ -96,7 +100,7 @@ def _jvp(
 ) -> Any:
   if differentiable is None:
     raise NotImplementedError(f"jaxrank: {function} has no derivative")
-  moving = [i for i, tangent in enumerate(tangents) if not isinstance(tangent, Zero)]
+  moving = [i for i, tangent in enumerate(tangents) if not is_zero(tangent)]
 
   def of_moving(*moved: Array) -> list[Array]:
     given = dict(zip(moving, moved, strict=True))
@@ -105,7 +109,7 @@ def _jvp(
   return jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
 
 
-_batched = operation("batched", _batch, _jvp)
+_batched = calling("batched", _batch, _jvp)
 
 
 def in_blocks(function: Callable[..., Any], rows: int) -> Callable[..., Any]:
@@ -194,19 +198,15 @@ def without_nan(numbers: Any) -> tuple[Array | bool, Any]:
   What is computed from them is then finite, as a gradient that is multiplied by 0 has to be. False,
   rather than an array, without a scalar that can be NaN.
   """
+  leaves, tree = jax.tree.flatten(numbers)
   unknown: Array | bool = False
-
-  def known(x: Any) -> Any:
-    nonlocal unknown
-    if jnp.ndim(x) or not jnp.issubdtype(jnp.result_type(x), jnp.floating):
-      return x
-    is_nan = jnp.isnan(x)
-    unknown |= is_nan
-    # Within the range of all parameters: a temperature, a probability, a grade.
-    return jnp.where(is_nan, 0.5, x)
-
-  numbers = jax.tree.map(known, numbers)
-  return unknown, numbers
+  for i, x in enumerate(leaves):
+    if jnp.ndim(x) == 0 and jnp.issubdtype(jnp.result_type(x), jnp.floating):
+      is_nan = jnp.isnan(x)
+      unknown |= is_nan
+      # Within the range of all parameters: a temperature, a probability, a grade.
+      leaves[i] = jnp.where(is_nan, 0.5, x)
+  return unknown, jax.tree.unflatten(tree, leaves)
 
 
 class Static(NamedTuple):

@@ -22,6 +22,7 @@ from jaxrank._base import LARGEST
 from jaxrank._base import count as count
 from jaxrank._base import told as told
 from jaxrank._core import containers
+from jaxrank._core._jax import is_traced, varying
 from jaxrank._core.errors import AdvisedError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -171,13 +172,13 @@ def on_host(name: str, x: Any) -> np.ndarray:
 def untraced(name: str, x: Any) -> None:
   """Raises `TypeError` for a traced array, of which a function of the host cannot know values."""
   leaves = jax.tree.leaves(x, is_leaf=lambda leaf: isinstance(leaf, Iterator))
-  if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+  if any(is_traced(leaf) for leaf in leaves):
     raise TypeError(f"{name} must be known, got a traced array; call it outside of jit.")
 
 
 def is_known(x: Any) -> bool:
   """Whether this process can read values: they are not traced, and no other process has a part."""
-  return not isinstance(x, jax.core.Tracer) and getattr(x, "is_fully_addressable", True)
+  return not is_traced(x) and getattr(x, "is_fully_addressable", True)
 
 
 def _converted(name: str, x: Any) -> Array:
@@ -312,12 +313,11 @@ def cutoff(k: Any, name: str = "k") -> int | Array | None:
     if k > LARGEST:
       raise ValueError(f"{name} must be at most {LARGEST}, got {k}; pass None for the whole list.")
     return int(k)
-  k = array(name, k)
-  if not jnp.issubdtype(k.dtype, jnp.integer) or k.ndim:
-    raise TypeError(f"{name} must be an integer scalar, got {k.dtype}{list(k.shape)}; use vmap.")
-  if not isinstance(k, jax.core.Tracer):
-    return cutoff(int(k), name)
-  return k
+  given = array(name, k)
+  if not jnp.issubdtype(given.dtype, jnp.integer) or given.ndim:
+    got = f"{given.dtype}{list(given.shape)}"
+    raise TypeError(f"{name} must be an integer scalar, got {got}; use vmap.")
+  return given if is_traced(given) else cutoff(int(given), name)
 
 
 def prng_key(key: Any) -> Array:
@@ -376,12 +376,6 @@ def axis_name(name: str, x: Any) -> None:
 def axes_of(axis: str | tuple[str, ...]) -> set[str]:
   """The names of mesh axes as a set."""
   return {axis} if isinstance(axis, str) else set(axis)
-
-
-def varying(x: Any) -> frozenset[str]:
-  """The mesh axes along which an array may differ between devices, by its type."""
-  axes: frozenset[str] = jax.typeof(x).manual_axis_type.varying
-  return axes
 
 
 def tracked(axis: str | tuple[str, ...]) -> bool:

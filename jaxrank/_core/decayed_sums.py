@@ -1,8 +1,8 @@
 """Sums over the items above, or below, each item, decayed with the distance of their scores.
 
-`decayed_sums` is a primitive of JAX, because its derivatives and its transpose are sums of the same
-kind: a gradient computes the sums twice, in whatever order it is batched, and a program has the
-algorithm of its platform only. docs/mathematics.md, "Sums over pairs", derives the slopes.
+`decayed_sums` is an operation with rules, because its derivatives and its transpose are sums of the
+same kind: a gradient computes the sums twice, in whatever order it is batched, and a program has
+the algorithm of its platform only. docs/mathematics.md, "Sums over pairs", derives the slopes.
 """
 
 import functools
@@ -13,14 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.extend import core as jax_core
-from jax.interpreters import ad, batching
 
 from jaxrank import config
-from jaxrank._core import platforms, sorting
+from jaxrank._core import sorting
+from jaxrank._core._jax import is_zero
 from jaxrank._core.batching import in_blocks, rows_on_cpu, whole_batch
 from jaxrank._core.decays import Place, Schedule, by_blocks, by_doubling, by_pairs, distance
-from jaxrank._core.platforms import primitive
+from jaxrank._core.platforms import Operation, primitive
 
 # Items at more temperatures from each other are as good as infinitely far apart.
 _WIDE = 40.0
@@ -59,9 +58,7 @@ def decayed_sums(
 def _sums(
   coefficients: np.ndarray, place: Place, temperature: Array, w: Array, **static: Any
 ) -> Array:
-  out: Array = _primitive.bind(
-    w, temperature, *place, coefficients=_hashable(coefficients), **static
-  )
+  (out,) = _operation(w, temperature, *place, coefficients=_hashable(coefficients), **static)
   return out
 
 
@@ -69,20 +66,20 @@ def _hashable(x: np.ndarray) -> Any:
   return tuple(map(_hashable, x)) if x.ndim else float(x)
 
 
-def _type(w: Any, temperature: Any, *place: Any, coefficients: Any, **_: Any) -> Any:
+def _types(w: Any, temperature: Any, *place: Any, coefficients: Any, **_: Any) -> Sequence[Any]:
   """The type of the sums, which depends on the arguments as that of a short formula does."""
 
   def like(w: Array, temperature: Array, *place: Array) -> Array:
     one = jnp.sum(w, axis=0) + temperature[..., None] + sum(x.astype(w.dtype) for x in place)
     return jnp.broadcast_to(one, (len(coefficients), *one.shape)).astype(w.dtype)
 
-  (out,) = jax.make_jaxpr(like)(w, temperature, *place).out_avals
-  return out
+  found: Sequence[Any] = jax.make_jaxpr(like)(w, temperature, *place).out_avals
+  return found
 
 
 def _jvp(
   primals: Sequence[Array], tangents: Sequence[Any], *, coefficients: Any, **static: Any
-) -> tuple[Array, Array]:
+) -> tuple[list[Array], list[Array]]:
   """The derivative is two more sums over pairs: docs/mathematics.md, "Sums over pairs"."""
   w, temperature, *place = primals
   by_w, by_temperature, by_score, *_ = tangents
@@ -94,13 +91,13 @@ def _jvp(
   steep = plain * np.arange(1, plain.shape[-1] + 1) * [[1], [-1]]
   moves = list(_moves(place[0], temperature, by_score, by_temperature))
   if not moves:
-    return sums(plain, w), sums(plain, by_w)
+    return [sums(plain, w)], [sums(plain, by_w)]
   if plain.shape[1] == 1:
     value, slope = jnp.split(sums(np.concatenate([plain, steep]), w), 2)
   else:
     value, slope = sums(plain, w), sums(steep, w)
   terms = [(-steep, w * moved[None]) for moved in moves]
-  if not isinstance(by_w, ad.Zero):
+  if not is_zero(by_w):
     terms.append((plain, by_w))
   if plain.shape[0] == 1:
     parts, weights = zip(*terms, strict=True)
@@ -110,7 +107,7 @@ def _jvp(
     change += slope * moved[None]
   for term in terms:
     change += sums(*term)
-  return value, change
+  return [value], [change]
 
 
 def _moves(score: Array, temperature: Array, by_score: Any, by_temperature: Any) -> Iterator[Array]:
@@ -120,9 +117,9 @@ def _moves(score: Array, temperature: Array, by_score: Any, by_temperature: Any)
   its distance from the first such item, because larger numbers would cancel with rounding errors.
   """
   temperature = temperature[..., None]
-  if not isinstance(by_score, ad.Zero):
+  if not is_zero(by_score):
     yield by_score / temperature
-  if not isinstance(by_temperature, ad.Zero):
+  if not is_zero(by_temperature):
     gap = distance(score[..., :-1], score[..., 1:], temperature)
     first = jnp.ones_like(score[..., :1], bool)
     starts = jnp.concatenate([first, (gap < 0) | (gap > _WIDE)], axis=-1)
@@ -132,7 +129,7 @@ def _moves(score: Array, temperature: Array, by_score: Any, by_temperature: Any)
 
 
 def _transpose(
-  out: Any,
+  changes: Sequence[Array],
   w: Any,
   temperature: Array,
   *place: Array,
@@ -141,17 +138,18 @@ def _transpose(
   **static: Any,
 ) -> list[Any]:
   """The sums with inputs and outputs exchanged, and what is ahead with what is behind."""
-  constants = [None] * (1 + len(place))
-  if isinstance(out, ad.Zero):
-    return [ad.Zero(w.aval), *constants]
+  (out,) = changes
   swapped = np.array(coefficients).swapaxes(0, 1)[:, :, ::-1]
-  return [_sums(swapped, place, temperature, out, recompute=True, **static), *constants]
+  by_w = _sums(swapped, place, temperature, out, recompute=True, **static)
+  return [by_w, None, *(None for _ in place)]
 
 
-def _batch(args: Sequence[Array], axes: Sequence[Any], **static: Any) -> tuple[Array, int]:
+def _batch(
+  args: Sequence[Array], axes: Sequence[Any], **static: Any
+) -> tuple[list[Array], list[int]]:
   """The axis of a batch is the first after that of the inputs and outputs."""
   w, *others = whole_batch(args, axes)
-  return _primitive.bind(jnp.swapaxes(w, 0, 1), *others, **static), 1
+  return _operation(jnp.swapaxes(w, 0, 1), *others, **static), [1]
 
 
 @primitive
@@ -220,9 +218,6 @@ def _in_cache(sums: Callable[..., Array], place: Place, temperature: Array, w: A
   return jnp.swapaxes(swapped, 0, 1)
 
 
-_primitive = jax_core.Primitive("decayed_sums")
-_primitive.def_abstract_eval(_type)
-ad.primitive_jvps[_primitive] = _jvp
-ad.primitive_transposes[_primitive] = _transpose
-batching.primitive_batchers[_primitive] = _batch
-platforms.lower(_primitive, sums_of_powers)
+_operation = Operation(
+  "decayed_sums", sums_of_powers, types=_types, batch=_batch, jvp=_jvp, transpose=_transpose
+)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -85,7 +86,7 @@ def decay(place: Place, other: Place, by: int, temperature: Array, power: Any = 
 def by_pairs(coefficients: np.ndarray, place: Place, temperature: Array, w: Array) -> Array:
   """The polynomial of each pair `[..., i, j]`, weighed and summed over `j`."""
   score, *group = place
-  rise = jnp.abs(score[..., None] - score[..., None, :])
+  rise = _rise(score[..., None] - score[..., None, :])
   groups = [x[..., None] for x in group], [x[..., None, :] for x in group]
   x = near([rise, *groups[0]], [jnp.zeros_like(rise), *groups[1]], temperature[..., None, None])
   j = slots(rise)
@@ -101,6 +102,19 @@ def by_pairs(coefficients: np.ndarray, place: Place, temperature: Array, w: Arra
       for output in coefficients
     ]
   )
+
+
+@jax.custom_jvp
+def _rise(fall: Array) -> Array:
+  """`|s_i - s_j|`, `[..., i, j]`, whose slope at 0 is that of two places in descending order."""
+  return jnp.abs(fall)
+
+
+@_rise.defjvp
+def _rise_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+  (fall,), (change,) = primals, tangents
+  j = slots(fall)
+  return _rise(fall), jnp.where(j < jnp.swapaxes(j, -1, -2), -change, change)
 
 
 class Schedule(NamedTuple):

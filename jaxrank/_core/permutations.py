@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxrank._core import sorting
+from jaxrank._core._jax import is_zero
 from jaxrank._core.batching import of_each_query, whole_batch
-from jaxrank._core.platforms import Zero, operation, primitive
+from jaxrank._core.platforms import calling, primitive
 
 # Up to so many columns of labels are sorted as operands; the rows of more are gathered.
 _COLUMNS = 8
@@ -48,17 +49,10 @@ def _follow(x: Array, moved: Array, item: Array) -> Array:
   return _followed(x, moved, item)[0] if jnp.issubdtype(x.dtype, jnp.floating) else moved
 
 
-def _followed(*args: Array) -> Any:
-  return _follower.bind(*args, function=_second)
-
-
-_second = jax.jit(lambda x, moved, item: [moved], inline=True)
-
-
 def _followed_jvp(primals: Sequence[Array], tangents: Sequence[Any], **_: Any) -> Any:
   # Not `moved` itself, which has no derivative: there are second ones.
   change = tangents[0]
-  if not isinstance(change, Zero):
+  if not is_zero(change):
     change = by_columns(of_each_query(_moved), change, primals[2])
   return _followed(*primals), [change]
 
@@ -75,12 +69,10 @@ def _followed_batch(
   return _followed(x, moved, item), [x.ndim - 1]
 
 
-_follower = operation("followed", _followed_batch, _followed_jvp)
-
-
-def _arranged(*arrays: Array) -> Sequence[Array]:
-  moved: Sequence[Array] = _operation.bind(*arrays, function=_arrange)
-  return moved
+_followed = functools.partial(
+  calling("followed", _followed_batch, _followed_jvp),
+  function=jax.jit(lambda x, moved, item: moved, inline=True),
+)
 
 
 def _arranged_batch(
@@ -96,9 +88,6 @@ def _arranged_batch(
   columns = labels.reshape(*key.shape, math.prod(labels.shape[key.ndim :]))
   *shared, columns = _arranged(key, scores, columns)
   return [*shared, columns.reshape(labels.shape)], [None, None, None, labels.ndim - 1]
-
-
-_operation = operation("arranged", _arranged_batch)
 
 
 @primitive
@@ -130,7 +119,9 @@ def _sorted_together(key: Array, scores: Array, labels: Array, *first: Array) ->
   return ~key, item, scores, labels
 
 
-_arrange = jax.jit(arranged_batch, inline=True)
+_arranged = functools.partial(
+  calling("arranged", _arranged_batch), function=jax.jit(arranged_batch, inline=True)
+)
 
 
 def _from_keys(scores: Array, key: Array) -> Array:

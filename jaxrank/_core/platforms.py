@@ -1,12 +1,8 @@
 """The table of primitives: each has one plain reference, and variants for some platforms.
 
 A metric, a ranking or a loss calls a primitive, and names no platform. This is the only module that
-chooses between algorithms, when a program is compiled. It also makes primitives of JAX, and
-switches 64-bit arithmetic on; no other module calls `jax.enable_x64`.
-
-JAX has no stable names for the rules of a primitive, nor for a program without dead code. For them,
-this module, its neighbours `decayed_sums` and `recorder`, and `interop._boosting` import
-`jax.interpreters`, so that pyproject.toml bounds the versions of JAX.
+chooses between algorithms, when a program is compiled. Operations are functions of primitives that
+have rules of their own for batches and derivatives.
 """
 
 import contextlib
@@ -16,22 +12,20 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import jax
 from jax import Array, lax
-from jax.extend import core as jax_core
-from jax.interpreters import ad, batching, mlir
+
+from jaxrank._core import _jax
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 # The platform whose algorithms are traced; None if the program may run on any.
-_chosen = jax.make_user_context(None)
+_chosen = _jax.context(None)
 
 # All others, whatever their names, take the variants for a GPU.
 _OWN = ("cpu", "tpu")
 _OTHERS = "gpu"
 # No platform: `forced("reference")` takes no variant at all.
 _REFERENCE = "reference"
-
-_Batcher = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 
 
 class Variant(NamedTuple, Generic[_P, _R]):
@@ -77,6 +71,8 @@ class Primitive(Generic[_P, _R]):
     return register
 
   def __call__(self, *args: _P.args, **static: _P.kwargs) -> _R:
+    if _jax.refusals:
+      return self.reference(*args, **static)
     ways = {
       platform: variant.function
       for variant in self.variants
@@ -114,105 +110,132 @@ def forced(platform: str) -> contextlib.AbstractContextManager[None]:
   return context
 
 
-def traced(platform: str, function: Callable[..., Any], *args: Any) -> Any:
-  """The program of a function of `jax.jit` for one platform, unless another one is forced.
+class Operation:
+  """A function of primitives that JAX batches and differentiates by rules, wherever it is called.
 
-  It is traced once for arguments of the same types: JAX looks for a trace under the same mesh.
-  """
-  mesh = jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh())
-  with mesh, forced(_chosen.value or platform):
-    return jax.make_jaxpr(function)(*args)
+  Positional arguments are arrays; all that is static is hashable and given by keyword. The rules
+  take the static arguments too. `_jax.Rules` says why they are not those of documented names.
 
-
-def lower(primitive: Any, function: Callable[..., Any]) -> None:
-  """Implements a primitive of JAX by a function that calls primitives of the table.
-
-  It is traced when the program is compiled, for one platform.
+  Attributes:
+    function: Computes an array, or a tree of arrays, of which the operation returns the leaves. It
+      is traced when a program is compiled, for one platform.
+    jvp: The rule of the derivative.
   """
 
-  def rule(platform: str) -> Callable[..., Any]:
-    def chosen(*args: Any, **static: Any) -> Any:
-      with forced(_chosen.value or platform):
-        return function(*args, **static)
+  def __init__(
+    self,
+    name: str,
+    function: Callable[..., Any],
+    *,
+    types: Callable[..., Sequence[Any]],
+    batch: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+    jvp: Callable[..., Any] | None = None,
+    transpose: Callable[..., Sequence[Any]] | None = None,
+  ):
+    """Registers the rules, of which `_jax.Rules` says what they take and return."""
 
-    return mlir.lower_fun(chosen, multiple_results=primitive.multiple_results)
+    @functools.lru_cache
+    def compiled(**static: Any) -> Callable[..., list[Array]]:
+      return jax.jit(functools.partial(self._bind, **static))
 
-  def evaluate(*args: Any, **static: Any) -> Any:
-    # Outside `jit`, or where `jit` is disabled.
-    with jax.disable_jit(False):
-      return jax.jit(functools.partial(primitive.bind, **static))(*args)
+    def evaluate(*args: Any, **static: Any) -> list[Array]:
+      # Outside `jit`, or where `jit` is disabled.
+      with jax.disable_jit(False):
+        return compiled(**static)(*args)
 
-  for platform in _OWN:
-    mlir.register_lowering(primitive, rule(platform), platform=platform)
-  mlir.register_lowering(primitive, rule(_OTHERS))
-  primitive.def_impl(evaluate)
+    def lowered(platform: str) -> Callable[..., list[Array]]:
+      def chosen(*args: Any, **static: Any) -> list[Array]:
+        with forced(_chosen.value or platform):
+          return jax.tree.leaves(function(*args, **static))
+
+      return chosen
+
+    self.function, self.jvp = function, jvp
+    on = [*((platform, lowered(platform)) for platform in _OWN), (None, lowered(_OTHERS))]
+    self._bind = _jax.primitive(name, _jax.Rules(evaluate, types, on, batch, jvp, transpose))
+
+  def __call__(self, *args: Any, **static: Any) -> list[Array]:
+    if not _jax.refusals:
+      return self._bind(*args, **static)
+
+    def plain(*args: Any) -> list[Array]:
+      return jax.tree.leaves(self.function(*args, **static))
+
+    # JAX maps the function over a batch itself, and may forget its rule in second derivatives.
+    if self.jvp is None:
+      return plain(*args)
+    differentiable = jax.custom_jvp(plain)
+    differentiable.defjvp(functools.partial(self.jvp, **static))
+    return differentiable(*args)
 
 
-# In the rule of a derivative, the tangent of what does not change.
-Zero = ad.Zero
+def calling(
+  name: str,
+  batch: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+  jvp: Callable[..., Any] | None = None,
+) -> Operation:
+  """An operation that calls its parameter `function`.
 
-
-def operation(name: str, batch: _Batcher, jvp: Callable[..., Any] | None = None) -> Any:
-  """A primitive of JAX that calls its parameter `function`, which returns a list of arrays.
-
-  The function, of `jax.jit`, is traced for one platform only, once if this is a CPU. Its derivative
-  is that of the rule `jvp`. JAX forgets the rules of `jax.custom_jvp` in the second derivative of
-  the body of a loop, and keeps those of primitives.
+  The function, of `jax.jit`, is traced for one platform only, once if this is a CPU.
   """
 
   def call(*args: Any, function: Callable[..., Any], **_: Any) -> Any:
     return function(*args)
 
-  def evaluate(*args: Any, function: Callable[..., Any], **_: Any) -> Any:
-    with jax.disable_jit(False):
-      return function(*args)
+  def types(*args: Any, function: Callable[..., Any], **_: Any) -> Sequence[Any]:
+    # JAX finds this trace again when the program is compiled, for arguments of the same types.
+    with _jax.same_mesh(), forced(_chosen.value or "cpu"):
+      found: Sequence[Any] = jax.make_jaxpr(function)(*args).out_avals
+    return found
 
-  def types(*args: Any, function: Callable[..., Any], **_: Any) -> Any:
-    return traced("cpu", function, *args).out_avals
-
-  primitive = jax_core.Primitive(name)
-  primitive.multiple_results = True
-  primitive.def_abstract_eval(types)
-  batching.primitive_batchers[primitive] = batch
-  if jvp:
-    ad.primitive_jvps[primitive] = jvp
-  lower(primitive, call)
-  # The function is compiled once, unlike a call of the primitive.
-  primitive.def_impl(evaluate)
-  return primitive
-
-
-_forward_only = jax_core.Primitive("forward_only")
+  return Operation(name, call, types=types, batch=batch, jvp=jvp)
 
 
 def forward_only(x: Array, message: str) -> Array:
   """`x`; a derivative in reverse mode raises `ValueError`, one in forward mode passes."""
-  passed: Array = _forward_only.bind(x, message=message)
+  if _jax.refusals:
+    return _without_gradient(x, message)
+  (passed,) = _forward_only(x, message=message)
   return passed
 
 
-def _same(x: Any, *, message: str) -> Any:
+def _itself(x: Any, *, message: str) -> list[Any]:
+  del message
+  return [x]
+
+
+def _batch_forward_only(
+  args: Sequence[Array], axes: Sequence[Any], **static: Any
+) -> tuple[Sequence[Array], Sequence[Any]]:
+  return _forward_only(*args, **static), axes
+
+
+def _pass_forward(primals: Sequence[Array], tangents: Sequence[Any], **static: Any) -> Any:
+  return _forward_only(*primals, **static), _forward_only(*tangents, **static)
+
+
+def _refuse(changes: Any, x: Any, *, message: str) -> Any:
+  del changes, x
+  raise ValueError(message)
+
+
+_forward_only = Operation(
+  "forward_only",
+  _itself,
+  types=_itself,
+  batch=_batch_forward_only,
+  jvp=_pass_forward,
+  transpose=_refuse,
+)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _without_gradient(x: Array, message: str) -> Array:
+  """`forward_only` without a derivative in forward mode, of which JAX raises `TypeError`."""
   del message
   return x
 
 
-def _refuse(slope: Any, x: Any, *, message: str) -> Any:
-  del slope, x
-  raise ValueError(message)
-
-
-_forward_only.def_impl(_same)
-_forward_only.def_abstract_eval(_same)
-ad.deflinear2(_forward_only, _refuse)
-batching.defvectorized(_forward_only)
-mlir.register_lowering(_forward_only, mlir.lower_fun(_same, multiple_results=False))
-
-
-def enable_x64() -> contextlib.AbstractContextManager[None]:
-  """A context in which JAX has 64-bit integers and floats, whatever the configuration says.
-
-  Words for sorting, counts of pairs, classes of 64 bits, and adapters of libraries that compute in
-  double precision need them. Scores and values of the library have the dtypes of JAX.
-  """
-  context: contextlib.AbstractContextManager[None] = jax.enable_x64(True)
-  return context
+_without_gradient.defvjp(
+  lambda x, message: (x, None), lambda message, _, change: _refuse(change, None, message=message)
+)

@@ -55,7 +55,8 @@ def transposable(ahead: Callable[..., Any], back: Callable[[Any], Any], *x: Any)
 def constant(x: Any) -> Any:
   """`x`, of which a derivative is refused rather than wrong."""
   leaves, tree = jax.tree.flatten(x)
-  return jax.tree.unflatten(tree, batched(lambda *leaves: leaves, _refused)(*leaves))
+  same: Any = batched(lambda *leaves: leaves, _refused, several=True)
+  return jax.tree.unflatten(tree, same(*leaves))
 
 
 def _refused(*_: Array) -> Any:
@@ -150,7 +151,7 @@ def integral(integrand: Integrand, spacing: float, width: int, ends: _Ends, *arg
   Returns:
     An array of the shape of `value`.
   """
-  total: Array = _swept(_value, integrand, spacing, width, ends, args)
+  total: Array = _swept(_value, integrand, spacing, width, ends, args)[0]
   return spacing * total
 
 
@@ -161,7 +162,7 @@ def _integral_jvp(
   (ends, *args), (_, *changes) = primals, tangents
   if integrand.gradient is None:
     total = integral(integrand, spacing, width, ends, *args)
-    change = _changed(_value, integrand, spacing, width, ends, tuple(args), tuple(changes))
+    (change,) = _changed(_value, integrand, spacing, width, ends, tuple(args), tuple(changes))
     return total, spacing * change
   slopes: tuple[Array, ...] = _swept(_slopes, integrand, spacing, width, ends, tuple(args))
   products = (jnp.sum(slopes[i] * changes[i], axis=-1) for i in _moving(changes))
@@ -248,7 +249,8 @@ class Sweep(NamedTuple):
 def _sweep(
   sweep: Sweep, ends: _Ends, args: Any, differentiable: Callable[..., Any] | None = None
 ) -> Any:
-  return batched(functools.partial(total_of_nodes, sweep=sweep), differentiable)(*ends, *args)
+  summed = functools.partial(total_of_nodes, sweep=sweep)
+  return batched(summed, differentiable, several=True)(*ends, *args)
 
 
 @primitive

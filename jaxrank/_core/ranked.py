@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.extend import core as jax_core
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain, Pairs
 from jaxrank._core import batching, checks, permutations, sorting
+from jaxrank._core._jax import current_trace
 from jaxrank._core.arithmetic import discount_sums
 
 # Where results are kept, and each result with its arguments, by method and arguments.
@@ -75,12 +75,6 @@ def remembering(query: _Remembering) -> Iterator[None]:
     yield
   finally:
     query.memories.pop()
-
-
-def current_trace() -> object:
-  """Where JAX stands: in which function, loop, branch or `vmap`."""
-  trace: object = jax_core.get_opaque_trace_state()
-  return trace
 
 
 # Gains that never decrease with the label, and are 0 at label 0: their ideal order is that of the

@@ -11,13 +11,13 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.interpreters import partial_eval
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount, Gain, Pairs
+from jaxrank._core._jax import current_trace, without_dead_code
 from jaxrank._core.arithmetic import varying_zeros
-from jaxrank._core.ranked import Ranked, current_trace
+from jaxrank._core.ranked import Ranked
 
 Name = Literal[
   "expect", "exposure", "cascade", "precision", "first", "before", "cumulative", "pairs"
@@ -201,9 +201,9 @@ def slopes(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | Non
   if not zeros:
     return []
   program = jax.make_jaxpr(gradient)(zeros).jaxpr
-  _, used = partial_eval.dce_jaxpr(program, [True] * len(program.outvars))
+  _, used = without_dead_code(program)
   forward = jax.make_jaxpr(lambda answers: value(answers)[0])(zeros).jaxpr
-  forward, used_forward = partial_eval.dce_jaxpr(forward, [True])
+  forward, used_forward = without_dead_code(forward)
   if any(used) or _is_flat_in(forward, [True] * sum(used_forward)):
     return None
   by_answer, _ = gradient(zeros)

@@ -17,8 +17,9 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import networks
+from jaxrank._core._jax import enable_x64
 from jaxrank._core.batching import batched, of_each_query
-from jaxrank._core.platforms import enable_x64, primitive
+from jaxrank._core.platforms import primitive
 
 # The keys of masked items and of scores of -inf, which are not retrieved; the largest integer.
 MASKED = np.int32(np.iinfo(np.int32).min)
@@ -189,7 +190,7 @@ def order_of_batch(key: Array) -> tuple[Array, Array]:
   return ~negative, item
 
 
-_order = batched(order_of_batch)
+_order = batched(order_of_batch, several=True)
 
 
 def _words(key: Array, axis: int) -> Array:

@@ -26,9 +26,10 @@ from jax import Array, lax
 
 from jaxrank._base import Cutoff
 from jaxrank._core import sorting
+from jaxrank._core._jax import enable_x64
 from jaxrank._core.arithmetic import KEPT, discount_sums
 from jaxrank._core.batching import batched, of_each_query
-from jaxrank._core.platforms import enable_x64, primitive
+from jaxrank._core.platforms import primitive
 from jaxrank._core.sorting import take
 
 # On a GPU, means over the ties of a list up to this length are sums over all pairs of items.
@@ -70,7 +71,7 @@ def ends(tied: Array) -> tuple[Array, Array]:
   return _first_of(tied, slot), _last_of(tied, slot)
 
 
-_layout = batched(ends)
+_layout = batched(ends, several=True)
 
 
 @ends.on("cpu", gain="average precision [1000, 1000]: 1.6")

@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._base import pytree
 from jaxrank._core import checks
+from jaxrank._core._jax import is_traced, made_varying
 from jaxrank._core.batching import replicated
 
 
@@ -77,7 +78,7 @@ class Catalogue:
       return state
     with checks.named("Catalogue.init"):
       checks.axis(axis_name)
-    apart: CatalogueState = lax.pcast(state, axis_name, to="varying")
+    apart: CatalogueState = made_varying(state, axis_name)
     return apart
 
   def update(self, state: CatalogueState, ids: ArrayLike) -> CatalogueState:
@@ -155,7 +156,7 @@ class Catalogue:
     """
     with checks.named("Catalogue.compute"):
       self._check_own(state)
-      if isinstance(state.count, jax.core.Tracer):
+      if is_traced(state.count):
         raise TypeError("the result is Python floats; call it outside jit.")
       if state.invalid:
         raise ValueError(

@@ -11,6 +11,7 @@ from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks, containers, sorting
+from jaxrank._core._jax import is_traced
 
 Progress = Callable[[int, int], object]
 
@@ -133,7 +134,7 @@ def come_from_host(progress: Progress | None, *inputs: Any) -> bool:
   """Whether the items, the first of `inputs`, are sent from the host chunk by chunk."""
   if progress is not None:
     checks.function("progress", progress, "a function of (done, total), or None")
-  traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(inputs))
+  traced = any(is_traced(x) for x in jax.tree.leaves(inputs))
   if traced and progress is not None:
     raise ValueError("progress works outside of jit only; drop it, or the jit.")
   on_host = any(isinstance(x, np.ndarray) for x in jax.tree.leaves(inputs[0]))

@@ -15,6 +15,7 @@ from jax import Array, lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxrank._core import checks, sorting
+from jaxrank._core._jax import made_varying, varying
 from jaxrank._core.marks import marked
 from jaxrank.corpus._inputs import NONE, Inputs, Progress, size
 
@@ -181,8 +182,8 @@ def over_devices(
 
 def spread_like(x: Array, like: Array) -> Array:
   """`x`, which may differ between devices, for `shard_map`, where another array does."""
-  axes = checks.varying(like) - checks.varying(x)
-  return lax.pcast(x, tuple(axes), to="varying") if axes else x
+  axes = varying(like) - varying(x)
+  return made_varying(x, tuple(axes)) if axes else x
 
 
 def size_of_all(items: Any, axis: Axis) -> int:

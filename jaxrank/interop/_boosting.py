@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.interpreters import partial_eval
 
 from jaxrank._core import checks, host_order
+from jaxrank._core._jax import without_dead_code
 from jaxrank.interop._rows import Rows
 from jaxrank.losses import curvature as curvatures
 from jaxrank.measures import Measure, evaluate, parse, scales
@@ -187,7 +187,7 @@ class Objective:
       program = slope(scores, labels, where).jaxpr
     except Exception as error:
       raise ValueError(f"loss is not differentiable: {error}") from error
-    if not any(partial_eval.dce_jaxpr(program, [True])[1]):
+    if not any(without_dead_code(program)[1]):
       raise ValueError(
         "loss is not differentiable: its gradient does not depend on scores and labels. A metric "
         "has a gradient under a smooth ranking, such as ranking=jaxrank.Laplace(1.0)."

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank._core.platforms import enable_x64
+from jaxrank._core._jax import enable_x64
 from jaxrank.rankings.exact import Exact
 
 # The smallest length to which axes are padded. All lengths are powers of two and `k` is traced, so

@@ -11,6 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks, description
+from jaxrank._core._jax import is_traced
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
@@ -157,7 +158,7 @@ def identity(x: Any) -> Any:
   if leaves and leaves[0] is not x:
     return tree, tuple(map(identity, leaves))
   if _is_array(x):
-    known = isinstance(x, Array) and not isinstance(x, jax.core.Tracer)
+    known = isinstance(x, Array) and not is_traced(x)
     if known and x.size <= _COMPARED and isinstance(x.dtype, np.dtype) and x.is_fully_addressable:
       return str(x.dtype), x.shape, tuple(np.ravel(x).tolist())
     return id(x)

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxrank import gains
 from jaxrank._core import checks
+from jaxrank._core._jax import is_traced
 
 if TYPE_CHECKING:
   from jaxrank.measures.measure import Measure
@@ -80,7 +81,7 @@ def _limit(measure: "Measure") -> _Limit | None:
   parameters, about = measure.call().parameters, measure.description
   best, gain = parameters.get("max_label"), parameters.get("gain")
   # As in ndeval, grades of a subtopic count up to the best one.
-  if about.subtopics or isinstance(best, jax.core.Tracer):
+  if about.subtopics or is_traced(best):
     return None
   if best is not None:
     best = float(best)

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Protocol, TypedDict, TypeVar, Unpack, overload
 
-import jax
 from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._base import Aggregation, told
 from jaxrank._core import checks
+from jaxrank._core._jax import is_traced
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.checks import named
 from jaxrank._core.description import (
@@ -292,7 +292,7 @@ class _Check:
   def __call__(self, name: str, value: Any) -> Any:
     del name
     # A traced number has no value to check.
-    if not isinstance(value, jax.core.Tracer):
+    if not is_traced(value):
       self.check(value)
     return value
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrank._core import checks, containers
+from jaxrank._core._jax import is_traced
 from jaxrank.padding import _lengths
 
 _OF_LISTS = (
@@ -193,7 +193,7 @@ def _cells(batch: Batch, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
 def _rows(*columns: ArrayLike) -> list[np.ndarray]:
   """The query ids, scores and labels as arrays, one entry per row."""
-  if any(isinstance(column, jax.core.Tracer) for column in columns):
+  if any(is_traced(column) for column in columns):
     raise TypeError("the shapes of padded queries depend on the data; call it outside of jit.")
   names = "query_ids", "scores", "labels"
   for name, column in zip(names, columns, strict=True):

@@ -6,8 +6,8 @@ from jax import Array
 
 from jaxrank._base import Pairs
 from jaxrank._core import checks, sorting, ties
+from jaxrank._core._jax import enable_x64
 from jaxrank._core.all_pairs import ADDED_AT_ONCE, counts
-from jaxrank._core.platforms import enable_x64
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.recorder import depth_of_pairs
 from jaxrank._core.sorting import take

@@ -17,10 +17,11 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import sorting
+from jaxrank._core._jax import is_zero
 from jaxrank._core.batching import whole_batch
 from jaxrank._core.decays import distance, polynomial
 from jaxrank._core.pair_sums import polynomial_sums
-from jaxrank._core.platforms import Zero, operation
+from jaxrank._core.platforms import calling
 from jaxrank._core.sorting import take
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def for_one(query: "ExpectedRankQuery", target: Array, members: Array) -> Thresh
   ahead = members & (query.rank_among(members, fixed=True) - 0.5 < target)
   tail = tuple(query.series.tail.tolist())
   static: dict[str, Any] = {"function": _solver(tail), "tail": tail}
-  score, z, *_ = _single.bind(query.score, query.temperature, target, ahead, members, **static)
+  score, z, *_ = _single(query.score, query.temperature, target, ahead, members, **static)
   return Threshold(score, z)
 
 
@@ -267,7 +268,7 @@ def _steepness(
 def _single_batch(
   args: Sequence[Array], axes: Sequence[int | None], **static: Any
 ) -> tuple[Sequence[Array], Sequence[int]]:
-  values = _single.bind(*whole_batch(args, axes), **static)
+  values = _single(*whole_batch(args, axes), **static)
   return values, [0] * len(values)
 
 
@@ -275,7 +276,7 @@ def _single_jvp(
   primals: Sequence[Array], tangents: Sequence[Any], *, tail: tuple[float, ...], **static: Any
 ) -> tuple[Sequence[Array], Sequence[Array]]:
   """The derivative of an implicit function: docs/mathematics.md, "Soft thresholds"."""
-  values = _single.bind(*primals, tail=tail, **static)
+  values = _single(*primals, tail=tail, **static)
   _, z, share, seldom = values
   _, temperature, _, ahead, members = primals
   by_score, by_temperature, by_target, *_ = tangents
@@ -287,16 +288,16 @@ def _single_jvp(
   # The quotients come first, so that a gradient, which takes the steps in reverse, divides what is
   # exactly 0 for an item that is alone on its threshold.
   moved, centre = jnp.zeros_like(z), 0
-  if not isinstance(by_score, Zero):
+  if not is_zero(by_score):
     moved += by_score / t
-  if not isinstance(by_temperature, Zero):
+  if not is_zero(by_temperature):
     # From the mean of the members, so that large numbers do not cancel with rounding errors.
     place = jnp.clip(z, -_WIDE, _WIDE)
     middle, warmer = lax.stop_gradient(mean(place)), by_temperature[..., None] / t
     moved -= (place - middle) * warmer
     centre -= middle * warmer
   by_bound = mean(moved)
-  if not isinstance(by_target, Zero):
+  if not is_zero(by_target):
     by_bound -= (seldom * by_target)[..., None]
   by_z = moved - by_bound
   # The logarithm of the density has the slope 1 below the threshold, and less near it.
@@ -313,4 +314,4 @@ def _single_jvp(
   ]
 
 
-_single = operation("threshold", _single_batch, _single_jvp)
+_single = calling("threshold", _single_batch, _single_jvp)

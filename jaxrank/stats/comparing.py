@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._base import pytree
 from jaxrank._core import batching, checks
+from jaxrank._core._jax import is_traced
 from jaxrank._core.arithmetic import floating
 from jaxrank.stats import _student, _values
 from jaxrank.stats.corrections import benjamini_hochberg, holm
@@ -88,7 +89,7 @@ class Leaderboard:
     return {"run": list(self.runs), **known}
 
   def __str__(self) -> str:
-    if isinstance(self.mean, jax.core.Tracer) or self.mean.ndim != 1:
+    if is_traced(self.mean) or self.mean.ndim != 1:
       return repr(self)
     of = self.columns()
     ranked = self.tier is not None

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxrank._core._jax import is_traced
 from jaxrank.measures.measure import Measure
 
 # The fingerprint of an evaluator with a traced number, and that of a state of two evaluators.
@@ -84,7 +85,7 @@ def check(found: Any, expected: int, names: tuple[str, ...], *, wait: bool) -> N
     names: The names of the measures of the evaluator.
     wait: Whether to wait for the state, as where it is read; the next step does not wait for it.
   """
-  if isinstance(found, jax.core.Tracer) or not (wait or _is_there(found)):
+  if is_traced(found) or not (wait or _is_there(found)):
     return
   with jax.transfer_guard_device_to_host("allow"):
     numbers = np.asarray(found)

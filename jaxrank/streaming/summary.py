@@ -17,6 +17,7 @@ from jax import Array, lax
 
 from jaxrank._base import pytree
 from jaxrank._core import checks
+from jaxrank._core._jax import is_traced, made_varying, varying
 from jaxrank._core.errors import counted
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import batch, fingerprint, moments, reservoir
@@ -64,7 +65,7 @@ class State:
 
 
 def _shown(x: Any) -> str:
-  known = isinstance(x, np.ndarray | Array) and not isinstance(x, jax.core.Tracer)
+  known = isinstance(x, np.ndarray | Array) and not is_traced(x)
   return str(x.tolist()) if known and x.is_fully_addressable else checks.told(x)
 
 
@@ -118,7 +119,7 @@ def over(axis: str | tuple[str, ...], state: State) -> State:
 
   reduced = each(one, state)
   # That of states which were passed from outside, one for each device.
-  apart = checks.axes_of(axis) & checks.varying(state.fingerprint)
+  apart = checks.axes_of(axis) & varying(state.fingerprint)
   if apart:
     own = lax.pmax(state.fingerprint, tuple(apart))
     reduced = dataclasses.replace(reduced, fingerprint=own)
@@ -287,8 +288,7 @@ def of_group(state: State, group: int, fingerprint: int) -> State:
 def apart(axis: str | tuple[str, ...], state: State) -> State:
   """The state as one of its own for each device along a mesh axis, with a seed of its own."""
   # But for the fingerprint, which all devices share and need not exchange.
-  varying = lax.pcast(state, axis, to="varying")
-  state = dataclasses.replace(varying, fingerprint=state.fingerprint)
+  state = dataclasses.replace(made_varying(state, axis), fingerprint=state.fingerprint)
   sample = state.reservoir
   if sample is None:
     return state
@@ -372,7 +372,7 @@ def warn_of_invalid(state: State) -> None:
 
 def host(x: Array) -> np.ndarray:
   """An array of a state, on the host."""
-  if isinstance(x, jax.core.Tracer):
+  if is_traced(x):
     raise TypeError(
       "the result is Python floats, which cannot be computed inside jit; return the state from the "
       "jitted function and call the method on it."

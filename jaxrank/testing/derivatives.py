@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxrank._core.platforms import enable_x64
+from jaxrank._core._jax import enable_x64
 from jaxrank.testing.asking import Metric
 from jaxrank.testing.asking_losses import Both, LossLaw
 from jaxrank.testing.exact import untied

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrank._core.platforms import enable_x64
+from jaxrank._core._jax import enable_x64
 from jaxrank.testing.asking import Answer, Metric, known
 from jaxrank.testing.asking_losses import LossLaw
 from jaxrank.testing.exact import untied

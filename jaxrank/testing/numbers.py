@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrank._core.platforms import enable_x64
+from jaxrank._core._jax import enable_x64
 from jaxrank.testing.asking import Answer, Law, Metric
 from jaxrank.testing.exact import places, untied
 from jaxrank.testing.queries import Case

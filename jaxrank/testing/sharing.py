@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxrank._core._jax import is_traced
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact
@@ -227,7 +228,7 @@ class SharedLoss(asking_losses.Programs):
     return case.arrays(lambda x: x[np.minimum(np.arange(rows), size - 1)])
 
   def _call(self, how: str, scores: Any, labels: Any, where: Any) -> Any:
-    if isinstance(scores, jax.core.Tracer):
+    if is_traced(scores):
       return self.forms[how](scores, labels, where)
 
     def ask(*arrays: np.ndarray) -> Any:

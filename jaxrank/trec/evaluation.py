@@ -12,8 +12,8 @@ import numpy as np
 
 from jaxrank._base import Aggregation
 from jaxrank._core import checks
+from jaxrank._core._jax import enable_x64
 from jaxrank._core.arithmetic import rounded_up
-from jaxrank._core.platforms import enable_x64
 from jaxrank.measures import Measure, scales
 from jaxrank.measures.evaluation import compiled
 from jaxrank.measures.grammar import read_measures

@@ -127,7 +127,7 @@ def test_programs_do_not_depend_on_the_machine_that_traces_them(monkeypatch, thr
 def test_blocks_leave_batches_alone_that_a_mesh_splits(three_at_a_time):
   scores, labels, _ = lists(8, 12)
   expected = jr.ndcg(scores, labels)
-  mesh = jax.make_mesh((4,), ("q",))
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Explicit,))
   with jax.set_mesh(mesh):
     spread = [
       jax.device_put(x, jax.NamedSharding(mesh, jax.P("q", None))) for x in (scores, labels)

@@ -35,9 +35,9 @@ def same(found, expected):
 def test_queries_on_an_explicit_mesh(module, names):
   function = jax.jit(public_calls.together(names))
   expected = function(*LISTS) if names is SOME else None
-  with jax.set_mesh(mesh(AxisType.Explicit)) as chosen:
-    del chosen
-    spread = jax.device_put(LISTS, NamedSharding(jax.sharding.get_mesh(), P("q")))
+  chosen = mesh(AxisType.Explicit)
+  with jax.set_mesh(chosen):
+    spread = jax.device_put(LISTS, NamedSharding(chosen, P("q")))
     if names is SOME:
       same(function(*spread), expected)
     else:

@@ -26,7 +26,7 @@ def main(address, process, source, target):
   with np.load(source) as file:
     data = dict(file)
   own = jr.Evaluator(MEASURES, empty="skip", groups=3)
-  mesh = jax.make_mesh((jax.device_count(),), ("q",))
+  mesh = jax.make_mesh((jax.device_count(),), ("q",), axis_types=(jax.sharding.AxisType.Explicit,))
   spread, whole = NamedSharding(mesh, P("q")), NamedSharding(mesh, P())
   rows = len(data["scores"][0])
   out = {}

@@ -499,7 +499,7 @@ def test_losses_train_on_many_devices(names, monkeypatch):
   found = jax.jit(jax.shard_map(slopes, mesh=mesh, in_specs=P("q"), out_specs=P("q")))
   for name, slope in found(*DISTINCT[:3]).items():
     same(slope, call(name, DISTINCT)[1], rtol=1e-4)
-  mesh = jax.make_mesh((4,), ("q",))
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Explicit,))
   with jax.set_mesh(mesh):
     lists = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in DISTINCT[:3]]
     found = jax.jit(lambda *lists: {name: both(name, *lists) for name in names})(*lists)

@@ -122,7 +122,9 @@ def test_jit_and_vmap(how):
 def test_queries_spread_over_devices(how):
   devices = jax.device_count()
   values = jnp.arange(2.0 * devices)
-  with jax.set_mesh(jax.make_mesh((devices,), ("queries",))):
+  with jax.set_mesh(
+    jax.make_mesh((devices,), ("queries",), axis_types=(jax.sharding.AxisType.Explicit,))
+  ):
     spread = jax.device_put(values, jax.P("queries"))
     where = jax.device_put(values > 0, jax.P("queries"))
     result = jax.jit(lambda x, y: jr.aggregate(x, where=y, how=how))(spread, where)

@@ -336,7 +336,7 @@ def test_any_place():
   mesh = jax.make_mesh((4,), ("q",), axis_types=(AxisType.Auto,))
   sharded = jax.shard_map(nerr, mesh=mesh, in_specs=P("q"), out_specs=P("q"))
   same(jax.jit(sharded)(*LISTS), expected)
-  mesh = jax.make_mesh((4,), ("q",))
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Explicit,))
   with jax.set_mesh(mesh):
     lists = [jax.device_put(x, NamedSharding(mesh, P("q"))) for x in LISTS]
     value, slope = jax.jit(jax.value_and_grad(lambda *x: jnp.sum(nerr(*x)), 1))(*lists)

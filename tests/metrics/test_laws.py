@@ -570,7 +570,7 @@ def test_inside_a_shard_map(name):
 @kinds
 def test_under_an_explicit_mesh(name):
   expected = compiled(name)(*LISTS[:3])
-  mesh = jax.make_mesh((4,), ("q",))
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Explicit,))
   with jax.set_mesh(mesh):
     lists = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in LISTS[:3]]
 
@@ -953,7 +953,7 @@ def test_smooth_metrics_train_on_many_devices(name):
   each = at_temperature(name, 0.7)
   sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=P("q"), out_specs=P("q")))
   same(sharded(*LISTS[:3])[1], slope, rtol=2e-5)
-  mesh = jax.make_mesh((4,), ("q",))
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Explicit,))
   with jax.set_mesh(mesh):
     lists = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in LISTS[:3]]
     spread, spread_slope, _ = soft(name)(*lists, 0.7)

@@ -15,8 +15,8 @@ import pytest
 import jaxrank as jr
 from jaxrank import agreement, corpus, exposure, ranks, testing
 from jaxrank._core import description
+from jaxrank._core._jax import enable_x64
 from jaxrank._core.arithmetic import kept_within
-from jaxrank._core.platforms import enable_x64
 from tests.helpers.suites import quick
 
 QUERIES, N = 100, 7

@@ -223,7 +223,7 @@ def test_lambda_rank_of_a_users_metric_on_many_devices(lists):
   mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Auto,))
   spread = jax.shard_map(both(BPREF), mesh=mesh, in_specs=P("q"), out_specs=P("q"))
   same(jax.jit(spread)(*lists)[1], slope, rtol=1e-4)
-  mesh = jax.make_mesh((4,), ("q",))
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Explicit,))
   with jax.set_mesh(mesh):
     placed = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in lists]
     spread_value, spread_slope = both(BPREF)(*placed)

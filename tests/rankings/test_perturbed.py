@@ -489,7 +489,7 @@ def test_gumbel_trains_on_many_devices(queries):
   each = lambda *lists: soft(name, "Gumbel")(*lists, np.float32(0.7))[:2]  # noqa: E731
   sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=P("q"), out_specs=P("q")))
   np.testing.assert_allclose(sharded(*queries)[1], slope, rtol=1e-4, atol=1e-6)
-  mesh = jax.make_mesh((4,), ("q",))
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Explicit,))
   with jax.set_mesh(mesh):
     spread = [jax.device_put(x, NamedSharding(mesh, P("q", None))) for x in queries]
     _, spread_slope, _ = soft(name, "Gumbel")(*spread, np.float32(0.7))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank._core.platforms import enable_x64
+from jaxrank._core._jax import enable_x64
 from tests.helpers.smooth_oracles import ahead, largest
 from tests.helpers.suites import quick, thorough
 

@@ -341,7 +341,7 @@ def test_accelerators_compute_the_same(operator):
 
 @thorough
 def test_queries_split_over_devices():
-  mesh = jax.make_mesh((4,), ("q",))
+  mesh = jax.make_mesh((4,), ("q",), axis_types=(jax.sharding.AxisType.Explicit,))
   s = jnp.asarray(np.random.default_rng(3).normal(size=(8, 6)), jnp.float32)
   slope = jax.grad(lambda s: jnp.sum(soft.sort(s) ** 2))
   expected = jax.jit(slope)(s)

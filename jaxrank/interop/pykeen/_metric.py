@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank._core.platforms import enable_x64
+from jaxrank._core._jax import enable_x64
 from jaxrank.interop._lists import numbers, roof
 from jaxrank.ranks import RankMetric, inverse_harmonic_mean_rank
 

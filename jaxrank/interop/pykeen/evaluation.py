@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from jaxrank._core import checks
-from jaxrank._core.platforms import enable_x64
+from jaxrank._core._jax import enable_x64
 from jaxrank.interop._lists import numbers
 from jaxrank.interop.pykeen._metric import (
   RANK_TYPES,
