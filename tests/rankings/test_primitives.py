@@ -58,11 +58,14 @@ def wins(x, y):
 def a_total(n):
   """The sum of densities at nodes, which is one over the spacing for each item."""
   integrand = quadrature.Integrand(
-    lambda u, z: jnp.sum(quadrature.NORMAL.probabilities(quadrature.distances(u, z))[2], axis=-1)
+    lambda u, items: jnp.sum(
+      quadrature.NORMAL.probabilities(quadrature.distances(u, items.z))[2], axis=-1
+    )
   )
   ends = jnp.float32([[-9.0], [-9.5]])[:, 0], jnp.float32([9.0, 9.5])
-  sweep = quadrature.Sweep(quadrature._value, integrand, spacing=0.25, width=1)
-  return (*ends, floats(2, n)), dict(sweep=sweep)
+  (z,), tree = jax.tree.flatten((quadrature.Items(floats(2, n)),))
+  sweep = quadrature.Sweep(quadrature._value, integrand, quadrature.Grid(0.25, width=1), tree)
+  return (*ends, z), dict(sweep=sweep)
 
 
 def a_sum(n, powers):
