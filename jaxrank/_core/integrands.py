@@ -140,7 +140,7 @@ class _Factors(NamedTuple):
     return jnp.exp(-self.log()) if jnp.iscomplexobj(factor) else 1 / factor
 
   def ahead(self) -> Array:
-    """The mark if the item is above the node, given that it ends no product; of items with marks."""
+    """The mark, if items have any and it is above the node, given that it ends no product."""
     assert self.mark is not None
     return self.above * (1 - self.lost) * self.mark * self.reciprocal()
 

@@ -51,8 +51,8 @@ def squares(x, y):
   return (jnp.where(x[0] > y[0], jnp.square(x[0] - y[0]) * x[1] * y[1], 0),)
 
 
-def wins(x, y):
-  return (x > y).astype(jnp.int32)
+def wins(upper, lower):
+  return (upper[0] > lower[0]).astype(jnp.int32)
 
 
 def a_total(n):
@@ -92,7 +92,7 @@ def all_examples():
       (((keys(n),), (keys(n),)), dict(count=wins)) for n in (9, 40, 300)
     ],
     "all_pairs.sum_of_pairs": [
-      (((floats(70), floats(70)), ()), dict(pair=squares, of_two=squares, rows=16))
+      (((floats(70), floats(70)), ()), dict(pair=squares, rows=16))
     ],
     "batching.of_all_rows": [((floats(7, 5),), dict(function=lambda x: jnp.cumsum(x, -1), rows=3))],
     "batching.of_each_column": [((floats(6, 4),), scaled())],
