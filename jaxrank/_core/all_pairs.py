@@ -31,9 +31,10 @@ _STORED = 256
 # sums. It computes a key anew for each of 15 terms, and stores the keys that more terms share.
 ADDED_AT_ONCE, _SLICES = 32, 16
 
+# The features of items: arrays `[n]`, or the numbers of one item.
 Items = Sequence[Array]
 
-# An elementwise function of the features of two items, and of constants.
+# An elementwise function of the features of two items, which returns a tree.
 _Pair = Callable[..., Any]
 
 
@@ -43,42 +44,49 @@ def rows_of(scores: ArrayLike) -> int:
 
 
 def total(pair: _Pair, items: tuple[Array, ...], rows: int) -> Any:
-  """Sums `pair(upper, lower)` over all pairs of items.
+  """`sum_i sum_j pair(item_i, item_j)` over all items `i` and `j` of a query.
 
   Args:
-    pair: Elementwise function of the features of two items; returns a pytree of arrays.
+    pair: Function of the features of two items, the upper and the lower one.
     items: Features of the items, `[n]` each, not all of which may be NaN. Padding is 0 or False,
       and `pair` must be 0 on it.
     rows: Number of items in a block on CPU, each of which is paired with all `n` items.
 
   Returns:
-    The sums, a pytree of scalars.
+    The sums, a tree of scalars.
   """
   if items[0].shape[0] <= min(rows, _STORED):
     # To compute the pairs again in the backward pass doubles the time of lists of 100.
-    return _block(pair, items, items)
+    return _sums(pair, items, items)
   one = tuple(x[0] for x in items)
-  of_two, constants = jax.closure_convert(pair, one, one)
-  return sum_of_pairs(items, tuple(constants), pair=pair, of_two=of_two, rows=rows)
+  pair, constants = jax.closure_convert(pair, one, one)
+  return sum_of_pairs(items, tuple(constants), pair=pair, rows=rows)
+
+
+def _sums(pair: _Pair, upper: Items, lower: Items, constants: Items = ()) -> Any:
+  """`sum_i sum_j pair(upper_i, lower_j, *constants)`."""
+  fixed = (None,) * len(constants)
+  of_upper = jax.vmap(pair, (None, 0, *fixed))
+  pairs = jax.vmap(of_upper, (0, None, *fixed))(tuple(upper), tuple(lower), *constants)
+  return jax.tree.map(jnp.sum, pairs)
 
 
 @primitive
 def sum_of_pairs(
-  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, of_two: _Pair, rows: int
+  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, rows: int
 ) -> Any:
-  """`total`, also by the function `of_two` of single items and of the constants of `pair`."""
-  del constants, of_two, rows
-  return _block(pair, items, items)
+  """`sum_i sum_j pair(item_i, item_j, *constants)`."""
+  del rows
+  return _sums(pair, items, items, constants)
 
 
 @sum_of_pairs.on("cpu", gain="gradient of pairwise_logistic [128, 200]: 3.5")
 def _sum_in_blocks(
-  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, rows: int, **_: Any
+  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, rows: int
 ) -> Any:
   """The backward pass computes each block again, so that no block is stored."""
-  del constants
   n = items[0].shape[0]
-  block = jax.checkpoint(lambda upper: _block(pair, upper, items))
+  block = jax.checkpoint(lambda upper: _sums(pair, upper, items, constants))
   if rows >= n:
     return block(items)
   padded = [jnp.pad(x, (0, -n % rows)).reshape(-1, rows) for x in items]
@@ -87,9 +95,10 @@ def _sum_in_blocks(
 
 @sum_of_pairs.on("gpu", gain="memory of the gradient of pairwise_logistic [32, 1000]: 250")
 def _sum_at_once(
-  items: tuple[Array, ...], constants: tuple[Array, ...], *, of_two: _Pair, **_: Any
+  items: tuple[Array, ...], constants: tuple[Array, ...], *, pair: _Pair, rows: int
 ) -> Any:
-  return _at_once(of_two, _of_each_query(items), constants)
+  del rows
+  return _at_once(pair, _of_each_query(items), constants)
 
 
 def _of_each_query(items: Items) -> tuple[Array, ...]:
@@ -100,16 +109,10 @@ def _of_each_query(items: Items) -> tuple[Array, ...]:
   return tuple(jnp.where(known, x, jnp.zeros_like(x)) for x in items)
 
 
-def _block(pair: _Pair, upper: Items, lower: Items) -> Any:
-  return jax.tree.map(jnp.sum, pair([x[:, None] for x in upper], [x[None] for x in lower]))
-
-
-def _sums(pair: _Pair, upper: Items, lower: Items, constants: Items) -> list[Array]:
-  """The sums over all pairs, of a function of two items."""
-  given = (None,) * len(constants)
-  row = jax.vmap(pair, (None, 0, *given))
-  pairs = jax.vmap(row, (0, None, *given))(tuple(upper), tuple(lower), *constants)
-  return [jnp.sum(x) for x in jax.tree.leaves(pairs)]
+def _one_sum(pair: _Pair, index: int, *given: Items) -> Array:
+  """One leaf of `_sums`."""
+  sums: list[Array] = jax.tree.leaves(_sums(pair, *given))
+  return sums[index]
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -118,68 +121,60 @@ def _at_once(pair: _Pair, items: tuple[Array, ...], constants: tuple[Array, ...]
   one = tuple(x[0] for x in items)
   like, sums = jax.eval_shape(pair, one, one, *constants), []
   for index in range(len(jax.tree.leaves(like))):
-    part = _sums(pair, items, items, constants)[index]
+    part = _one_sum(pair, index, items, items, constants)
     part, items = lax.optimization_barrier((part, items))
     sums.append(part)
   return jax.tree.unflatten(jax.tree.structure(like), sums)
 
 
+@functools.partial(_at_once.defjvp, symbolic_zeros=True)
 def _at_once_jvp(pair: _Pair, primals: Any, tangents: Any) -> tuple[Any, Any]:
   """Adds up the slopes of the pairs of each item, as their upper item and as their lower one.
 
   A transposed sum would add up one matrix along its rows and its columns, which XLA stores.
   """
   items, constants = primals
-  both, moves = (*items, *constants), (*tangents[0], *tangents[1])
+  known, moves = (*items, *constants), (*tangents[0], *tangents[1])
   places = [i for i, move in enumerate(moves) if not isinstance(move, SymbolicZero)]
 
-  def moved(given: Items) -> tuple[Items, Items]:
-    new = dict(zip(places, given, strict=True))
-    every = tuple(new.get(i, x) for i, x in enumerate(both))
-    return every[: len(items)], every[len(items) :]
+  def turned(mine: Items, other: Items, *constants: Array) -> Any:
+    return pair(other, mine, *constants)
 
-  def turned(upper: Items, lower: Items, *constants: Array) -> Any:
-    return pair(lower, upper, *constants)
+  def slopes(role: _Pair, index: int, others: Items) -> list[Array]:
+    def one_sum(moving: list[Array]) -> Array:
+      given = dict(zip(places, moving, strict=True))
+      every = [given.get(i, x) for i, x in enumerate(known)]
+      # A constant counts once, in the pairs of upper items.
+      fixed = every[len(items) :] if role is pair else constants
+      return _one_sum(role, index, every[: len(items)], others, fixed)
 
-  def as_upper(index: int, others: Items, given: Items) -> Array:
-    mine, parameters = moved(given)
-    return _sums(pair, mine, others, parameters)[index]
-
-  def as_lower(index: int, others: Items, given: Items) -> Array:
-    return _sums(turned, moved(given)[0], others, constants)[index]
+    by_array: list[Array] = jax.grad(one_sum)([known[i] for i in places])
+    return by_array
 
   value = _at_once(pair, items, constants)
-  totals, others = lax.optimization_barrier((jax.tree.leaves(value), items))
+  sums, others = lax.optimization_barrier((jax.tree.leaves(value), items))
   changes = []
-  for index, total_ in enumerate(totals):
-    change = jnp.zeros_like(total_)
-    for role in (as_upper, as_lower):
-      slopes = jax.grad(functools.partial(role, index, others))([both[i] for i in places])
-      slopes, others = lax.optimization_barrier((slopes, others))
-      for i, slope in zip(places, slopes, strict=True):
+  for index, one in enumerate(sums):
+    change = jnp.zeros_like(one)
+    for role in (pair, turned):
+      by_array, others = lax.optimization_barrier((slopes(role, index, others), others))
+      for i, slope in zip(places, by_array, strict=True):
         change += jnp.sum(slope * moves[i])
     changes.append(change)
   tree = jax.tree.structure(value)
-  return jax.tree.unflatten(tree, totals), jax.tree.unflatten(tree, changes)
+  return jax.tree.unflatten(tree, sums), jax.tree.unflatten(tree, changes)
 
 
-_at_once.defjvp(_at_once_jvp, symbolic_zeros=True)
-
-
-def counts(
-  count: Callable[..., Array], upper: tuple[Array, ...], lower: tuple[Array, ...]
-) -> Array:
-  """`sum_i count(*upper_i, *lower_j)` for each item `j`, int32; the sum of these for few items."""
+def counts(count: _Pair, upper: tuple[Array, ...], lower: tuple[Array, ...]) -> Array:
+  """`sum_i count(upper_i, lower_j)` for each item `j`, int32; the sum of these for few items."""
   by_item = counts_by_item(upper, lower, count=count)
   return jnp.sum(by_item, dtype=jnp.int32) if len(lower[0]) <= ADDED_AT_ONCE else by_item
 
 
 @primitive
-def counts_by_item(
-  upper: tuple[Array, ...], lower: tuple[Array, ...], *, count: Callable[..., Array]
-) -> Array:
-  """`sum_i count(*upper_i, *lower_j)` for each item `j`, int32."""
-  pairs = count(*(x[:, None] for x in upper), *(x[None] for x in lower))
+def counts_by_item(upper: tuple[Array, ...], lower: tuple[Array, ...], *, count: _Pair) -> Array:
+  """`sum_i count(upper_i, lower_j)` for each item `j`, int32."""
+  pairs = count([x[:, None] for x in upper], [x[None] for x in lower])
   return jnp.sum(pairs, axis=0, dtype=jnp.int32)
 
 
@@ -188,15 +183,13 @@ def counts_by_item(
   gain="Kendall's tau [100, 100]: 8",
   when=lambda upper, lower, count: len(lower[0]) > ADDED_AT_ONCE,
 )
-def _counts_in_slices(
-  upper: tuple[Array, ...], lower: tuple[Array, ...], *, count: Callable[..., Array]
-) -> Array:
+def _counts_in_slices(upper: tuple[Array, ...], lower: tuple[Array, ...], *, count: _Pair) -> Array:
   n = len(lower[0])
   slices = max(_SLICES, -(-n // ADDED_AT_ONCE))
   rows = -(-n // slices)
   padded = [jnp.pad(x, (0, slices * rows - n), constant_values=sorting.MASKED) for x in upper]
   parts = (
-    count(*(x[start : start + rows, None] for x in padded), *(x[None] for x in lower))
+    count([x[start : start + rows, None] for x in padded], [x[None] for x in lower])
     for start in range(0, slices * rows, rows)
   )
   return jnp.sum(functools.reduce(operator.add, parts), axis=0, dtype=jnp.int32)

@@ -129,7 +129,7 @@ def log_of_rest(ended: Array, factor: Array) -> Array:
   return lax.complex(log(less, far) / 2, jnp.arctan2(y, x))
 
 
-def plain_sum(x: Array, axis: int | None = None) -> Array:
+def plain_sum(x: Array, axis: int | tuple[int, ...] | None = None) -> Array:
   """`jnp.sum` of floats, which is computed faster on CPU if `x` is the result of arithmetic.
 
   There XLA hands a sum, together with the arithmetic before it, to a library that takes longer for

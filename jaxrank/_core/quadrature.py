@@ -68,7 +68,7 @@ def _refused(*_: Array) -> Any:
 
 
 # The number of floats in the largest array of a block of nodes, and the most nodes in a block on a
-# CPU, by `Integrand.short_blocks`.
+# CPU, by `Grid.short_blocks`.
 _BLOCK_SIZE = 2**21
 _MOST_NODES = {False: 64, True: 32}
 
@@ -94,213 +94,258 @@ class Noise(NamedTuple):
   gap: Callable[[float], float]
 
 
-class Integrand(NamedTuple):
-  """A function of nodes.
+class Items(NamedTuple):
+  """The items of a query, and what an integral is to say of them; None for what it need not know.
 
   Attributes:
-    value: `value(u, *args)`, summed over the nodes `u`.
-    gradient: If the value is one number, and linear in the second argument, `gradient(u, *args)`,
-      one array per argument: the value follows from it, and one loop computes both.
-    on_accelerators: The same function in another order of work; None for the same order.
-    nodes: The number of nodes in a block on accelerators.
-    pull: `pull(u, *args, weights)`, the gradient of the sum of the values times weights, one array
-      per argument, for values without a `gradient`; None for that which JAX derives.
-    short_blocks: Whether a block that is half empty takes too long.
+    z: `[..., n]`, the scores in temperatures.
+    c: `[..., n]`, what each item counts.
+    discount: What a rank is worth, in arrays `[..., any]`.
+    stop: `[..., n]`, the probability that a user who reaches the item stops there.
+    among: `[..., n]`, 0 or 1; the items with 0 are never above another one.
+    mark: `[..., n]`; an item counts 1 plus the marks of the items ahead.
   """
 
-  value: Callable[..., Array]
-  gradient: Callable[..., tuple[Array, ...]] | None = None
-  on_accelerators: "Integrand | None" = None
-  nodes: int = 14
-  pull: Callable[..., tuple[Array, ...]] | None = None
-  short_blocks: bool = False
+  z: Array
+  c: Any = None
+  discount: Any = None
+  stop: Array | None = None
+  among: Array | None = None
+  mark: Array | None = None
 
-  def slopes(self, u: Array, *args: Array) -> tuple[Array, ...]:
+
+class Integrand(NamedTuple):
+  """A function of nodes and items.
+
+  Attributes:
+    value: `value(u, items)`, summed over the nodes `u`.
+    gradient: If the value is one number, and linear in `items.c`, `gradient(u, items)` has its
+      slopes by all arrays of the items: the value follows from them, and one loop computes both.
+    pull: `pull(u, items, weights)`, the slopes of the sum of the values times weights, for values
+      without a `gradient`; None for those that JAX derives.
+    on_accelerators: The same function in another order of work; None for the same order.
+    nodes: The number of nodes in a block on accelerators, by the items.
+  """
+
+  value: Callable[[Array, Items], Array]
+  gradient: Callable[[Array, Items], Items] | None = None
+  pull: Callable[[Array, Items, Array], Items] | None = None
+  on_accelerators: "Integrand | None" = None
+  nodes: Callable[[Items], int] = lambda items: 14
+
+  def slopes(self, u: Array, items: Items) -> Items:
     """The gradient of one number."""
     if self.gradient is None:
       raise TypeError("an integrand of several values has no gradient")
-    return self.gradient(u, *args)
+    return self.gradient(u, items)
 
 
-# What a sweep over all nodes sums up: a function of an integrand, the nodes and the arguments.
+class Grid(NamedTuple):
+  """Evenly spaced nodes.
+
+  Attributes:
+    spacing: The distance of two nodes.
+    width: The number of floats per node and item, for the size of a block.
+    short_blocks: Whether a block that is half empty takes too long.
+  """
+
+  spacing: float
+  width: int
+  short_blocks: bool = False
+
+
+# What a sweep over all nodes sums up: a function of an integrand, the nodes and trees of arrays.
 _Part = Callable[..., Any]
 _Ends = tuple[Array, Array]
 
 
-def _value(integrand: Integrand, u: Array, *args: Array) -> Array:
-  return integrand.value(u, *args)
+def _value(integrand: Integrand, u: Array, items: Items) -> Array:
+  return integrand.value(u, items)
 
 
-def _slopes(integrand: Integrand, u: Array, *args: Array) -> tuple[Array, ...]:
-  return integrand.slopes(u, *args)
+def _slopes(integrand: Integrand, u: Array, items: Items) -> Items:
+  return integrand.slopes(u, items)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
-def integral(integrand: Integrand, spacing: float, width: int, ends: _Ends, *args: Array) -> Array:
+def _result(part: _Part, items: Items) -> Any:
+  """A tree like the result of a part: one array, or slopes by all arrays of the items."""
+  return items if part is _slopes else 0.0
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def integral(integrand: Integrand, grid: Grid, ends: _Ends, items: Items) -> Array:
   """The sum of `value` over nodes from one end to the other, times the spacing.
 
   The ends have no derivative, because the integral does not depend on them.
 
   Args:
-    integrand: The function to integrate; its arguments may have any leading axes.
-    spacing: The distance of two nodes.
-    width: The number of floats per node and item, for the size of a block.
+    integrand: The function to integrate; its items may have any leading axes.
+    grid: The nodes.
     ends: The first and the last node, `[...]`.
-    *args: Arrays `[..., any]`; the first is `[..., n]`.
+    items: What the integrand is a function of.
 
   Returns:
     An array of the shape of `value`.
   """
-  total: Array = _swept(_value, integrand, spacing, width, ends, args)[0]
-  return spacing * total
+  total: Array = _swept(_value, integrand, grid, ends, items)
+  return grid.spacing * total
 
 
 @functools.partial(integral.defjvp, symbolic_zeros=True)
 def _integral_jvp(
-  integrand: Integrand, spacing: float, width: int, primals: Any, tangents: Any
+  integrand: Integrand, grid: Grid, primals: Any, tangents: Any
 ) -> tuple[Array, Array]:
-  (ends, *args), (_, *changes) = primals, tangents
+  (ends, items), (_, changes) = primals, tangents
   if integrand.gradient is None:
-    total = integral(integrand, spacing, width, ends, *args)
-    (change,) = _changed(_value, integrand, spacing, width, ends, tuple(args), tuple(changes))
-    return total, spacing * change
-  slopes: tuple[Array, ...] = _swept(_slopes, integrand, spacing, width, ends, tuple(args))
-  products = (jnp.sum(slopes[i] * changes[i], axis=-1) for i in _moving(changes))
-  # The value is linear in the second argument, whose slopes are the coefficients.
-  total = jnp.sum(args[1] * slopes[1], axis=-1)
-  return spacing * total, spacing * functools.reduce(jnp.add, products)
+    total = integral(integrand, grid, ends, items)
+    return total, grid.spacing * _changed(_value, integrand, grid, ends, items, changes)
+  slopes: Items = _swept(_slopes, integrand, grid, ends, items)
+  by_array, along = jax.tree.leaves(slopes), jax.tree.leaves(changes)
+  products = (jnp.sum(by_array[i] * along[i], axis=-1) for i in _moving(along))
+  # The value is linear in `c`, whose slopes are the coefficients.
+  total = jnp.sum(items.c * slopes.c, axis=-1)
+  return grid.spacing * total, grid.spacing * functools.reduce(jnp.add, products)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3))
-def _swept(
-  part: _Part, integrand: Integrand, spacing: float, width: int, ends: _Ends, args: Any
-) -> Any:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def _swept(part: _Part, integrand: Integrand, grid: Grid, ends: _Ends, items: Items) -> Any:
   """The sum of a part of an integrand over all nodes."""
+  tree = jax.tree.structure(items)
 
-  def again(start: Array, stop: Array, *args: Array) -> Any:
-    return _swept(part, integrand, spacing, width, (start, stop), args)
+  def again(start: Array, stop: Array, *arrays: Array) -> Any:
+    return _swept(part, integrand, grid, (start, stop), jax.tree.unflatten(tree, arrays))
 
-  return _sweep(Sweep(part, integrand, spacing, width), ends, args, again)
+  like = _result(part, items)
+  return _sweep(part, integrand, grid, ends, items, like=like, differentiable=again)
 
 
 @functools.partial(_swept.defjvp, symbolic_zeros=True)
 def _swept_jvp(
-  part: _Part, integrand: Integrand, spacing: float, width: int, primals: Any, tangents: Any
+  part: _Part, integrand: Integrand, grid: Grid, primals: Any, tangents: Any
 ) -> tuple[Any, Any]:
-  (ends, args), (_, changes) = primals, tangents
-  total = _swept(part, integrand, spacing, width, ends, args)
-  return total, _changed(part, integrand, spacing, width, ends, args, changes)
+  (ends, items), (_, changes) = primals, tangents
+  total = _swept(part, integrand, grid, ends, items)
+  return total, _changed(part, integrand, grid, ends, items, changes)
 
 
 def _changed(
-  part: _Part,
-  integrand: Integrand,
-  spacing: float,
-  width: int,
-  ends: _Ends,
-  args: tuple[Array, ...],
-  changes: tuple[Array, ...],
+  part: _Part, integrand: Integrand, grid: Grid, ends: _Ends, items: Items, changes: Items
 ) -> Any:
-  """The change of a sweep for changes of its arguments; its transpose is a sweep as well."""
-  ends, args = constant((ends, args))
-  many, moving = len(args), _moving(changes)
+  """The change of a sweep for changes of its items; its transpose is a sweep as well."""
+  ends, items = constant((ends, items))
+  arrays, tree = jax.tree.flatten(items)
+  along = jax.tree.leaves(changes)
+  moving = _moving(along)
 
-  def every(*moved: Array) -> list[Array]:
-    given = dict(zip(moving, moved, strict=True))
-    return [given.get(i, jnp.zeros_like(x)) for i, x in enumerate(args)]
+  def ahead(integrand: Integrand, u: Array, items: Items, change: Items) -> Any:
+    return jax.jvp(functools.partial(part, integrand, u), (items,), (change,))[1]
 
-  def ahead(integrand: Integrand, u: Array, *both: Any) -> Any:
-    return jax.jvp(functools.partial(part, integrand, u), both[:many], both[many:])[1]
-
-  def back(integrand: Integrand, u: Array, *both: Any) -> Any:
+  def back(integrand: Integrand, u: Array, items: Items, out: Any) -> Items:
     if integrand.pull:
-      return integrand.pull(u, *both)
-    out, pull = jax.vjp(functools.partial(part, integrand, u), *both[:many])
-    return pull(jax.tree.unflatten(jax.tree.structure(out), both[many:]))
+      return integrand.pull(u, items, out)
+    (slopes,) = jax.vjp(functools.partial(part, integrand, u), items)[1](out)
+    by_array: Items = slopes
+    return by_array
 
-  def sweep(part: _Part, *extra: Array) -> Any:
-    return _sweep(Sweep(part, integrand, spacing, width), ends, (*args, *extra))
+  def moved(*given: Array) -> Any:
+    which = dict(zip(moving, given, strict=True))
+    every = [which.get(i, jnp.zeros_like(x)) for i, x in enumerate(arrays)]
+    change = jax.tree.unflatten(tree, every)
+    return _sweep(ahead, integrand, grid, ends, items, change, like=_result(part, items))
 
   def pulled(out: Any) -> tuple[Array, ...]:
-    slopes = sweep(back, *jax.tree.leaves(out))
+    slopes = jax.tree.leaves(_sweep(back, integrand, grid, ends, items, out, like=items))
     return tuple(slopes[i] for i in moving)
 
-  return transposable(
-    lambda *moved: sweep(ahead, *every(*moved)),
-    pulled,
-    *(changes[i] for i in moving),
-  )
+  return transposable(moved, pulled, *(along[i] for i in moving))
 
 
 def _moving(changes: Sequence[Any]) -> list[int]:
-  """The arguments that change."""
+  """The arrays that change."""
   return [i for i, change in enumerate(changes) if not isinstance(change, SymbolicZero)]
 
 
 class Sweep(NamedTuple):
-  """What is added up over the nodes, and how; the attributes are those of `integral`."""
+  """What is added up over the nodes, and how; `tree` is that of the items and what goes with them.
+
+  The other attributes are the arguments of `integral`.
+  """
 
   part: _Part
   integrand: Integrand
-  spacing: float
-  width: int
+  grid: Grid
+  tree: Any
+
+  def nodes(self, arrays: Sequence[Array], width: int, most: int) -> int:
+    """The number of nodes in a block, for so many floats per node and item, at most `most`."""
+    return min(max(_BLOCK_SIZE // (self.items(arrays).z.size * width), 1), most)
+
+  def items(self, arrays: Sequence[Array]) -> Items:
+    """The items among all arrays."""
+    items: Items = jax.tree.unflatten(self.tree, arrays)[0]
+    return items
 
 
 def _sweep(
-  sweep: Sweep, ends: _Ends, args: Any, differentiable: Callable[..., Any] | None = None
+  part: _Part,
+  integrand: Integrand,
+  grid: Grid,
+  ends: _Ends,
+  *given: Any,
+  like: Any,
+  differentiable: Callable[..., Any] | None = None,
 ) -> Any:
-  summed = functools.partial(total_of_nodes, sweep=sweep)
-  return batched(summed, differentiable, several=True)(*ends, *args)
+  """The sum of `part(integrand, nodes, *given)` over all nodes, a tree like `like`."""
+  arrays, tree = jax.tree.flatten(given)
+  summed = functools.partial(total_of_nodes, sweep=Sweep(part, integrand, grid, tree))
+  values = batched(summed, differentiable, several=True)(*ends, *arrays)
+  return jax.tree.unflatten(jax.tree.structure(like), values)
 
 
 @primitive
-def total_of_nodes(start: Array, stop: Array, *args: Array, sweep: Sweep) -> Any:
+def total_of_nodes(start: Array, stop: Array, *arrays: Array, sweep: Sweep) -> Any:
   """The sum of a part of an integrand over the nodes of a whole batch, one after the other."""
-  return _in_blocks(sweep, 1, start, stop, *args)
+  return _in_blocks(sweep, 1, start, stop, *arrays)
 
 
 @total_of_nodes.on("cpu", gain="gradient of nDCG, Gumbel [32, 1000]: 2.2")
-def _total_in_cache(start: Array, stop: Array, *args: Array, sweep: Sweep) -> Any:
-  nodes = _nodes(args[0].size * sweep.width, _MOST_NODES[sweep.integrand.short_blocks])
-  return _in_blocks(sweep, nodes, start, stop, *args)
+def _total_in_cache(start: Array, stop: Array, *arrays: Array, sweep: Sweep) -> Any:
+  nodes = sweep.nodes(arrays, sweep.grid.width, _MOST_NODES[sweep.grid.short_blocks])
+  return _in_blocks(sweep, nodes, start, stop, *arrays)
 
 
 @total_of_nodes.on("tpu", "gpu", gain="launches of the gradient of nDCG, Gumbel [32, 1000]: 8,200")
-def _total_on_accelerators(start: Array, stop: Array, *args: Array, sweep: Sweep) -> Any:
-  if there := sweep.integrand.on_accelerators:
-    # An order of work for accelerators takes no more memory for a wider integrand.
-    sweep = sweep._replace(integrand=there, width=1)
-  nodes = _nodes(args[0].size * sweep.width, sweep.integrand.nodes)
-  return _in_blocks(sweep, nodes, start, stop, *args)
+def _total_on_accelerators(start: Array, stop: Array, *arrays: Array, sweep: Sweep) -> Any:
+  # An order of work for accelerators takes no more memory for a wider integrand.
+  there = sweep.integrand.on_accelerators
+  width = 1 if there else sweep.grid.width
+  sweep = sweep._replace(integrand=there or sweep.integrand)
+  nodes = sweep.nodes(arrays, width, sweep.integrand.nodes(sweep.items(arrays)))
+  return _in_blocks(sweep, nodes, start, stop, *arrays)
 
 
-def _nodes(floats: int, most: int) -> int:
-  """The number of nodes in a block, for so many floats a node."""
-  return min(max(_BLOCK_SIZE // floats, 1), most)
-
-
-def _in_blocks(sweep: Sweep, nodes: int, start: Array, stop: Array, *args: Array) -> Any:
-  part, integrand, spacing, _ = sweep
+def _in_blocks(sweep: Sweep, nodes: int, start: Array, stop: Array, *arrays: Array) -> Any:
+  spacing = sweep.grid.spacing
   # A NaN, which the arguments have as well, must not end the loop of the other queries.
   blocks = jnp.ceil((stop - start) / (spacing * nodes))
   count = jnp.max(jnp.where(jnp.isnan(blocks), 1, blocks)).astype(jnp.int32)
 
   # The shape of a block and the body of the loop share one trace.
   @functools.partial(jax.jit, inline=True)
-  def block(index: Array, start: Array, blocks: Array, *args: Array) -> Any:
+  def block(index: Array, start: Array, blocks: Array, *arrays: Array) -> Any:
     step = (index * nodes).astype(start.dtype) + jnp.arange(nodes, dtype=start.dtype)
     step = step.reshape((1,) * start.ndim + (nodes,))
     # A query adds nothing in the blocks that only others have.
     inside = index.astype(start.dtype) < blocks[..., None]
     u = jnp.where(inside, start[..., None] + spacing * step, _BEYOND)
-    return part(integrand, u, *args)
+    return sweep.part(sweep.integrand, u, *jax.tree.unflatten(sweep.tree, arrays))
 
   def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
     index, total = state
-    return index + 1, jax.tree.map(jnp.add, total, block(index, start, blocks, *args))
+    return index + 1, jax.tree.map(jnp.add, total, block(index, start, blocks, *arrays))
 
   first = jnp.zeros_like(count)
-  start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first, start, blocks, *args))
+  start_at = jax.tree.map(jnp.zeros_like, jax.eval_shape(block, first, start, blocks, *arrays))
   return lax.while_loop(lambda state: state[0] < count, body, (first, start_at))[1]
 
 
@@ -309,14 +354,14 @@ def distances(u: Array, z: Array) -> Array:
   return u[..., None, :] - z[..., :, None]
 
 
-def probabilities(noise: Noise, v: Array, *among: Array) -> tuple[Array, Array, Array]:
+def probabilities(noise: Noise, v: Array, among: Array | None = None) -> tuple[Array, Array, Array]:
   """The probabilities and densities of every item at every node, `[..., n, nodes]`.
 
-  With a mask `among`, `[..., n]` of 0 and 1, the other items are never above a node.
+  `among` is that of `Items`.
   """
   above, below, density = noise.probabilities(v)
-  if among:
-    counts = among[0][..., None]
+  if among is not None:
+    counts = among[..., None]
     above, below = above * counts, jnp.where(counts > 0, below, 1)
   return above, below, density
 
@@ -364,19 +409,16 @@ NORMAL = Noise(_normal, _normal_spacing, _normal_reach, lambda digits: 12.0)
 
 @functools.lru_cache(maxsize=256)
 def rank_chances(noise: Noise, depth: int) -> Integrand:
-  """`density_i P(r - 1 others are above)` for each item and rank, `[..., n, depth]`.
+  """`density_i P(r - 1 others are above)` for each item and rank, `[..., n, depth]`."""
 
-  The argument is `z`.
-  """
-
-  def value(u: Array, z: Array) -> Array:
-    above, below, density = noise.probabilities(u[..., :, None] - z[..., None, :])
+  def value(u: Array, items: Items) -> Array:
+    above, below, density = noise.probabilities(u[..., :, None] - items.z[..., None, :])
     one = jnp.stack([below, above], axis=-1)[..., :depth]
     others = _products_of_others(one, depth)
     others = jnp.pad(others, (*((0, 0),) * (others.ndim - 1), (0, depth - others.shape[-1])))
     return jnp.sum(density[..., None] * others, axis=-3)
 
-  return Integrand(value, nodes=4)
+  return Integrand(value, nodes=lambda items: 4)
 
 
 def _products_of_others(one: Array, most: int) -> Array:

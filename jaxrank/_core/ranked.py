@@ -157,7 +157,6 @@ class Ranked(abc.ABC):
     dtype: The dtype of the result, float32 or float64.
     name: The name of the ranking, for messages.
     scores: `[n]`, in the dtype of the caller.
-    given_labels: The labels in the dtype of the caller, 0 under the mask.
     depth: The largest rank that a kernel asks for, a static int; None for the whole list, 0 if no
       kernel needs an order.
     shape: The shape of the scores `[..., n]` of which these are the ones of one query.
@@ -172,8 +171,8 @@ class Ranked(abc.ABC):
     self.scores, self.where, self.depth, self.shape = scores, where, depth, scores.shape
     wide = jnp.float64 in (scores.dtype, labels.dtype)
     self.dtype = jnp.dtype(jnp.float64 if wide else jnp.float32)
-    self.given_labels = jnp.where(self._valid(labels), labels, jnp.zeros_like(labels))
-    self.labels = self.given_labels.astype(self.dtype)
+    self._given_labels = jnp.where(self._valid(labels), labels, jnp.zeros_like(labels))
+    self.labels = self._given_labels.astype(self.dtype)
     real = jnp.issubdtype(scores.dtype, jnp.floating)
     self.retrieved = where & (scores > -jnp.inf) if real else where
     self.memories: list[_Memory] = [(current_trace(), {})]
@@ -200,11 +199,11 @@ class Ranked(abc.ABC):
 
     Tied items keep the order of the input, or have that of the keys `first`, largest first.
     """
-    self._sorted_keys, self.order, self.scores, self.given_labels = permutations.arranged(
-      self.keys, self.scores, self.given_labels, first
+    self._sorted_keys, self.order, self.scores, self._given_labels = permutations.arranged(
+      self.keys, self.scores, self._given_labels, first
     )
     self.where, self.retrieved = self.keys > sorting.MASKED, self.keys > sorting.LOST
-    self.labels = self.given_labels.astype(self.dtype)
+    self.labels = self._given_labels.astype(self.dtype)
 
   def in_order(self, x: Array) -> Array:
     """Puts an array of items, `[n]` or `[n, any]`, from the input order into that of this query."""
@@ -221,6 +220,11 @@ class Ranked(abc.ABC):
   def n(self) -> int:
     """The number of items, padding included."""
     return self.where.shape[-1]
+
+  @property
+  def given_labels(self) -> Array:
+    """The labels in the dtype of the caller, 0 under the mask."""
+    return self._given_labels
 
   @property
   def longest(self) -> int:

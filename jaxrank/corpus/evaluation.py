@@ -23,13 +23,18 @@ from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.counted import (
   AtCutoff,
-  CountedLaplace,
-  CountedLogistic,
   CountedQuery,
+  SmoothCountedQuery,
   Standing,
 )
 from jaxrank.rankings.exact import Exact
-from jaxrank.rankings.expected_rank import Laplace, Logistic, SmoothRanking
+from jaxrank.rankings.expected_rank import (
+  Laplace,
+  LaplaceQuery,
+  Logistic,
+  LogisticQuery,
+  SmoothRanking,
+)
 
 
 @checks.written("corpus.evaluate('nDCG@10', queries, items, positives)")
@@ -253,7 +258,7 @@ def _values(
     standing = Standing(above[:-1], reaching[:-1], above[-1], reaching[-1])
     score = jnp.where(some & ~wrong, score, 0)
     labels = jnp.where(some, labels, jnp.zeros_like(labels))
-    ranked = CountedQuery(standing, size, score, labels, some, None)
+    ranked = CountedQuery(standing, size, score, labels, some)
     return _of_kernels(program, parameters, ranked, no_number | has_nan | jnp.any(wrong))
 
   values: list[Array] = batching.over_queries(query, 1)(removed, listed, labels, counted)
@@ -327,7 +332,7 @@ def _evaluate_smoothly(
 
 
 _DISTRIBUTIONS = {Laplace: _smooth.LAPLACE, Logistic: _smooth.LOGISTIC}
-_QUERIES = {Laplace: CountedLaplace, Logistic: CountedLogistic}
+_QUERIES = {Laplace: LaplaceQuery, Logistic: LogisticQuery}
 
 
 class _Smooth(NamedTuple):
@@ -400,8 +405,10 @@ class _Smooth(NamedTuple):
   ) -> list[Array]:
     some = listed != NONE
     labels = jnp.where(some, labels, jnp.zeros_like(labels))
-    query = _QUERIES[self.kind]
-    ranked = query(at_cutoff, rest, self.size, temperature, score, labels, some)
+    distribution = _QUERIES[self.kind].distribution
+    ranked = SmoothCountedQuery(
+      distribution, at_cutoff, rest, self.size, temperature, score, labels, some
+    )
     return _of_kernels(self.program, parameters, ranked, jnp.asarray(unknown))
 
 

@@ -20,7 +20,7 @@ from jaxrank._core import long_ties
 from jaxrank._core.ranked import Ranked, UnansweredError, memoised
 from jaxrank._core.sorting import take
 from jaxrank.rankings.exact import ExactQuery
-from jaxrank.rankings.expected_rank import ExpectedRankQuery, LaplaceQuery, LogisticQuery
+from jaxrank.rankings.expected_rank import Distribution, ExpectedRankQuery
 
 
 class Standing(NamedTuple):
@@ -47,6 +47,7 @@ class Listed(Ranked):
   other items is refused, or adds a condition to `unknown`, if that depends on values.
 
   Attributes:
+    ranked: A query of the same items, under which the other ones are not retrieved.
     items: The number of items of the corpus.
     unknown: Conditions under which the answers of each `asking` are not known, innermost last.
     number: `[p + 2]`, of how many items each is one.
@@ -55,27 +56,23 @@ class Listed(Ranked):
   """
 
   name = "jaxrank.corpus.evaluate"
-  items: int
-  number: Array
-  unlisted: Array
-  others: Array
-  unknown: list[list[Array]]
 
-  def _count_others(self, rest: Array) -> None:
-    """Says how many other items are retrieved and not retrieved, `[2]`, once items are in order."""
-    p = self.where.size - 2
+  def __init__(self, ranked: Ranked, rest: Array, items: int):
+    super().__init__(ranked.scores, ranked.labels, ranked.where, ranked.depth)
+    self._sorted_keys, self.order = ranked.keys, ranked.order
+    self.items = items
+    self.unknown: list[list[Array]] = []
+    p = self.n - 2
     self.number = self.in_order(jnp.concatenate([jnp.ones_like(rest, shape=p), rest]))
     kind = self.in_order(jnp.asarray([0] * p + [1, 2], jnp.int32))
     self.unlisted = self.where & (kind > 0)
     self.others = self.where & (kind == 1)
     self.retrieved = self.retrieved | self.others
-    # Labels of single items are not known; `__getattr__` refuses them.
-    del self.given_labels
 
-  def __getattr__(self, name: str) -> NoReturn:
-    if name == "given_labels":
-      self._cannot_answer("the labels of all items")
-    raise AttributeError(name)
+  @property
+  def given_labels(self) -> Array:
+    """Refused, because labels of single items are not known."""
+    self._cannot_answer("the labels of all items")
 
   def _cannot_answer(self, what: str) -> NoReturn:
     raise UnansweredError(
@@ -129,9 +126,6 @@ class Listed(Ranked):
     """Refused, because other items have no exposure of their own."""
     self._cannot_answer("exposure, the expected discount of each item")
 
-  cumulative = Ranked.cumulative
-  pairs = Ranked.pairs
-
 
 def with_others(
   scores: Array, labels: Array, where: Array, rest: Array
@@ -143,23 +137,24 @@ def with_others(
   return scores, labels, jnp.concatenate([where, rest > 0])
 
 
-class CountedQuery(Listed, ExactQuery):
+class CountedQuery(Listed):
   """A query given by the standing of its listed items, with ties averaged."""
 
-  def __init__(
-    self, standing: Standing, items: int, scores: Array, labels: Array, where: Array, depth: Any
-  ):
-    self.items, self.unknown = items, []
+  def __init__(self, standing: Standing, items: int, scores: Array, labels: Array, where: Array):
     listed = where & (scores > -jnp.inf)
     lost = jnp.sum(where & ~listed, dtype=jnp.int32)
     retrieved = standing.retrieved - jnp.sum(listed, dtype=jnp.int32)
     rest = jnp.stack([retrieved, standing.present - standing.retrieved - lost])
-    super().__init__("average", None, *with_others(scores, labels, where, rest), depth)
+    self.ranked = ExactQuery("average", None, *with_others(scores, labels, where, rest), None)
+    super().__init__(self.ranked, rest, items)
     self.above, self.reaching = (
       self.in_order(jnp.concatenate([x, 0 * rest])) for x in (standing.above, standing.reaching)
     )
-    self._count_others(rest)
-    self.size = jnp.where(self.slots.live, self.reaching - self.above, 0)
+    self.live = self.ranked.slots.live
+    self.size = jnp.where(self.live, self.reaching - self.above, 0)
+
+  def require_order(self, what: str) -> None:
+    """Does nothing: the ranks are those of an order."""
 
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
@@ -168,12 +163,12 @@ class CountedQuery(Listed, ExactQuery):
     if among is not None:
       return self._expect_among(w, discount, k, among)
     here = self._discounts(discount, k)
-    listed = jnp.sum(jnp.where(self.slots.live, self.mean(w) * here, 0))
+    listed = jnp.sum(jnp.where(self.live, self.ranked.mean(w) * here, 0))
     other = jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0))
     # The other items have the ranks that the listed ones leave.
     ranks = jnp.where(other != 0, self._retrieved(), 0)
     every = long_ties.mean(discount, 0 * ranks, ranks, k, self.items, self.dtype)
-    left = every * ranks.astype(self.dtype) - jnp.sum(jnp.where(self.slots.live, here, 0))
+    left = every * ranks.astype(self.dtype) - jnp.sum(jnp.where(self.live, here, 0))
     return listed + jnp.where(other != 0, other * left, 0)
 
   def _retrieved(self) -> Array:
@@ -188,20 +183,20 @@ class CountedQuery(Listed, ExactQuery):
     """`expect` with ranks among the items of a mask."""
     self._listed_only(w)
     counted = jnp.any(self.others & among).astype(jnp.int32)
-    chosen = self.counts(among)
+    chosen = self.ranked.counts(among)
     above, tied = self._other_items
     ahead = chosen.above + counted * above
     members = chosen.through - chosen.above + counted * tied
     size = members + (~among).astype(jnp.int32)
-    size = jnp.where(self.slots.live, size, 0)
+    size = jnp.where(self.live, size, 0)
     here = long_ties.mean(discount, ahead, size, k, self.items, self.dtype)
-    return jnp.sum(jnp.where(self.slots.live, w.astype(self.dtype) * here, 0))
+    return jnp.sum(jnp.where(self.live, w.astype(self.dtype) * here, 0))
 
   @property
   @memoised
   def _other_items(self) -> tuple[Array, Array]:
     """How many other items are above each listed one, and how many tie with it."""
-    every = self.counts(self.slots.live)
+    every = self.ranked.counts(self.live)
     return self.above - every.above, self.size - (every.through - every.above)
 
   def precision(
@@ -213,13 +208,13 @@ class CountedQuery(Listed, ExactQuery):
     discount: Discount = discounts.reciprocal,
   ) -> Array:
     """`E sum_i b_i discount(r_i) sum_j w_j`, over the `j` with `r_j <= r_i`, and `r_i <= k`."""
-    live, w = self.slots.live, b if weights is None else weights
+    live, w = self.live, b if weights is None else weights
     self._listed_only(b)
     self._listed_only(w)
     b, w = (jnp.where(live, x.astype(self.dtype), 0) for x in (b, w))
     down_to = jnp.cumsum(w)
-    above = take(down_to - w, self.tie.start)
-    others = take(down_to, self.tie.end) - above - w
+    above = take(down_to - w, self.ranked.tie.start)
+    others = take(down_to, self.ranked.tie.end) - above - w
     count = long_ties.inside(self.above, self.size, k)
     total, further = long_ties.sums(discount, self.above, count, self.dtype)
     share = others / jnp.maximum(self.size - 1, 1).astype(self.dtype)
@@ -229,10 +224,10 @@ class CountedQuery(Listed, ExactQuery):
   def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
     """`E discount(r)` of the first relevant item, if `r <= k`."""
     self._listed_only(b)
-    b = b & self.slots.live
+    b = b & self.live
     at = jnp.argmax(b)
     above, size = self.above[at], self.size[at]
-    chosen = self.counts(b)
+    chosen = self.ranked.counts(b)
     relevant = (chosen.through - chosen.above)[at]
     value = long_ties.first(discount, above, size, relevant, k, self.items, self.n, self.dtype)
     return jnp.where(jnp.any(b), value, 0)
@@ -242,13 +237,13 @@ class CountedQuery(Listed, ExactQuery):
     self._listed_only(stop)
     if worth is not None:
       self._listed_only(worth)
-    met = self.stops(stop) if worth is None else self._met(worth, stop)
-    return jnp.sum(jnp.where(self.slots.live, met * self._in_turn(discount, k), 0))
+    met = self.ranked.stops(stop) if worth is None else self.ranked.met(worth, stop)
+    return jnp.sum(jnp.where(self.live, met * self._in_turn(discount, k), 0))
 
   @memoised
   def _in_turn(self, discount: Discount, k: Cutoff) -> Array:
     """The expected discount at the rank of each listed item in rank order."""
-    _, start, end = self.tie
+    _, start, end = self.ranked.tie
     listed = end - start + 1
     return long_ties.in_turn(discount, self.above, self.size, start, listed, k, self.dtype)
 
@@ -257,17 +252,17 @@ class CountedQuery(Listed, ExactQuery):
 
     For the two that stand for the others it is the mean over the items that they stand for.
     """
-    listed = super().before(jnp.where(self.unlisted, 0, w.astype(self.dtype)))
+    listed = self.ranked.before(jnp.where(self.unlisted, 0, w.astype(self.dtype)))
     other = jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0))
     above, tied = (x.astype(self.dtype) for x in self._other_items)
     here = listed + other * (above + tied / 2)
     # Each listed item is ahead of the others that are not above it; tied ones count half.
     number = jnp.sum(jnp.where(self.others, self.number, 0)).astype(self.dtype)
-    ahead = jnp.where(self.slots.live, w.astype(self.dtype) * (number - above - tied / 2), 0)
+    ahead = jnp.where(self.live, w.astype(self.dtype) * (number - above - tied / 2), 0)
     of_others = jnp.sum(ahead) / jnp.maximum(number, 1) + other * (number - 1) / 2
     every = self.total(jnp.where(self.retrieved, w.astype(self.dtype), 0))
     below = jnp.where(self.where, every, 0)
-    return jnp.where(self.slots.live, here, jnp.where(self.others, of_others, below))
+    return jnp.where(self.live, here, jnp.where(self.others, of_others, below))
 
 
 # What a smooth ranking knows of the listed items at a cut-off: the expected number of kept other
@@ -275,10 +270,40 @@ class CountedQuery(Listed, ExactQuery):
 AtCutoff = tuple[Array, Array]
 
 
-class SmoothCountedQuery(Listed, ExpectedRankQuery):
+class _AmongKept(ExpectedRankQuery):
+  """Listed items that are ranked among all kept items, by what is known at a cut-off."""
+
+  def __init__(
+    self, distribution: Distribution, at_cutoff: Callable[[Cutoff], AtCutoff], *query: Any
+  ):
+    self.distribution, self.at_cutoff = distribution, at_cutoff
+    super().__init__(*query)
+
+  @memoised
+  def _at(self, k: Cutoff) -> AtCutoff:
+    ahead, kept = self.at_cutoff(k)
+    return self._with_zeros(ahead), self._with_zeros(kept)
+
+  def _with_zeros(self, x: Array) -> Array:
+    return self.in_order(jnp.pad(x.astype(self.dtype), (0, 2)))
+
+  def rank(self, k: Cutoff, among: Array | None) -> Array:
+    """The expected rank of each listed item among the kept items."""
+    del among
+    ahead, kept = self._at(k)
+    return 1 + ahead + self._weight_ahead(self._weight(self.retrieved) * kept)
+
+  def kept(self, k: Cutoff, among: Array | None) -> Array:
+    """The weights with which a cut-off keeps the listed items."""
+    del among
+    return self._at(k)[1]
+
+
+class SmoothCountedQuery(Listed):
   """A query under a smooth ranking whose other items are only summed over.
 
   Args:
+    distribution: That of the ranking.
     at_cutoff: What is known of the listed items at a cut-off, None for the whole list.
     rest: How many other items are retrieved and not retrieved, `[2]`.
     items: The number of items of the corpus.
@@ -290,6 +315,7 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
 
   def __init__(
     self,
+    distribution: Distribution,
     at_cutoff: Callable[[Cutoff], AtCutoff],
     rest: Array,
     items: int,
@@ -298,34 +324,9 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
     labels: Array,
     where: Array,
   ):
-    self.items, self.unknown = items, []
-    super().__init__(temperature, *with_others(scores, labels, where, rest), None)
-    self._count_others(rest)
-    self.at_cutoff = at_cutoff
-
-  def _keeps_all(self, k: Cutoff) -> bool:
-    return k is None or (isinstance(k, int) and k >= self.items)
-
-  @memoised
-  def _at(self, k: Cutoff) -> AtCutoff:
-    ahead, kept = self.at_cutoff(None if self._keeps_all(k) else k)
-    return self._with_zeros(ahead), self._with_zeros(kept)
-
-  def _with_zeros(self, x: Array) -> Array:
-    return self.in_order(jnp.pad(x.astype(self.dtype), (0, 2)))
-
-  def rank(self, k: Cutoff, among: Array | None) -> Array:
-    """The expected rank of each listed item among the kept items."""
-    if among is not None:
-      self._cannot_answer("ranks among some of the items")
-    ahead, kept = self._at(k)
-    return 1 + ahead + self._weight_ahead(self._weight(~self.unlisted) * kept)
-
-  def kept(self, k: Cutoff, among: Array | None) -> Array:
-    """The weights with which a cut-off keeps the listed items."""
-    if among is not None:
-      self._cannot_answer("ranks among some of the items")
-    return self._at(k)[1]
+    query = with_others(scores, labels, where, rest)
+    self.ranked = _AmongKept(distribution, at_cutoff, temperature, *query, None)
+    super().__init__(self.ranked, rest, items)
 
   @property
   @memoised
@@ -338,21 +339,27 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
     if any(w is every for every in (self.where, self.retrieved, self.judged)):
       self._cannot_answer("the ranks of all items under a smooth ranking")
     self._listed_only(w)
-    return self._without_others(w)
+    return w
 
-  def _without_others(self, w: Array) -> Array:
-    return jnp.where(self.unlisted, jnp.zeros_like(w), w)
+  def _cut(self, k: Cutoff) -> Cutoff:
+    """The cut-off, None if it keeps all items of the corpus."""
+    return None if isinstance(k, int) and k >= self.items else k
 
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
   ) -> Array:
     """`sum_i w_i discount(r_i)` over the kept items; of others, for a constant discount only."""
     if discount is not discounts.constant:
-      return super().expect(self._listed(w), discount, k=k, among=among)
-    listed = super().expect(self._without_others(w), discount, k=k, among=among)
-    kept = jnp.sum(self._weight(~self.unlisted) * self.kept(k, among))
+      w = self._listed(w)
+    if among is not None:
+      self._cannot_answer("ranks among some of the items")
+    k = self._cut(k)
+    listed = self.ranked.expect(w, discount, k=k)
+    if discount is not discounts.constant:
+      return listed
+    kept = self.ranked.expect(self.ranked.retrieved, discount, k=k)
     every = self.count(self.retrieved)
-    every = every if self._keeps_all(k) else jnp.clip(self.cutoff(k), 0, every)
+    every = every if k is None else jnp.clip(self.cutoff(k), 0, every)
     return listed + jnp.sum(jnp.where(self.others, w.astype(self.dtype), 0)) * (every - kept)
 
   def precision(
@@ -365,27 +372,19 @@ class SmoothCountedQuery(Listed, ExpectedRankQuery):
   ) -> Array:
     """`sum_i b_i discount(r_i) (w_i + before(w)_i)` over the kept listed items."""
     weights = None if weights is None else self._listed(weights)
-    return super().precision(self._listed(b), k=k, weights=weights, discount=discount)
+    return self.ranked.precision(
+      self._listed(b), k=self._cut(k), weights=weights, discount=discount
+    )
+
+  def first(self, b: Array, discount: Discount, *, k: Cutoff = None) -> Array:
+    """`E discount(r)` of the first relevant item."""
+    return self.cascade(b, discount, k=k)
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`sum_i worth_i discount(r_i) survival_i` over the kept listed items."""
     worth = None if worth is None else self._listed(worth)
-    return super()._cascade(self._listed(stop), discount, k, worth)
-
-  before = Ranked.before
+    return self.ranked.cascade(self._listed(stop), discount, k=self._cut(k), worth=worth)
 
   def spread_of_ranks(self, centred: Array) -> Array:
     """Refused, because other items have no ranks of their own."""
     self._cannot_answer("the spread of all ranks")
-
-
-class CountedLaplace(SmoothCountedQuery, LaplaceQuery):
-  """`SmoothCountedQuery` under `Laplace`."""
-
-  name = Listed.name
-
-
-class CountedLogistic(SmoothCountedQuery, LogisticQuery):
-  """`SmoothCountedQuery` under `Logistic`."""
-
-  name = Listed.name

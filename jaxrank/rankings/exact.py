@@ -142,9 +142,9 @@ class ExactQuery(Ranked):
   @memoised
   def stops(self, stop: Array, ranks: int | None = None) -> Array:
     """The probability of stopping at each rank, or at the first few."""
-    return self._met(stop, stop, ranks)
+    return self.met(stop, stop, ranks)
 
-  def _met(self, worth: Array, stop: Array, ranks: int | None = None) -> Array:
+  def met(self, worth: Array, stop: Array, ranks: int | None = None) -> Array:
     """The expected worth at each rank for a user who stops with probability `stop`."""
     worth, stop = (
       jnp.where(self.slots.live, self._ranked(x.astype(self.dtype)), 0) for x in (worth, stop)
@@ -212,7 +212,7 @@ class ExactQuery(Ranked):
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
     # In steps, so that cut-offs that are near each other share one recursion.
     ranks = -(-k // _CASCADE_RANKS) * _CASCADE_RANKS if isinstance(k, int) else None
-    met = self.stops(stop, ranks) if worth is None else self._met(worth, stop, ranks)
+    met = self.stops(stop, ranks) if worth is None else self.met(worth, stop, ranks)
     return at_ranks(met, discount, k)
 
   def precision(

@@ -9,7 +9,7 @@ ranks" and "The smooth cut-off", derives the answers.
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -107,18 +107,32 @@ class SmoothRanking(Ranking):
     return self.query(self.temperature, scores, labels, where, k)
 
 
+class Distribution(NamedTuple):
+  """The distribution function that orders pairs.
+
+  Fewer powers at once take less memory and more steps. For many users, their probabilities of
+  stopping are in memory as well.
+
+  Attributes:
+    series: The function as series, by the name of the dtype.
+    for_one: In which parts the powers of a question are added up.
+    for_users: The same for a question that many users ask.
+  """
+
+  series: Callable[[str], Series]
+  for_one: Schedule
+  for_users: Schedule
+
+
 class ExpectedRankQuery(SmoothQuery):
   """A query in which pairs have the order that a distribution function gives them."""
 
-  series_of: Callable[[str], Series]
-  # Fewer powers at once take less memory and more steps. For many users, their probabilities of
-  # stopping are in memory as well.
-  for_one: ClassVar[Schedule]
-  for_users: ClassVar[Schedule]
+  distribution: Distribution
 
   def __init__(self, temperature: ArrayLike, *query: Any):
     super().__init__(temperature, *query)
-    self.series = self.series_of(self.dtype.name)
+    self.series = self.distribution.series(self.dtype.name)
+    self.schedule = self.distribution.for_one
 
   def _weight_ahead(self, w: Array) -> Array:
     return jnp.cumsum(w) - w + self._sums(w, -self.series.tail, self.series.tail)
@@ -132,9 +146,7 @@ class ExpectedRankQuery(SmoothQuery):
     pair = np.stack([np.pad(c, (0, size - c.size)) for c in (ahead, behind)])
     place = self.score, self.temperature
     place = lax.stop_gradient(place) if fixed else place
-    # `each_user` keeps results in memories of its own.
-    schedule = self.for_one if len(self.memories) == 1 else self.for_users
-    return polynomial_sums(*place, w, pair, schedule=schedule)
+    return polynomial_sums(*place, w, pair, schedule=self.schedule)
 
   @memoised
   def rank_among(self, members: Array, fixed: bool = False) -> Array:
@@ -231,28 +243,28 @@ class ExpectedRankQuery(SmoothQuery):
   def each_user(self, question: Callable[..., Array], *users: Array, **parameters: Any) -> Array:
     """One user after the other, whose sums are computed checkpointed for the gradient."""
     of_user = remembering(self)(functools.partial(question, **parameters))
-    with remembering(self):
-      # All users need them.
-      self.rank(parameters.get("k"), None)
-      return super().each_user(jax.checkpoint(of_user), *users)
+    self.schedule = self.distribution.for_users
+    try:
+      with remembering(self):
+        # All users need them.
+        self.rank(parameters.get("k"), None)
+        return super().each_user(jax.checkpoint(of_user), *users)
+    finally:
+      self.schedule = self.distribution.for_one
 
 
 class LaplaceQuery(ExpectedRankQuery):
   """A query in which pairs are ordered by the Laplace distribution function."""
 
   name = "Laplace"
-  series_of = staticmethod(pair_sums.laplace)
-  for_one = Schedule(4)
-  for_users = Schedule(3, stored=True)
+  distribution = Distribution(pair_sums.laplace, Schedule(4), Schedule(3, stored=True))
 
 
 class LogisticQuery(ExpectedRankQuery):
   """A query in which pairs are ordered by the logistic distribution function."""
 
   name = "Logistic"
-  series_of = staticmethod(pair_sums.logistic)
-  for_one = Schedule()
-  for_users = Schedule(stored=True)
+  distribution = Distribution(pair_sums.logistic, Schedule(), Schedule(stored=True))
 
 
 @pytree("temperature")

@@ -7,7 +7,7 @@ from jax import Array
 from jaxrank._base import Pairs
 from jaxrank._core import checks, sorting, ties
 from jaxrank._core._jax import enable_x64
-from jaxrank._core.all_pairs import ADDED_AT_ONCE, counts
+from jaxrank._core.all_pairs import ADDED_AT_ONCE, Items, counts
 from jaxrank._core.ranked import Ranked
 from jaxrank._core.recorder import depth_of_pairs
 from jaxrank._core.sorting import take
@@ -33,12 +33,14 @@ def _compared(query: Ranked) -> Pairs:
   bits = (query.n * (query.n - 1) // 2 if few else query.n - 1).bit_length()
   nothing, one, discordant, different = map(np.int32, (0, 1, 1 << bits, 1 << 2 * bits))
 
-  def by_label(score: Array, label: Array, lower_score: Array, lower_label: Array) -> Array:
-    lower = jnp.where(score < lower_score, different + discordant, different)
-    worth = jnp.where(score > lower_score, different + one, lower)
+  def by_label(upper: Items, lower: Items) -> Array:
+    (score, label), (lower_score, lower_label) = upper, lower
+    worth = jnp.where(score < lower_score, different + discordant, different)
+    worth = jnp.where(score > lower_score, different + one, worth)
     return jnp.where(label > lower_label, worth, nothing)
 
-  def by_score(score: Array, lower_score: Array) -> Array:
+  def by_score(upper: Items, lower: Items) -> Array:
+    (score,), (lower_score,) = upper, lower
     return jnp.where(score > lower_score, one, nothing)
 
   labels = counts(by_label, (score, label), (score, lower_label))

@@ -9,6 +9,7 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -18,7 +19,8 @@ from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount, pytree, told
 from jaxrank._core import integrands, quadrature
 from jaxrank._core.decays import distance
-from jaxrank._core.quadrature import Integrand, Noise, rank_chances
+from jaxrank._core.integrands import Exponentials, FirstRanks
+from jaxrank._core.quadrature import Grid, Integrand, Items, Noise, rank_chances
 from jaxrank._core.ranked import weighed
 from jaxrank.rankings.expected_rank import SmoothQuery, SmoothRanking
 
@@ -63,7 +65,7 @@ class NoiseQuery(SmoothQuery):
     head = lax.cummin(jnp.where(starts, score, score[:1]))
     return (self.score - head) / self.temperature - base
 
-  def _integral(self, integrand: Integrand, width: int, *args: Array, depth: int = 1) -> Array:
+  def _integral(self, integrand: Integrand, width: int, depth: int = 1, **asked: Any) -> Array:
     """Integrates over all nodes; an integrand that tells `depth` ranks apart needs closer nodes.
 
     docs/mathematics.md, "Quadrature over noise".
@@ -77,43 +79,22 @@ class NoiseQuery(SmoothQuery):
     closer = min(1.0, width_in_nodes / math.sqrt(depth + 2))
     spacing = closer * self.noise.spacing(self.n, self.digits)
     # Either each node costs much, or there are few of them.
-    integrand = integrand._replace(short_blocks=depth > 1 or self.digits < 5)
+    grid = Grid(spacing, width, short_blocks=depth > 1 or self.digits < 5)
     # Under `shard_map`, all arguments must vary over the mesh axes over which the queries do.
     nothing = 0 * lax.stop_gradient(z[:1])
-    args = tuple(x + nothing for x in args)
-    return quadrature.integral(integrand, spacing, width, ends, z, *args)
+    items = Items(z, **jax.tree.map(lambda x: x + nothing, asked))
+    return quadrature.integral(integrand, grid, ends, items)
 
-  def _expect(
-    self,
-    c: Array,
-    discount: Discount,
-    k: Cutoff,
-    *,
-    stop: Array | None = None,
-    among: Array | None = None,
-    marks: Array | None = None,
-  ) -> Array:
-    """`E sum_i c_i discount(r_i)`, down to rank `k`.
-
-    With probabilities `stop`, each item counts with the probability of passing those ahead. With
-    `marks`, it counts 1 plus the marks of the items ahead, as in precision.
-    """
-    stops, among_these, marked = (
-      () if x is None else (self._weight(x),) for x in (stop, among, marks)
-    )
-    integrand, width, given, depth = self._discounted(
-      discount, k, stops=bool(stops), marked=bool(marked)
-    )
-    last = (*given, *among_these, *marked)
-    return self._integral(integrand, width, self._weight(c), *stops, *last, depth=depth)
+  def _expect(self, c: Array, discount: Discount, k: Cutoff, **asked: Array | None) -> Array:
+    """`E sum_i c_i discount(r_i)`, down to rank `k`; `asked` are further attributes of `Items`."""
+    integrand, width, depth, terms = self._discounted(discount, k)
+    weights = {name: self._weight(x) for name, x in asked.items() if x is not None}
+    return self._integral(integrand, width, depth, c=self._weight(c), discount=terms, **weights)
 
   def _discounted(
-    self, discount: Discount, k: Cutoff, **kind: bool
-  ) -> tuple[Integrand, int, tuple[Array, ...], int]:
-    """The integrand of a discount, its width, its arguments, and how many ranks it tells apart.
-
-    `kind` is that of `integrands.products`.
-    """
+    self, discount: Discount, k: Cutoff
+  ) -> tuple[Integrand, int, int, Exponentials | FirstRanks]:
+    """The integrand of a discount, its width, how many ranks it tells apart, and its terms."""
     depth = getattr(discount, "depth", self.n)
     depth = min(depth, k) if isinstance(k, int) else depth
     if depth >= self.n and not isinstance(k, Array) and hasattr(discount, "terms"):
@@ -121,13 +102,12 @@ class NoiseQuery(SmoothQuery):
       digits = 9 if self.digits > 5 else 1.25 + 0.75 * self.digits
       w, t = discount.terms(self.n, digits)
       w, lost = (jnp.asarray(x).astype(self.dtype) for x in (w, 1 - t))
-      integrand = integrands.products(self.noise, **kind)
-      return integrand, -(-w.size // self.n), (w, lost), 1
+      return integrands.products(self.noise), -(-w.size // self.n), 1, Exponentials(w, lost)
     depth = min(depth, self.n)
     rank = jnp.arange(1, depth + 1, dtype=self.dtype)
     inside = rank <= jnp.asarray(depth if k is None else k).astype(self.dtype)
-    integrand = integrands.counts(self.noise, **kind)
-    return integrand, depth, (jnp.where(inside, discount(rank), 0),), depth
+    ranks = FirstRanks(jnp.where(inside, discount(rank), 0))
+    return integrands.counts(self.noise), depth, depth, ranks
 
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
@@ -146,10 +126,9 @@ class NoiseQuery(SmoothQuery):
     """`E discount(r_i)` of each item, `[n]`: one integral for all of them."""
     if isinstance(discount, discounts.Affine) and k is None:
       return self._weight(self._affine(discount, None))
-    integrand, width, given, depth = self._discounted(discount, k)
+    integrand, width, depth, terms = self._discounted(discount, k)
     each = integrands.of_each_item(integrand)
-    exposure = self._integral(each, width, *given, depth=depth)
-    return self._weight(exposure)
+    return self._weight(self._integral(each, width, depth, discount=terms))
 
   def _cascade(self, stop: Array, discount: Discount, k: Cutoff, worth: Array | None) -> Array:
     """`E discount(r)` of the item at which a user stops, or of the `worth` of those reached."""
@@ -165,17 +144,17 @@ class NoiseQuery(SmoothQuery):
   ) -> Array:
     """`E sum_i b_i discount(r_i) sum_j w_j`, over the `j` with `r_j <= r_i`, and `r_i <= k`."""
     if weights is None:
-      return self._expect(b, discount, k, marks=b)
+      return self._expect(b, discount, k, mark=b)
     # The integral counts each item itself as 1.
     own = weighed(b, weights - 1)
-    return self._expect(b, discount, k, marks=weights) + self._expect(own, discount, k)
+    return self._expect(b, discount, k, mark=weights) + self._expect(own, discount, k)
 
   def chances(self, depth: int) -> Array:
     """The probability of each item to have each of the first ranks, `[n, depth]`."""
-    return self._integral(rank_chances(self.noise, depth), 4 * depth, depth=depth)
+    return self._integral(rank_chances(self.noise, depth), 4 * depth, depth)
 
   def _weight_ahead(self, w: Array) -> Array:
-    return self._integral(integrands.weight_ahead(self.noise), 1, w)
+    return self._integral(integrands.weight_ahead(self.noise), 1, c=w)
 
 
 class GumbelQuery(NoiseQuery):

@@ -24,6 +24,20 @@ CASES = [*QUICK, ("Gumbel", "", True), ("Gumbel", "stops", False)]
 FUNCTIONS = {"products": integrands.products, "counts": integrands.counts}
 
 
+def items(function, given, names):
+  """The arguments that an integrand takes."""
+  own = {name: jnp.asarray(given[name]) for name in names}
+  terms = own.pop("w"), *([own.pop("lost")] if "lost" in own else [])
+  discount = integrands.Exponentials if function == "products" else integrands.FirstRanks
+  return quadrature.Items(discount=discount(*terms), **own)
+
+
+def named(items):
+  """Slopes by the names of the arguments; a mask is constant."""
+  own = {**items._asdict(), **items.discount._asdict()}
+  return {name: x for name, x in own.items() if x is not None and name not in ("discount", "among")}
+
+
 def chances(noise, v):
   """The chance of a noisy score above `v`, and the density at `v`, from their definitions."""
   if noise == "Gumbel":
@@ -98,23 +112,23 @@ def slopes(value, given, names):
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_values_and_slopes_are_those_over_all_sets(function, noise, kind, among):
   given, names = drawn(function, kind, among)
-  plain = FUNCTIONS[function](NOISE[noise], **{kind: True} if kind else {})
+  plain = FUNCTIONS[function](NOISE[noise])
   value = expected(function, noise, given)
   by = slopes(lambda given: expected(function, noise, given), given, set(names) - {"among"})
   with jax.enable_x64():
-    args = [jnp.asarray(given[name]) for name in names]
+    asked = items(function, given, names)
     for integrand in (plain, plain.on_accelerators):
 
       @jax.jit
-      def both(*args, integrand=integrand):
-        return integrand.value(jnp.asarray(U), *args), integrand.slopes(jnp.asarray(U), *args)
+      def both(asked, integrand=integrand):
+        return integrand.value(jnp.asarray(U), asked), integrand.slopes(jnp.asarray(U), asked)
 
-      found, gradient = both(*args)
+      found, gradient = both(asked)
       np.testing.assert_allclose(found, value, rtol=1e-7, atol=1e-8)
-      assert len(gradient) == len(names)
-      for name, x in zip(names, gradient, strict=True):
-        if name != "among":  # A mask is constant.
-          np.testing.assert_allclose(x, by[name], atol=1e-7, err_msg=name)
+      assert jax.tree.structure(gradient) == jax.tree.structure(asked)
+      assert {*named(gradient)} == {*by}
+      for name, x in named(gradient).items():
+        np.testing.assert_allclose(x, by[name], atol=1e-7, err_msg=name)
 
 
 @pytest.mark.parametrize("noise", NOISE)
@@ -126,12 +140,12 @@ def test_chances_of_ranks_and_weights_ahead(noise):
       rank[i, len(ahead)] += chance
       ahead_of[i] += chance * np.sum(w[ahead])
   with jax.enable_x64():
-    u, z = jnp.asarray(U), jnp.asarray(Z)
+    u, asked = jnp.asarray(U), quadrature.Items(jnp.asarray(Z), c=jnp.asarray(w))
     for depth in (1, 3, N + 2):
-      found = jax.jit(quadrature.rank_chances(NOISE[noise], depth).value)(u, z)
+      found = jax.jit(quadrature.rank_chances(NOISE[noise], depth).value)(u, asked)
       known = np.pad(rank, ((0, 0), (0, 2)))[:, :depth]
       np.testing.assert_allclose(found, known, rtol=1e-7, atol=1e-9)
-    found = integrands.weight_ahead(NOISE[noise]).value(u, z, jnp.asarray(w))
+    found = integrands.weight_ahead(NOISE[noise]).value(u, asked)
     np.testing.assert_allclose(found, ahead_of, rtol=1e-7, atol=1e-9)
 
 
@@ -140,7 +154,7 @@ def test_chances_of_ranks_and_weights_ahead(noise):
 def test_the_terms_of_each_item_and_their_slopes(function, kind):
   """Each term is the sum with a coefficient for one item, and the pull is that of their sum."""
   given, names = drawn(function, kind, True)
-  total = FUNCTIONS[function](quadrature.GUMBEL, **{kind: True})
+  total = FUNCTIONS[function](quadrature.GUMBEL)
   weights = np.random.default_rng(4).normal(size=N)
   terms = [expected(function, "Gumbel", {**given, "c": row}) for row in np.eye(N)]
   names.remove("c")
@@ -151,13 +165,13 @@ def test_the_terms_of_each_item_and_their_slopes(function, kind):
   )
   each = integrands.of_each_item(total)
   with jax.enable_x64():
-    u, args = jnp.asarray(U), [jnp.asarray(given[name]) for name in names]
+    u, asked = jnp.asarray(U), items(function, given, names)
     for integrand in (each, each.on_accelerators):
-      np.testing.assert_allclose(jax.jit(integrand.value)(u, *args), terms, rtol=1e-7, atol=1e-8)
-      pulled = jax.jit(integrand.pull)(u, *args, jnp.asarray(weights))
-      for name, x in zip(names, pulled, strict=True):
-        if name != "among":
-          np.testing.assert_allclose(x, by[name], atol=1e-7, err_msg=name)
+      np.testing.assert_allclose(jax.jit(integrand.value)(u, asked), terms, rtol=1e-7, atol=1e-8)
+      pulled = named(jax.jit(integrand.pull)(u, asked, jnp.asarray(weights)))
+      assert {*pulled} == {*by}
+      for name, x in pulled.items():
+        np.testing.assert_allclose(x, by[name], atol=1e-7, err_msg=name)
 
 
 def by_polynomials(noise, u, given, depth):
@@ -191,14 +205,16 @@ def test_fewer_points_of_the_circle_than_items(kind):
   # Nodes below 20 items, as terms that are left out would show, and below few, as the sum needs.
   u = np.array([1.0, 2.5])
   expected = sum(by_polynomials("Gumbel", x, given, depth) for x in u)
-  plain = integrands.counts(quadrature.GUMBEL, **{kind: True} if kind else {})
+  plain = integrands.counts(quadrature.GUMBEL)
   with jax.enable_x64():
-    args = [jnp.asarray(x) for x in (u, *(given[name] for name in names))]
+    asked = jnp.asarray(u), items("counts", given, names)
     (value, by), (circle, by_circle) = (
-      jax.jit(lambda *args, x=x: (x.value(*args), x.slopes(*args)))(*args)
+      jax.jit(lambda *asked, x=x: (x.value(*asked), x.slopes(*asked)))(*asked)
       for x in (plain, plain.on_accelerators)
     )
   np.testing.assert_allclose(value, expected, rtol=1e-10)
   np.testing.assert_allclose(circle, expected, rtol=1e-9)
-  for name, x, y in zip(names, by, by_circle, strict=True):
-    np.testing.assert_allclose(y, x, rtol=1e-7, atol=1e-9, err_msg=name)
+  by, by_circle = named(by), named(by_circle)
+  assert {*by} == {*names}
+  for name, x in by.items():
+    np.testing.assert_allclose(by_circle[name], x, rtol=1e-7, atol=1e-9, err_msg=name)

@@ -159,7 +159,8 @@ def test_integrals(platform):
 
   def integral(z, w):
     ends = jax.lax.stop_gradient((z[:, 0] - 1, z[:, -1] + 1))
-    return quadrature.integral(integrand, 0.5, 2**21, ends, z, w)
+    items = quadrature.Items(z, c=w)
+    return quadrature.integral(integrand, quadrature.Grid(0.5, 2**21), ends, items)
 
   def answers(z, w):
     value, pull = jax.vjp(integral, z, w)

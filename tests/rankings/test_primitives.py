@@ -51,18 +51,21 @@ def squares(x, y):
   return (jnp.where(x[0] > y[0], jnp.square(x[0] - y[0]) * x[1] * y[1], 0),)
 
 
-def wins(x, y):
-  return (x > y).astype(jnp.int32)
+def wins(upper, lower):
+  return (upper[0] > lower[0]).astype(jnp.int32)
 
 
 def a_total(n):
   """The sum of densities at nodes, which is one over the spacing for each item."""
   integrand = quadrature.Integrand(
-    lambda u, z: jnp.sum(quadrature.NORMAL.probabilities(quadrature.distances(u, z))[2], axis=-1)
+    lambda u, items: jnp.sum(
+      quadrature.NORMAL.probabilities(quadrature.distances(u, items.z))[2], axis=-1
+    )
   )
   ends = jnp.float32([[-9.0], [-9.5]])[:, 0], jnp.float32([9.0, 9.5])
-  sweep = quadrature.Sweep(quadrature._value, integrand, spacing=0.25, width=1)
-  return (*ends, floats(2, n)), dict(sweep=sweep)
+  (z,), tree = jax.tree.flatten((quadrature.Items(floats(2, n)),))
+  sweep = quadrature.Sweep(quadrature._value, integrand, quadrature.Grid(0.25, width=1), tree)
+  return (*ends, z), dict(sweep=sweep)
 
 
 def a_sum(n, powers):
@@ -89,7 +92,7 @@ def all_examples():
       (((keys(n),), (keys(n),)), dict(count=wins)) for n in (9, 40, 300)
     ],
     "all_pairs.sum_of_pairs": [
-      (((floats(70), floats(70)), ()), dict(pair=squares, of_two=squares, rows=16))
+      (((floats(70), floats(70)), ()), dict(pair=squares, rows=16))
     ],
     "batching.of_all_rows": [((floats(7, 5),), dict(function=lambda x: jnp.cumsum(x, -1), rows=3))],
     "batching.of_each_column": [((floats(6, 4),), scaled())],
