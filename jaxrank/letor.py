@@ -11,8 +11,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from jaxrank._core import checks, files
-from jaxrank._core.errors import counted
+from jaxrank import _files
+from jaxrank._core import checks
+from jaxrank._core.checks import counted
 
 __all__ = [
   "Dataset",
@@ -134,8 +135,8 @@ def _parsed_lines(
   number = 0
   try:
     # The file is read as bytes because comments have document names in any encoding.
-    with files.opened(path) as stream:
-      for number, line in enumerate(files.lines(stream), 1):
+    with _files.opened(path) as stream:
+      for number, line in enumerate(_files.lines(stream), 1):
         tokens = line.removeprefix(_BOM if number == 1 else b"").partition(b"#")[0].split()
         # Python's numbers may have underscores.
         odd = next((x for x in tokens if b"_" in x), None) if b"_" in line else None

@@ -34,10 +34,8 @@ from jaxrank._core import checks, sorting
 from jaxrank._core._jax import is_traced
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.arithmetic import at_least_tiny, clipped
-from jaxrank._core.decays import distance
-from jaxrank._core.description import Description
-from jaxrank._core.pair_sums import polynomial_sums
-from jaxrank._core.parameters import Kind
+from jaxrank._core.decays import distance, polynomial_sums
+from jaxrank._core.description import Description, Kind
 from jaxrank._core.ranked import Ranked, Ranking, by_column
 from jaxrank._core.sorting import take
 from jaxrank.rankings.exact import Exact, ExactQuery

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import arithmetic, batching, checks, devices, sorting
+from jaxrank._core import arithmetic, batching, checks, platforms, sorting
 from jaxrank.rankings.sharded import Axis, check_dtype
 from jaxrank.ranks import TargetRanks
 from jaxrank.ranks.target import checked_scores, checked_tasks, counted
@@ -65,7 +65,7 @@ def top(
     return jnp.where(poisoned, jnp.nan, best), jnp.where(poisoned, -1, at)
 
   best: tuple[Array, Array] = batching.over_queries(query, scores.ndim - 1)(scores, where)
-  return devices.summed("sharded.top", best, axis_name)
+  return platforms.summed("sharded.top", best, axis_name)
 
 
 def target_ranks(

@@ -1,6 +1,9 @@
-"""Checks of arguments at trace time, by their shapes, dtypes and static values.
+"""Checks of arguments at trace time, by their shapes, dtypes and static values, and their messages.
 
-Messages start with the name of an argument; `named` puts the name of the function in front.
+Messages start with the name of an argument; `named` puts the name of the function in front. What
+holds numbers and is no array (frames, sparse matrices, masked arrays, tensors of torch) is refused
+with the conversion to write, and an error may carry advice that depends on the door, such as the
+command.
 """
 
 import contextlib
@@ -9,7 +12,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +24,94 @@ from jaxrank import _base
 from jaxrank._base import LARGEST
 from jaxrank._base import count as count
 from jaxrank._base import told as told
-from jaxrank._core import containers
 from jaxrank._core._jax import is_traced, varying
-from jaxrank._core.errors import AdvisedError
+
+
+class AdvisedError(ValueError):
+  """A mistake whose advice each door gives in its own words: in Python, or as options.
+
+  Attributes:
+    fault: What is wrong.
+    advice: What to do, in Python.
+    about: What the advice is about, by which other doors have theirs.
+  """
+
+  def __init__(
+    self, fault: str, advice: str, about: Literal["name", "unjudged", "queries", "empty run"]
+  ):
+    super().__init__(fault, advice, about)
+    self.fault, self.advice, self.about = fault, advice, about
+
+  def __str__(self) -> str:
+    return f"{self.fault} {self.advice}"
+
+  def __reduce__(self) -> Any:
+    return _unpickled, (self.fault, self.advice, self.about)
+
+
+# What a traceback shows; pickle would look for the class there.
+AdvisedError.__module__, AdvisedError.__qualname__ = "builtins", "ValueError"
+
+
+def _unpickled(*parts: Any) -> AdvisedError:
+  return AdvisedError(*parts)
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+  """A number of things, such as "1 query"; several are `many`, or `one` with an s."""
+  return f"{count} {one if count == 1 else many or f'{one}s'}"
+
+
+def check(name: str, x: Any) -> None:
+  """Raises `TypeError` for what holds numbers and is no array, alone or in a list.
+
+  The message has the conversion.
+  """
+  if hasattr(x, "columns") and hasattr(x, "shape"):
+    raise TypeError(
+      f"{name} must be an array, got a {type(x).__name__}: pass {name}.to_numpy() if a row is a "
+      'query, or its columns to jaxrank.pad, such as frame["score"]; jaxrank.trec.evaluate takes '
+      "frames of judgements and of a run."
+    )
+  _check_conversion(name, x, name, "")
+
+
+def _check_conversion(name: str, x: Any, it: str, of: str) -> None:
+  """Raises `TypeError` for what NumPy cannot read, alone or in a list; `it` is its name there."""
+  if isinstance(x, list | tuple):
+    for entry in x:
+      if not isinstance(entry, int | float | np.generic | str):
+        _check_conversion(name, entry, "x", f" for each x in {name}")
+  elif found := _conversion(x, it):
+    got, write = found
+    raise TypeError(f"{name} must be an array, got {got}: pass {write}{of}.")
+
+
+def _conversion(x: Any, it: str) -> tuple[str, str] | None:
+  """What `x` is that holds numbers and is no array for NumPy, and its conversion."""
+  kind = type(x).__name__
+  if hasattr(x, "tocsr") or hasattr(x, "todense"):
+    dense = "toarray" if hasattr(x, "tocsr") else "todense"
+    write = f"{it}.{dense}(), and where= if cells without an entry are no candidates"
+    return f"a sparse {kind}", write
+  if isinstance(x, np.ma.MaskedArray):
+    write = f"{it}.filled(0), and where=~np.ma.getmaskarray({it})"
+    return f"a {kind}, whose mask would be lost", write
+  if not hasattr(x, "requires_grad"):
+    return None
+  if getattr(x, "is_meta", False):
+    return f"a {kind} of the device meta, which has no values", f"{it} of the CPU or a GPU"
+  if x.requires_grad:
+    return f"a {kind} that requires a gradient", f"{it}.detach()"
+  if getattr(x, "is_nested", False):
+    write = f"{it}.to_padded_tensor(0.0), and where=, which is False on padding"
+    return f"a nested {kind}", write
+  if str(getattr(x, "layout", "torch.strided")) != "torch.strided":
+    return f"a sparse {kind}", f"{it}.to_dense()"
+  if str(x.dtype).startswith(("torch.bfloat16", "torch.float8")):
+    return f"a {kind} of {x.dtype}, which NumPy does not have", f"{it}.float()"
+  return None
+
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -158,7 +246,7 @@ def on_host(name: str, x: Any) -> np.ndarray:
     ValueError: if its rows differ in length.
   """
   untraced(name, x)
-  containers.check(name, x)
+  check(name, x)
   try:
     host = np.asarray(x)
   except (TypeError, ValueError, RuntimeError) as error:
@@ -182,7 +270,7 @@ def is_known(x: Any) -> bool:
 
 
 def _converted(name: str, x: Any) -> Array:
-  containers.check(name, x)
+  check(name, x)
   try:
     return jnp.asarray(without_loss(x))
   except OverflowError as error:

@@ -1,30 +1,348 @@
-"""Descriptions of metrics: their parameters, range, direction, and names in other libraries.
+"""Descriptions of metrics: kinds of their parameters, range, direction, names in other libraries.
 
-A metric is described once, beside its kernel. `evaluate`, the grammar of names, `Evaluator`,
-`chance`, `lambda_rank` and the tables of the documentation read descriptions; none lists metrics.
+A metric is described once, in the decorator above it. `evaluate`, the grammar of names,
+`Evaluator`, `chance`, `lambda_rank` and the tables of the documentation read descriptions; none
+lists metrics. A kind of parameter is a check of values, and how a name may spell them. Names in
+other libraries are data, which `measures.grammar` reads.
 """
 
 import copy
 import dataclasses
+import decimal
 import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank import gains
+from jaxrank import discounts, gains
 from jaxrank._base import Aggregation
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import UNITS, kept_within
-from jaxrank._core.dialects import Name
-from jaxrank._core.parameters import ANYTHING, CONTRACT, Kind
-from jaxrank._core.ranked import Ranked
-from jaxrank._core.recorder import depth_of_pairs
+from jaxrank._core.ranked import Ranked, depth_of_pairs
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+  """The values that a parameter takes.
+
+  Attributes:
+    meaning: The allowed values in words, for messages.
+    check: `check(name, value)` returns the value, or raises `TypeError` or `ValueError`.
+    spelled: How a name of a measure may give the value: True as a literal, a mapping from words to
+      values, or False if it may not.
+    literals: The Python types of the literals that a name may contain.
+    axis: "items" for an array with a value for each item, `[..., n]`; "groups" for one that may
+      have several, `[..., n]` or `[..., n, any]`; "subtopics" for one with a value for each
+      subtopic, `[s]` or `[..., s]`; "queries" for a vector of each query, `[any]` or `[..., any]`;
+      None for a value that all queries share.
+    relative: Of a gain, whether only the ratios of the gains of a query matter, so that the metric
+      is exact for labels of any size.
+  """
+
+  meaning: str
+  check: Callable[[str, Any], Any]
+  spelled: bool | Mapping[str, Any] = True
+  literals: tuple[type, ...] = (int, float)
+  axis: Literal["items", "groups", "subtopics", "queries"] | None = None
+  relative: bool = dataclasses.field(default=False, compare=False)
+
+
+def _checked(check: Callable[..., None]) -> Callable[[str, Any], Any]:
+  return _Checked(check)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Checked:
+  """Applies a check that returns nothing, and returns the value."""
+
+  check: Callable[..., None]
+
+  def __call__(self, name: str, value: Any) -> Any:
+    self.check(name, value)
+    return value
+
+
+@dataclasses.dataclass(frozen=True)
+class _OneOf:
+  """Checks that a value is one of some words, and returns it."""
+
+  choices: tuple[str, ...]
+
+  def __call__(self, name: str, value: Any) -> Any:
+    checks.choice(name, value, self.choices)
+    return value
+
+
+def _cutoff(name: str, value: Any) -> Any:
+  return checks.cutoff(value, name)
+
+
+def _count(name: str, value: Any) -> int:
+  return checks.count(name, value)
+
+
+def _optional_count(name: str, value: Any) -> int | None:
+  return None if value is None else checks.count(name, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class _OrDecimal:
+  """Applies a check to a number, which may be a `decimal.Decimal`, and returns it."""
+
+  check: Callable[..., None]
+
+  def __call__(self, name: str, value: Any) -> Any:
+    self.check(name, float(value) if isinstance(value, decimal.Decimal) else value)
+    return value
+
+
+def _levels(name: str, value: Any) -> tuple[decimal.Decimal, ...]:
+  given = isinstance(value, list | tuple) and len(value) > 0
+  if not given or not all(isinstance(x, int | float | decimal.Decimal) for x in value):
+    raise TypeError(
+      f"{name} must be Python numbers, such as (0.25, 0.5), got {checks.told(value)}."
+    )
+  for level in value:
+    checks.unit_interval(name, float(level))
+  # Floats would be traced, and how many items make a level is a table of the program.
+  return tuple(decimal.Decimal(str(level)) for level in value)
+
+
+def _optional_array(name: str, value: Any) -> Any:
+  return None if value is None else checks.array(name, value)
+
+
+def _array(name: str, value: Any) -> Any:
+  return checks.array(name, value)
+
+
+def _anything(name: str, value: Any) -> Any:
+  del name
+  return value
+
+
+_MAKERS: dict[Any, str] = {
+  gains.table: "gains.table([0, 1, 3])",
+  gains.by_label: "gains.by_label({0: 0, 1: 1, 2: 5})",
+  discounts.table: "discounts.table([1, 0.5])",
+  discounts.geometric: "discounts.geometric(0.8)",
+  discounts.inverse_square: "discounts.inverse_square(1.0)",
+  discounts.affine: "discounts.affine(1.0, -0.1)",
+}
+
+
+def _made(name: str, value: Any) -> None:
+  """Raises `TypeError` for a function that makes gains or discounts, in place of what it makes."""
+  made = _MAKERS.get(value) if inspect.isfunction(value) else None
+  if made is not None:
+    raise TypeError(f"{name} got the function {value.__name__} itself: write {name}={made}.")
+
+
+def _gain(name: str, value: Any) -> Any:
+  _made(name, value)
+  checks.function(name, value, "a function of labels such as jaxrank.gains.linear")
+  return value
+
+
+def _optional_gain(name: str, value: Any) -> Any:
+  return None if value is None else _gain(name, value)
+
+
+def _gain_by_label(name: str, value: Any) -> Any:
+  del name
+  return gains.by_label(value)
+
+
+def _discount(name: str, value: Any) -> Any:
+  _made(name, value)
+  checks.function(name, value, "a function of ranks such as jaxrank.discounts.logarithmic")
+  return value
+
+
+def _distance(name: str, value: Any) -> Any:
+  checks.function(name, value, "a function of two distributions such as exposure.jensen_shannon")
+  return value
+
+
+def one_of(*choices: str) -> Kind:
+  """The kind of a parameter that is one of some words."""
+  return Kind(
+    " or ".join(map(repr, choices)), _OneOf(choices), spelled={word: word for word in choices}
+  )
+
+
+ANYTHING = Kind("a number, a string or a truth value", _anything, literals=(int, float, str, bool))
+CUTOFF = Kind("a whole number from 1", _cutoff)
+COUNT = Kind("a whole number from 1, known at trace time", _count)
+OPTIONAL_COUNT = Kind("a whole number from 1, known at trace time, or None", _optional_count)
+DISCOUNT = Kind("a discount", _discount, spelled=False)
+DISTANCE = Kind("a distance of two distributions", _distance, spelled=False)
+GAIN = Kind(
+  "a gain",
+  _gain,
+  spelled={"linear": gains.linear, "exponential": gains.exponential, "binary": gains.binary},
+)
+RELATIVE_GAIN = dataclasses.replace(GAIN, relative=True)
+OPTIONAL_GAIN = dataclasses.replace(GAIN, check=_optional_gain)
+GAIN_BY_LABEL = Kind(
+  "labels with gains from 0, like {0: 0, 1: 1, 2: 5}", _gain_by_label, literals=(dict,)
+)
+GRADE = Kind("the best grade that labels can have, a number from 0", _checked(checks.best_grade))
+GRADE_COUNT = Kind(
+  "the best grade that labels can have, a whole number from 1, known at trace time", _count
+)
+LEVEL = Kind("a number from 0 to 1", _OrDecimal(checks.unit_interval))
+LEVELS = Kind("numbers from 0 to 1", _levels, spelled=False, literals=(tuple,))
+MULTIPLE = Kind("a number from 0", _OrDecimal(checks.nonnegative))
+# Written without an exponent, as in iprec_at_recall_0.10.
+DECIMAL = Kind("a number", _anything, literals=(decimal.Decimal,))
+NUMBER = Kind("a number", _checked(checks.number))
+POSITIVE = Kind("a positive number", _checked(checks.positive_number))
+NONNEGATIVE = Kind("a number from 0", _checked(checks.nonnegative))
+SHARE = Kind("a number from 0 to 1", _checked(checks.unit_interval))
+TRUTH = Kind("True or False", _checked(checks.true_or_false), literals=(bool,))
+THRESHOLD = Kind("a number", _checked(checks.threshold))
+ITEM_WEIGHTS = Kind("an array [..., n]", _optional_array, spelled=False, axis="items")
+ITEM_VALUES = Kind("an array [..., n]", _array, spelled=False, axis="items")
+GROUPS = Kind("ids [..., n] or memberships [..., n, groups]", _array, spelled=False, axis="groups")
+VECTOR = Kind("an array [groups] or [..., groups]", _array, spelled=False, axis="queries")
+SUBTOPIC_WEIGHTS = Kind("an array [..., s]", _optional_array, spelled=False, axis="subtopics")
+CHANCES = Kind("an array of probabilities", _optional_array, spelled=False)
+
+# Names with one meaning in every kernel, also in those of users: the cut-off and item weights.
+CONTRACT: Mapping[str, Kind] = {"k": CUTOFF, "weights": ITEM_WEIGHTS}
+
+# Names that mean the same in every function whose body is a kernel.
+SHARED: Mapping[str, Kind] = {
+  **CONTRACT,
+  "alpha": SHARE,
+  "discount": DISCOUNT,
+  "gain": GAIN,
+  "groups": GROUPS,
+  "max_label": GRADE,
+  "min_label": NONNEGATIVE,
+  "n_groups": COUNT,
+  "persistence": SHARE,
+  "rel": THRESHOLD,
+  "subtopic_weights": SUBTOPIC_WEIGHTS,
+  "teacher": ITEM_VALUES,
+  "temperature": POSITIVE,
+}
+
+
+# A number, as C reads it, and one that may be broken, for better messages.
+DECIMALS = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_LIKE = r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?"
+
+# The pieces of the form of a name, with the regular expressions that they match.
+PIECES = {
+  "NAME": r"(?P<name>[A-Za-z0-9][\w-]*?)",
+  "[(...)]": r"(?:\((?P<arguments>[^()]*)\))?",
+  "@10": r"@(?P<k>.+?)",
+  "[@10]": r"(?:@(?P<k>.+?))?",
+  "_10": r"[._](?P<k>[0-9]+)",
+  "@0.1": r"@(?P<x>[0-9]+(?:\.[0-9]+)?)",
+  "_0.10": rf"[._](?P<x>{DECIMALS})",
+  "[_0.5]": rf"(?:[._](?P<number>{DECIMALS}))?",
+  "[_1=3,2=9]": rf"(?:[._](?P<pairs>\w+={_LIKE}(?:,\w+={_LIKE})*))?",
+  "[_1,-1,0,0]": rf"(?:[._](?P<numbers>{_LIKE}(?:,{_LIKE})*))?",
+  "[_.25,.5]": rf"(?:[._](?P<levels>{_LIKE}(?:,{_LIKE})*))?",
+  "[-l2]": r"(?:-l(?P<rel>[0-9]{1,2}))?",
+  ".95": r"[.@](?P<p>[0-9]+)",
+}
+
+
+class Argument(NamedTuple):
+  """An argument that a dialect writes in parentheses.
+
+  Attributes:
+    parameter: The parameter of the metric that it sets.
+    kind: The kind of its value; None for the kind of that parameter.
+  """
+
+  parameter: str
+  kind: Kind | None = None
+
+
+class Name(NamedTuple):
+  """A name of a metric in a dialect.
+
+  Attributes:
+    dialect: The dialect.
+    spellings: The spellings of the name; the first is the canonical one.
+    form: Keys of `PIECES`, separated by spaces.
+    arguments: The arguments that may be given in parentheses, by their names in the dialect.
+    fixed: Values of parameters that the dialect implies, unless a name sets them.
+  """
+
+  dialect: str
+  spellings: tuple[str, ...]
+  form: str
+  arguments: Mapping[str, Argument]
+  fixed: Mapping[str, Any]
+
+
+def _arguments(words: str, given: Mapping[str, Argument]) -> dict[str, Argument]:
+  """Reads "rel p=persistence": `rel` has the name of its parameter, `p` sets `persistence`."""
+  pairs = (word.partition("=") for word in words.split())
+  return {name: Argument(parameter or name) for name, _, parameter in pairs} | dict(given)
+
+
+def ir_measures(
+  spellings: str,
+  form: str = "[@10]",
+  arguments: str = "",
+  reads: Mapping[str, Argument] | None = None,
+  **fixed: Any,
+) -> Name:
+  """A name in ir_measures, such as `nDCG(dcg='exp-log2')@10`."""
+  taken = _arguments(arguments, reads or {})
+  names = tuple(spellings.split())
+  return Name("ir_measures", names, f"NAME [(...)] {form}".rstrip(), taken, fixed)
+
+
+def trec_eval(
+  spellings: str, form: str = "", reads: Mapping[str, Argument] | None = None, **fixed: Any
+) -> Name:
+  """A name in trec_eval, such as `ndcg_cut_10`."""
+  taken = dict(reads or {})
+  return Name("trec_eval", tuple(spellings.split()), f"NAME {form}".rstrip(), taken, fixed)
+
+
+def trec_eval10(
+  spellings: str, form: str = "", reads: Mapping[str, Argument] | None = None, **fixed: Any
+) -> Name:
+  """A name that version 10 of trec_eval added, or gave another meaning, such as `unj_10`."""
+  return trec_eval(spellings, form, reads, **fixed)._replace(dialect="trec_eval10")
+
+
+def ndeval(spellings: str, form: str = "@10", **fixed: Any) -> Name:
+  """A name in ndeval, the program of TREC for diversity, such as `ERR-IA@20`."""
+  return Name("ndeval", tuple(spellings.split()), f"NAME {form}".rstrip(), {}, fixed)
+
+
+def recommenders(spellings: str, form: str = "[@10]", **fixed: Any) -> Name:
+  """A name that libraries and papers on recommenders and link prediction use, such as `HR@10`."""
+  return Name("recommenders", tuple(spellings.split()), f"NAME {form}".rstrip(), {}, fixed)
+
+
+def ranx(
+  spellings: str,
+  form: str = "[@10] [-l2]",
+  arguments: str = "",
+  reads: Mapping[str, Argument] | None = None,
+  **fixed: Any,
+) -> Name:
+  """A name in ranx, such as `map@100-l2`."""
+  taken = _arguments(arguments, reads or {})
+  return Name("ranx", tuple(spellings.split()), f"NAME {form}".rstrip(), taken, fixed)
+
 
 Kernel = Callable[..., Any]
 Seeks = Callable[..., Array]

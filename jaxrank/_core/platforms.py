@@ -1,8 +1,7 @@
 """The table of primitives: each has one plain reference, and variants for some platforms.
 
 A metric, a ranking or a loss calls a primitive, and names no platform. This is the only module that
-chooses between algorithms, when a program is compiled. Operations are functions of primitives that
-have rules of their own for batches and derivatives.
+chooses between algorithms, when a program is compiled.
 """
 
 import contextlib
@@ -11,9 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import jax
+import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxrank._core import _jax
+from jaxrank._core import _jax, checks
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -94,7 +94,7 @@ TABLE: dict[str, Primitive[..., Any]] = {}
 def primitive(reference: Callable[_P, _R]) -> Primitive[_P, _R]:
   """Makes a function, which is the reference, an entry of the table of primitives."""
   made = Primitive(reference)
-  TABLE[f"{reference.__module__.rpartition('.')[2]}.{reference.__name__}"] = made
+  TABLE[f"{reference.__module__.rpartition('.')[2].lstrip('_')}.{reference.__name__}"] = made
   return made
 
 
@@ -239,3 +239,28 @@ def _without_gradient(x: Array, message: str) -> Array:
 _without_gradient.defvjp(
   lambda x, message: (x, None), lambda message, _, change: _refuse(change, None, message=message)
 )
+
+
+_Tree = TypeVar("_Tree")
+
+
+def summed(function: str, x: _Tree, axis: str | tuple[str, ...]) -> _Tree:
+  """Arrays that are sums over devices, with gradients where JAX tracks what varies along the axis.
+
+  Elsewhere the transpose of `psum` is `psum`: the same code would give the gradient outside of
+  `shard_map`, and that times the number of devices inside, and nothing tells which it is. So there
+  a derivative in reverse mode raises `ValueError`, which names the function. One in forward mode is
+  right everywhere.
+  """
+  if checks.tracked(axis):
+    return x
+  message = (
+    f"{function}: there is no gradient along {axis!r}, where JAX does not track what differs "
+    "between devices, and may multiply a gradient by their number: use jax.shard_map with "
+    "check_vma=True, its default, instead of check_vma=False or jax.pmap. Values and derivatives "
+    "in forward mode are right."
+  )
+  summed: _Tree = jax.tree.map(
+    lambda y: forward_only(y, message) if jnp.issubdtype(y.dtype, jnp.inexact) else y, x
+  )
+  return summed

@@ -19,7 +19,7 @@ from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
 from jaxrank._core.batching import batched
-from jaxrank._core.pair_sums import normal_tail
+from jaxrank._core.decays import normal_tail
 from jaxrank._core.platforms import primitive
 
 

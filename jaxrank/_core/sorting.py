@@ -1,14 +1,24 @@
-"""Sorting keys, orders, top k and inversions: the only module that calls `sort` and `top_k`.
+"""Sorting keys, orders, top k, inversions and permutations: the only module that sorts.
 
 Scores become int32 keys of the same order, which compare alike on every backend: -0.0 equals 0.0,
 denormals differ from 0, and masked items have the lowest key. A key and its index then form one
 64-bit word, because XLA sorts a single integer operand several times faster than floats or two
 operands. docs/mathematics.md, "Sorting keys and counts of pairs", explains keys, words, network and
-inversions. All modules that order items use this one.
+inversions.
+
+For many lists on a CPU, words pass through Batcher's bitonic sorting network along the leading
+axis. Every pass compares the rows of the first half with those of the second, and interleaves the
+halves, so that the next pass does the same with another bit of the row numbers. All passes are
+therefore the same kernel, or the same two, which XLA compiles once.
+
+Lists are put in rank order with arrays that travel along, and derivatives that travel back. The
+other arrays are gathered; a TPU, where a gather takes longer than a sort, sorts them as operands.
+Scores in double precision are ordered on the host.
 """
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -16,10 +26,82 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxrank._core import networks
-from jaxrank._core._jax import enable_x64
-from jaxrank._core.batching import batched, of_each_query
-from jaxrank._core.platforms import primitive
+from jaxrank._core._jax import enable_x64, is_zero
+from jaxrank._core.batching import batched, of_each_query, whole_batch
+from jaxrank._core.platforms import calling, primitive
+
+# Bits of the row numbers that one pass compares: with three, XLA computes most minima repeatedly.
+_BITS = 2
+
+# A pass of many words, in rows of many, compares three bits in two kernels, which read each word
+# once. Short rows and small arrays take longer that way.
+_MORE_BITS, _WORDS, _ROW = 3, 2**17, 128
+
+
+def ascending(x: Array) -> Array:
+  """Sorts integers `[2^m, ...]` along the leading axis."""
+  row = np.arange(x.shape[0])
+  phases = (x.shape[0] - 1).bit_length()
+  many = x.size > max(_WORDS, _ROW * x.shape[0])
+  most = _MORE_BITS if many else _BITS
+  for phase in range(phases):
+    # A pass of fewer bits would be another kernel. The bits above those of the runs may be compared
+    # too, before them: elementwise minima and maxima of two bitonic runs are bitonic.
+    bits = min(phases, most * -(-(phase + 1) // most))
+    # The second of two sorted runs is reversed, so that both together are bitonic. The first phase
+    # has runs of one row, in any order.
+    if phase:
+      flipped = np.where(row >> phase & 1, row ^ (2**phase - 1), row)
+      rows = np.int32(flipped.reshape(-1, 2**bits).T.reshape(-1))
+      x = _regrouped(x, rows)
+    for start in range(0, bits, most):
+      x = _pass(x, min(most, bits - start))
+  return x
+
+
+@jax.jit
+def _regrouped(x: Array, rows: Array | np.ndarray) -> Array:
+  """The given rows, which are data: a transpose would be another kernel for each phase."""
+  moved: Array = x.at[rows].get(mode="promise_in_bounds", unique_indices=True)
+  return moved
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _pass(x: Array, bits: int) -> Array:
+  """Compares rows that differ in the highest bits, and moves these bits to the lowest places."""
+  if bits > _BITS:
+    # The last bit is an axis of two, reduced to minima and maxima: XLA computes the results of a
+    # reduction in one loop, and the minima before it once for all of them.
+    parts = lax.optimization_barrier(
+      _reduced(_compared(x.reshape(2 ** (bits - 1), 2, -1, *x.shape[1:])))
+    )
+  else:
+    parts = _compared(x.reshape(2**bits, -1, *x.shape[1:]))
+  stacked = lax.concatenate([lax.expand_dims(part, (1,)) for part in parts], 1)
+  flat: Array = lax.reshape(stacked, x.shape)
+  return flat
+
+
+def _compared(x: Array) -> list[Array]:
+  """The parts along the leading axis, in order elementwise if they are bitonic."""
+  parts = [lax.index_in_dim(x, i, keepdims=False) for i in range(len(x))]
+  for bit in reversed(range((len(x) - 1).bit_length())):
+    for i in (i for i in range(len(x)) if not i >> bit & 1):
+      low, high = parts[i], parts[i + 2**bit]
+      parts[i], parts[i + 2**bit] = lax.min(low, high), lax.max(low, high)
+  return parts
+
+
+def _reduced(parts: list[Array]) -> list[Array]:
+  """The minima and the maxima along the leading axis of each part."""
+  ends, extremes = jnp.iinfo(parts[0].dtype), [lax.min, lax.max] * len(parts)
+  first = [np.array(end, parts[0].dtype) for end in (ends.max, ends.min)] * len(parts)
+
+  def both(so_far: Sequence[Array], given: Sequence[Array]) -> list[Array]:
+    return [extreme(*pair) for extreme, *pair in zip(extremes, so_far, given, strict=True)]
+
+  return list(lax.reduce([part for part in parts for _ in (0, 1)], first, both, (0,)))
+
 
 # The keys of masked items and of scores of -inf, which are not retrieved; the largest integer.
 MASKED = np.int32(np.iinfo(np.int32).min)
@@ -242,7 +324,7 @@ def order_by_network(key: Array) -> tuple[Array, Array]:
   with enable_x64():
     padding = ((0, (1 << (n - 1).bit_length()) - n), *((0, 0),) * (key.ndim - 1))
     words = jnp.pad(_words(key, 0), padding, constant_values=jnp.iinfo(jnp.int64).max)
-    return _unpacked(jnp.moveaxis(networks.ascending(words)[:n], 0, -1))
+    return _unpacked(jnp.moveaxis(ascending(words)[:n], 0, -1))
 
 
 def slots(x: Array) -> Array:
@@ -409,3 +491,179 @@ def _partition(rank: Array, bit: Array) -> tuple[Array, Array]:
   passed = ones - take(ones, block)
   target = jnp.where(one == 1, block + (1 << bit) + passed, slots_like(rank) - passed)
   return jnp.where(one == 0, passed, 0), target
+
+
+# Up to so many columns of labels are sorted as operands; the rows of more are gathered.
+_COLUMNS = 8
+
+
+def by_columns(move: Callable[[Array, Array], Array], x: Array, item: Array) -> Array:
+  """`move(x, item)`, for an array `[..., n]`, or each column of one `[..., n, columns, ...]`."""
+  if x.ndim == item.ndim:
+    return move(x, item)
+  moved: Array = jax.vmap(functools.partial(by_columns, move), (-1, None), -1)(x, item)
+  return moved
+
+
+def arranged(
+  key: Array, scores: Array, labels: Array, first: Array | None = None
+) -> tuple[Array, ...]:
+  """Sorts `[n]` keys, largest first, with their scores and with labels `[n]` or `[n, columns]`.
+
+  Returns the keys, the items in their order, the scores and the labels. Ties keep the order of the
+  input or, given other keys `first`, have the order of these, largest first. docs/mathematics.md,
+  "Sorting keys and counts of pairs".
+  """
+  arrays, of_ties = (scores, labels), () if first is None else (first,)
+  key, item, *moved = _arranged(key, *map(lax.stop_gradient, arrays), *of_ties)
+  return key, item, *(_follow(x, y, item) for x, y in zip(arrays, moved, strict=True))
+
+
+def _follow(x: Array, moved: Array, item: Array) -> Array:
+  """`moved`, which is `x[item]`, with the derivative of `x`."""
+  return _followed(x, moved, item)[0] if jnp.issubdtype(x.dtype, jnp.floating) else moved
+
+
+def _followed_jvp(primals: Sequence[Array], tangents: Sequence[Any], **_: Any) -> Any:
+  # Not `moved` itself, which has no derivative: there are second ones.
+  change = tangents[0]
+  if not is_zero(change):
+    change = by_columns(of_each_query(_moved), change, primals[2])
+  return _followed(*primals), [change]
+
+
+def _followed_batch(
+  args: Sequence[Array], axes: Sequence[int | None], **_: Any
+) -> tuple[Sequence[Array], Sequence[int]]:
+  of_x, of_moved, of_item = axes
+  if of_item is not None or of_x is None or of_moved is None:
+    return _followed(*whole_batch(args, axes)), [0]
+  # Lists that share their order are columns.
+  x, moved, item = args
+  x, moved = jnp.moveaxis(x, of_x, -1), jnp.moveaxis(moved, of_moved, -1)
+  return _followed(x, moved, item), [x.ndim - 1]
+
+
+_followed = functools.partial(
+  calling("followed", _followed_batch, _followed_jvp),
+  function=jax.jit(lambda x, moved, item: moved, inline=True),
+)
+
+
+def _arranged_batch(
+  args: Sequence[Array], axes: Sequence[int | None], **_: Any
+) -> tuple[Sequence[Array], Sequence[int | None]]:
+  *of_scores, axis = axes
+  if axis is None or of_scores != [None, None]:
+    moved = _arranged(*whole_batch(args, axes))
+    return moved, [0] * len(moved)
+  # Lists that share their scores, and have no order of ties, are sorted once, as columns.
+  key, scores, labels = args
+  labels = jnp.moveaxis(labels, axis, -1)
+  columns = labels.reshape(*key.shape, math.prod(labels.shape[key.ndim :]))
+  *shared, columns = _arranged(key, scores, columns)
+  return [*shared, columns.reshape(labels.shape)], [None, None, None, labels.ndim - 1]
+
+
+@primitive
+def arranged_batch(key: Array, scores: Array, labels: Array, *first: Array) -> tuple[Array, ...]:
+  """`arranged` of a whole batch, `[..., n]`: an order, which the other arrays follow."""
+  key, item = order(key, *first) if first else order_of_batch(key)
+  moved = _from_keys(scores, key) if _decoded(scores) else take(scores, item)
+  return key, item, moved, by_columns(take, labels, item)
+
+
+@arranged_batch.on("tpu", gain="average precision [1000, 1000]: 16")
+def _sorted_together(key: Array, scores: Array, labels: Array, *first: Array) -> tuple[Array, ...]:
+  """One sort with all arrays as operands."""
+  lists = labels if labels.ndim > key.ndim else labels[..., None]
+  number = lists.shape[-1]
+  columns = [lists[..., i] for i in range(number)] if number <= _COLUMNS else []
+  operands = columns if _decoded(scores) else [scores, *columns]
+  keys = [~x for x in (key, *first)]
+  item = slots_like(key)
+  key, *moved = by_operands(*keys, item, *operands, keys=len(keys))
+  item, *moved = moved[len(first) :]
+  if _decoded(scores):
+    moved = [_from_keys(scores, ~key), *moved]
+  scores, *columns = moved
+  if columns:
+    labels = jnp.stack(columns, axis=-1).reshape(labels.shape)
+  else:
+    labels = by_columns(take, labels, item)
+  return ~key, item, scores, labels
+
+
+_arranged = functools.partial(
+  calling("arranged", _arranged_batch), function=jax.jit(arranged_batch, inline=True)
+)
+
+
+def _from_keys(scores: Array, key: Array) -> Array:
+  return top_values(scores, key).astype(scores.dtype)
+
+
+def _decoded(scores: Array) -> bool:
+  """Whether the keys of scores hold them."""
+  return jnp.issubdtype(scores.dtype, jnp.floating) and scores.dtype.itemsize <= 4
+
+
+def _moved(x: Array, item: Array) -> Array:
+  """`x[item]`, for a permutation; no two numbers of its transpose are added up.
+
+  It solves the equation `scatter(y, item) = x`, because JAX transposes and batches a solution as it
+  is told to.
+  """
+  moved: Array = lax.custom_linear_solve(
+    lambda y: scatter(y, item),
+    x,
+    lambda _, x: take(x, item),
+    lambda _, x: scatter(x, item),
+  )
+  return moved
+
+
+def put_back(x: Array, item: Array) -> Array:
+  """`out` with `out[item] = x`, for a permutation; the inverse of `x[item]`, as fast."""
+  if not jnp.issubdtype(x.dtype, jnp.floating):
+    return scatter(x, item)
+  moved: Array = lax.custom_linear_solve(
+    lambda y: take(y, item),
+    x,
+    lambda _, x: scatter(x, item),
+    lambda _, x: take(x, item),
+  )
+  return moved
+
+
+def single(scores: Any) -> np.ndarray:
+  """float32 scores with the order and the ties of `scores`, `[..., n]`, along the last axis.
+
+  They are the scores, rounded; in a list with scores that float32 does not tell apart, or does not
+  hold, minus the dense ranks, -1 for the largest. -inf and NaN stay.
+
+  >>> print(single(1 + np.array([2.0, 0.0, 1.0, 0.0]) * 2.0**-50), single(np.array([0.5, 2.0])))
+  [-1. -3. -2. -3.] [0.5 2. ]
+
+  Args:
+    scores: A NumPy array of any real dtype, what stands on padding included.
+  """
+  scores = np.asarray(scores)
+  with np.errstate(over="ignore"):
+    narrow = scores.astype(np.float32)
+  is_nan = scores != scores
+  if np.all((narrow == scores) | is_nan):
+    return np.asarray(narrow)
+  order = np.argsort(scores, axis=-1, kind="stable")
+  ascending, rounded = (np.take_along_axis(x, order, axis=-1) for x in (scores, narrow))
+  rises = ascending[..., 1:] > ascending[..., :-1]
+  merged = np.any(rises & (rounded[..., 1:] == rounded[..., :-1]), axis=-1, keepdims=True)
+  lost = np.any(np.isinf(narrow) & ~np.isinf(scores), axis=-1, keepdims=True)
+  if not (merged | lost).any():
+    return np.asarray(narrow)
+  # The dense ranks from the smallest, and then from the largest.
+  step = np.zeros(scores.shape, np.int32)
+  np.cumsum(rises, axis=-1, out=step[..., 1:])
+  rank = np.empty(scores.shape, np.float32)
+  np.put_along_axis(rank, order, step - step[..., -1:] - 1, axis=-1)
+  return np.where((merged | lost) & ~(np.isneginf(scores) | is_nan), rank, narrow)

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._core import checks, description, recorder
+from jaxrank._core import checks, description
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.description import Description
-from jaxrank._core.ranked import Ranking
+from jaxrank._core.ranked import Ranking, slopes_of
 from jaxrank.chance.shuffled import NoClosedFormError, Shuffled, ShuffledQuery
 from jaxrank.measures import scales
 from jaxrank.measures.evaluation import evaluate_calls
@@ -150,7 +150,7 @@ class _Moments:
   def __call__(self, query: ShuffledQuery, **parameters: Any) -> tuple[Array, ...]:
     kernel = functools.partial(self.metric.kernel, **parameters)
     mean = self.metric.rounded(kernel(query), parameters)
-    slopes = recorder.slopes(kernel, query)
+    slopes = slopes_of(kernel, query)
     if slopes is None:
       raise NoClosedFormError(
         "the metric is not affine in the answers of the ranking, so its mean under chance has no "

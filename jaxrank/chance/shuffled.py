@@ -21,8 +21,15 @@ from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount, Pairs, pytree
 from jaxrank._core import sorting, ties
 from jaxrank._core.arithmetic import safe_divide, safe_sqrt, varying_zeros
-from jaxrank._core.ranked import Ranked, Ranking, UnansweredError, weighed, within
-from jaxrank._core.recorder import Slope, depth_of_pairs
+from jaxrank._core.ranked import (
+  Ranked,
+  Ranking,
+  Slope,
+  UnansweredError,
+  depth_of_pairs,
+  weighed,
+  within,
+)
 from jaxrank.rankings.exact import Exact
 
 

@@ -10,7 +10,7 @@ from jax import Array
 from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
-from jaxrank._core import batching, checks, containers, sorting
+from jaxrank._core import batching, checks, sorting
 from jaxrank._core._jax import is_traced
 
 Progress = Callable[[int, int], object]
@@ -47,7 +47,7 @@ def as_arrays(name: str, x: Any) -> Any:
   """Converts the leaves to arrays of one length; numpy arrays stay as they are."""
   leaves, structure = jax.tree.flatten(x, is_leaf=lambda x: isinstance(x, list | Iterator))
   for leaf in leaves:
-    containers.check(name, leaf)
+    checks.check(name, leaf)
   leaves = [leaf if isinstance(leaf, np.ndarray) else checks.array(name, leaf) for leaf in leaves]
   shapes = [leaf.shape for leaf in leaves]
   if not shapes or any(not shape or shape[0] != shapes[0][0] for shape in shapes):

@@ -12,8 +12,8 @@ import numpy as np
 from jax import Array, lax
 
 from jaxrank._core import batching, sorting
-from jaxrank._core.counts_above import counts_above
 from jaxrank.corpus import _inputs, _sweep
+from jaxrank.corpus._counting import counts_above
 from jaxrank.corpus._inputs import Inputs, Progress, size
 from jaxrank.corpus._sweep import Place
 from jaxrank.corpus.similarity import bounded, scores

@@ -16,8 +16,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxrank._core import checks, sorting
 from jaxrank._core._jax import made_varying, varying
-from jaxrank._core.marks import marked
 from jaxrank.corpus._inputs import NONE, Inputs, Progress, size
+from jaxrank.corpus._marks import marked
 
 _State = TypeVar("_State")
 _Result = TypeVar("_Result")

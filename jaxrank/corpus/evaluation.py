@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff
-from jaxrank._core import batching, checks, devices, sorting
+from jaxrank._core import batching, checks, platforms, sorting
 from jaxrank._core.apply import Call, naming, nan_where
 from jaxrank._core.description import Description
 from jaxrank._core.ranked import Ranking
@@ -143,7 +143,7 @@ def evaluate(
         program, smooth, arrays, inputs, items, listed, labels, chunk, axis_name
       )
       if axis_name is not None:
-        values = devices.summed("corpus.evaluate", values, axis_name)
+        values = platforms.summed("corpus.evaluate", values, axis_name)
     elif not on_host:
       values = _evaluate(program, arrays, inputs, items, listed, labels, chunk, axis_name)
     else:

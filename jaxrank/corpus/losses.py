@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import batching, checks, devices
+from jaxrank._core import batching, checks, platforms
 from jaxrank._core.apply import nan_where
 from jaxrank._core.arithmetic import at_least_tiny, clipped
 from jaxrank.corpus import _inputs, _streamed, _sweep, search
@@ -94,7 +94,7 @@ def softmax(
       return jnp.zeros(0)
     items = jax.tree.map(jnp.asarray, items), log_q
     loss: Array = _softmax(inputs, items, positives, weights, temperature, chunk, axis_name)
-  return loss if axis_name is None else devices.summed("corpus.softmax", loss, axis_name)
+  return loss if axis_name is None else platforms.summed("corpus.softmax", loss, axis_name)
 
 
 def _numbers(name: str, x: ArrayLike | None, shape: tuple[int, ...], like: str) -> Array:

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
-from jaxrank._core.lifting import Lists
+from jaxrank._core.apply import Lists
 from jaxrank._core.ranked import Ranked
 
 

@@ -6,8 +6,8 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import ITEM_VALUES
+from jaxrank._core.apply import metric, ranked_query
+from jaxrank._core.description import ITEM_VALUES
 from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact
 

@@ -9,8 +9,8 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core import checks
+from jaxrank._core.apply import Lists, metric, ranked_query
 from jaxrank._core.arithmetic import floating, safe_divide
-from jaxrank._core.lifting import Lists, metric, ranked_query
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.exposure._inputs import check_ids, memberships, of_groups
 from jaxrank.rankings.exact import Exact

@@ -12,9 +12,9 @@ from jax.typing import ArrayLike
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
+from jaxrank._core.apply import Lists, metric, ranked_query
 from jaxrank._core.arithmetic import floating, kept_within, steady_divide
-from jaxrank._core.lifting import Lists, metric, ranked_query
-from jaxrank._core.parameters import DISTANCE, VECTOR
+from jaxrank._core.description import DISTANCE, VECTOR
 from jaxrank._core.ranked import Ranking
 from jaxrank.exposure._inputs import group_exposures, of_groups
 from jaxrank.rankings.exact import Exact

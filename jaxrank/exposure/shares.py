@@ -9,8 +9,8 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount
 from jaxrank._core import checks
+from jaxrank._core.apply import Lists, as_long_as_the_lists, metric, ranked_query
 from jaxrank._core.arithmetic import floating
-from jaxrank._core.lifting import Lists, as_long_as_the_lists, metric, ranked_query
 from jaxrank._core.ranked import Ranking
 from jaxrank.exposure._inputs import group_exposures, of_groups
 from jaxrank.rankings.exact import Exact

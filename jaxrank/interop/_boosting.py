@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxrank._core import checks, host_order
+from jaxrank._core import checks, sorting
 from jaxrank._core._jax import without_dead_code
 from jaxrank.interop._rows import Rows
 from jaxrank.losses import curvature as curvatures
@@ -275,7 +275,7 @@ class Metrics:
     if rows not in self._buckets:
       scales.check(self.measures, rows.labels, np.ones(rows.labels.shape, bool), rows.place)
     buckets = self._buckets(rows)
-    ordered = (host_order.single(_cells(scores, b)) for b in buckets)
+    ordered = (sorting.single(_cells(scores, b)) for b in buckets)
     started = [self._evaluate(s, b.labels, b.where) for s, b in zip(ordered, buckets, strict=True)]
     queries = np.concatenate([b.queries for b in buckets])
     values = [

@@ -14,8 +14,8 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._base import Gain
+from jaxrank._core.apply import lifted, ranked_query
 from jaxrank._core.arithmetic import at_least_tiny, clipped, plain_sum
-from jaxrank._core.lifting import lifted, ranked_query
 from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact, ExactQuery
 
@@ -42,7 +42,7 @@ def loss(
     poisons: That of `apply.Call`.
     departs: The laws of losses that the loss does not obey on purpose: the reason by the name of
       the law. They become an attribute, which `jaxrank.testing.check_loss` reads.
-    **about: Other arguments of `jaxrank._core.lifting.lifted`.
+    **about: Other arguments of `jaxrank._core.apply.lifted`.
 
   Returns:
     The decorator.

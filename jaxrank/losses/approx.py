@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain
-from jaxrank._core.lifting import value_of
+from jaxrank._core.apply import value_of
 from jaxrank._core.ranked import Ranking
 from jaxrank.losses._loss import loss
 from jaxrank.metrics import average_precision, err, ndcg, reciprocal_rank

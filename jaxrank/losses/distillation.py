@@ -9,8 +9,8 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.all_pairs import Items, rows_of, total
+from jaxrank._core.apply import ranked_query
 from jaxrank._core.arithmetic import at_least_tiny, clipped, floating, safe_divide
-from jaxrank._core.lifting import ranked_query
 from jaxrank._core.ranked import Ranking
 from jaxrank.losses._loss import cross_entropy, exact_query, largest, loss, saturated
 from jaxrank.rankings.exact import Exact

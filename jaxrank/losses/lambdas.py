@@ -16,11 +16,9 @@ from jaxrank import discounts, gains, metrics
 from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core import checks
 from jaxrank._core.all_pairs import Items, rows_of, total
-from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.apply import Call, Lists, apply_calls
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import Description, with_kernel
-from jaxrank._core.lifting import Lists
-from jaxrank._core.parameters import NUMBER
+from jaxrank._core.description import NUMBER, Description, with_kernel
 from jaxrank._core.ranked import at_ranks
 from jaxrank._core.sorting import slots
 from jaxrank.losses import swaps

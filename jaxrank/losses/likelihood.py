@@ -12,7 +12,7 @@ from jaxrank._base import Cutoff, Gain
 from jaxrank._core import sorting, ties
 from jaxrank._core.all_pairs import rows_of
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.pair_sums import LogSums, log_sums, log_sums_of_lower
+from jaxrank._core.decays import LogSums, log_sums, log_sums_of_lower
 from jaxrank._core.sorting import take
 from jaxrank.losses._loss import exact_query, headroom, largest, logits, loss, saturated, target
 from jaxrank.rankings.exact import ExactQuery

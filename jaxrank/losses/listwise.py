@@ -9,11 +9,11 @@ from jax.typing import ArrayLike
 
 from jaxrank import gains
 from jaxrank._base import Gain
-from jaxrank._core import checks, devices
+from jaxrank._core import checks, platforms
 from jaxrank._core.apply import nan_where
 from jaxrank._core.arithmetic import at_least_tiny, floating, safe_divide
 from jaxrank._core.batching import without_nan
-from jaxrank._core.parameters import NUMBER
+from jaxrank._core.description import NUMBER
 from jaxrank._core.ranked import by_column
 from jaxrank.losses._loss import cross_entropy, exact_query, loss, saturated, worth_of
 from jaxrank.rankings.exact import ExactQuery
@@ -279,7 +279,7 @@ def sampled_softmax(
     return softmax(*lists[:2], where=where, weights=weights)
   weights = None if weights is None else weights.astype(z.dtype)
   value = _split_softmax(*lists, weights, axis_name)
-  return devices.summed("sampled_softmax", value, axis_name)
+  return platforms.summed("sampled_softmax", value, axis_name)
 
 
 def _split_softmax(

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxrank import gains
 from jaxrank._core.all_pairs import Items, rows_of, total
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.parameters import NUMBER
+from jaxrank._core.description import NUMBER
 from jaxrank.losses._loss import (
   exact_query,
   headroom_below,

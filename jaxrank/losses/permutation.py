@@ -8,7 +8,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import sorting
-from jaxrank._core.lifting import as_long_as_the_lists
+from jaxrank._core.apply import as_long_as_the_lists
 from jaxrank._core.sorting import take
 from jaxrank.losses._loss import exact_query, logits, loss
 

@@ -2,7 +2,7 @@
 
 `jaxrank.losses.lambdas` uses this module. The value of a kernel that is jointly affine in the
 answers to its questions changes by the sum over its questions of slope times change of the answer.
-`jaxrank._core.recorder` computes the slopes, and this module computes the changes of the answers.
+`jaxrank._core.ranked` computes the slopes, and this module computes the changes of the answers.
 It needs only sums over the ranks above or below an item, which are the same for all pairs of the
 item. docs/mathematics.md, "Swaps", derives the changes.
 """
@@ -16,10 +16,9 @@ from jax import Array, lax
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
-from jaxrank._core import recorder, ties
+from jaxrank._core import ties
 from jaxrank._core.description import Description
-from jaxrank._core.ranked import UnansweredError, within
-from jaxrank._core.recorder import Slope
+from jaxrank._core.ranked import Slope, UnansweredError, slopes_of, within
 from jaxrank.rankings.exact import ExactQuery
 
 # The probability to pass an item at which every user stops: negligible, and a number to divide by.
@@ -55,7 +54,7 @@ def of_metric(query: ExactQuery, about: Description, **parameters: Any) -> list[
       f"the metric is best at {about.best:g}, and LambdaRank needs one that is best at an end of "
       "its range, such as jaxrank.ndcg."
     )
-  slopes = recorder.slopes(functools.partial(about.kernel, **parameters), query)
+  slopes = slopes_of(functools.partial(about.kernel, **parameters), query)
   if slopes is None:
     raise UnansweredError(
       "the metric is not affine in the answers of the ranking, as LambdaRank requires; pass an "

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, get_args
 
 from jaxrank._core import checks
-from jaxrank._core.dialects import NUMBER
+from jaxrank._core.description import DECIMALS
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
@@ -36,14 +36,14 @@ TEXTS = ("runid", "relstring")
 _LINES = ("runid", *_OFFICIAL, "relstring", *_ALL_10[len(_OFFICIAL) :])
 # Families whose numbers are shares, which trec_eval prints with two decimals.
 _SHARES = ("iprec_at_recall", "Rprec_mult")
-_PAIRS = rf"\w+={NUMBER}(?:,\w+={NUMBER})*"
+_PAIRS = rf"\w+={DECIMALS}(?:,\w+={DECIMALS})*"
 # Measures with parameters, which trec_eval prints behind the name as they were written: how they
 # are written, and an example.
 _PARAMETERS: Mapping[str, tuple[str, str]] = {
   "relstring": ("[0-9]+", "10"),
-  "utility": (rf"{NUMBER}(?:,{NUMBER}){{3}}", "1,-1,0,0"),
-  "11pt_avg": (rf"{NUMBER}(?:,{NUMBER})*", ".25,.5,.75"),
-  "set_F": (NUMBER, "0.5"),
+  "utility": (rf"{DECIMALS}(?:,{DECIMALS}){{3}}", "1,-1,0,0"),
+  "11pt_avg": (rf"{DECIMALS}(?:,{DECIMALS})*", ".25,.5,.75"),
+  "set_F": (DECIMALS, "0.5"),
   **dict.fromkeys(("ndcg", "ndcg_rel", "Rndcg", "G"), (_PAIRS, "1=3,2=9")),
   "rbp": (_PAIRS, "p=0.95"),
 }
@@ -171,11 +171,11 @@ def _lines(base: str, parameters: str) -> list[Line]:
 def _check_parameters(base: str, parameters: str) -> None:
   """Raises `ValueError` for parameters that the measure, family or nickname does not have."""
   if base in _ENDINGS:
-    one, example = (NUMBER, "0.5,1") if base in _SHARES else ("[0-9]*[1-9][0-9]*", "5,10")
+    one, example = (DECIMALS, "0.5,1") if base in _SHARES else ("[0-9]*[1-9][0-9]*", "5,10")
     # As in its own tests, trec_eval cuts 23.4 in a list to 23; 5.10 alone is no list.
-    pattern = f"{one}(?:,{NUMBER})*"
+    pattern = f"{one}(?:,{DECIMALS})*"
   else:
-    pattern, example = _PARAMETERS.get(base, (NUMBER if base in _IGNORING else "", ""))
+    pattern, example = _PARAMETERS.get(base, (DECIMALS if base in _IGNORING else "", ""))
   written = f"'{base}.{parameters}'"
   if not pattern:
     raise ValueError(f"{written}: {base} has no parameters; write {base}.")

@@ -8,8 +8,11 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Gain
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.dialects import (
+from jaxrank._core.description import (
+  GAIN_BY_LABEL,
+  OPTIONAL_GAIN,
   Argument,
   ir_measures,
   ranx,
@@ -17,8 +20,6 @@ from jaxrank._core.dialects import (
   trec_eval,
   trec_eval10,
 )
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import GAIN_BY_LABEL, OPTIONAL_GAIN
 from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact
 

@@ -9,10 +9,9 @@ from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff
 from jaxrank._core import sorting, ties
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import added, safe_divide, safe_sqrt
-from jaxrank._core.description import MEANS_FIRST, TIED_PAIRS
-from jaxrank._core.dialects import ir_measures
-from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.description import MEANS_FIRST, TIED_PAIRS, ir_measures
 from jaxrank._core.ranked import Ranked, Ranking, within
 from jaxrank.rankings.exact import Exact
 

@@ -10,11 +10,19 @@ from jax.typing import ArrayLike
 from jaxrank import discounts
 from jaxrank._base import Cutoff
 from jaxrank._core import checks
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import Level, safe_divide, share_of
-from jaxrank._core.description import DIVIDES_BY_K
-from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import DECIMAL, MULTIPLE, NONNEGATIVE, Kind
+from jaxrank._core.description import (
+  DECIMAL,
+  DIVIDES_BY_K,
+  MULTIPLE,
+  NONNEGATIVE,
+  Argument,
+  Kind,
+  ir_measures,
+  ranx,
+  trec_eval,
+)
 from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank.rankings.exact import Exact
 

@@ -11,11 +11,19 @@ from jax.typing import ArrayLike
 
 from jaxrank import aggregation
 from jaxrank._core import arithmetic, checks
+from jaxrank._core.apply import as_long_as_the_lists, lifted, metric, ranked_query
 from jaxrank._core.arithmetic import Level, safe_divide, share_of
-from jaxrank._core.description import MEANS_FIRST
-from jaxrank._core.dialects import Argument, ir_measures, trec_eval, trec_eval10
-from jaxrank._core.lifting import as_long_as_the_lists, lifted, metric, ranked_query
-from jaxrank._core.parameters import DECIMAL, LEVEL, LEVELS, OPTIONAL_COUNT
+from jaxrank._core.description import (
+  DECIMAL,
+  LEVEL,
+  LEVELS,
+  MEANS_FIRST,
+  OPTIONAL_COUNT,
+  Argument,
+  ir_measures,
+  trec_eval,
+  trec_eval10,
+)
 from jaxrank._core.ranked import Ranking
 from jaxrank.aggregation import Reduction
 from jaxrank.rankings.exact import Exact

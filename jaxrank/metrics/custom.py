@@ -12,21 +12,21 @@ from jax.typing import ArrayLike
 from jaxrank._base import Aggregation, told
 from jaxrank._core import checks
 from jaxrank._core._jax import is_traced
-from jaxrank._core.apply import Call, apply_calls
+from jaxrank._core.apply import Call, apply_calls, lifted
 from jaxrank._core.checks import named
 from jaxrank._core.description import (
+  CONTRACT,
   RESERVED,
   UNBOUNDED,
   Depth,
   Description,
   Kernel,
+  Kind,
   Seeks,
   Sought,
   attach,
   name_of,
 )
-from jaxrank._core.lifting import lifted
-from jaxrank._core.parameters import CONTRACT, Kind
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.rankings.exact import Exact
 

@@ -13,13 +13,11 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
-from jaxrank._core.description import GREEDY_IDEAL
-from jaxrank._core.dialects import ir_measures, ndeval
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import SHARE
+from jaxrank._core.description import GREEDY_IDEAL, SHARE, ir_measures, ndeval
 from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.ties import Cascades, even, expected, normalised, perfect
 from jaxrank.rankings.exact import Exact
 
 

@@ -8,10 +8,9 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import added, safe_divide
-from jaxrank._core.description import MEANS_FIRST
-from jaxrank._core.dialects import ir_measures, trec_eval, trec_eval10
-from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.description import MEANS_FIRST, ir_measures, trec_eval, trec_eval10
 from jaxrank._core.ranked import Ranked, Ranking, seen
 from jaxrank.rankings.exact import Exact
 

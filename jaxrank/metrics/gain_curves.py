@@ -11,11 +11,9 @@ from jax.typing import ArrayLike
 from jaxrank import discounts, gains
 from jaxrank._base import Discount, Gain
 from jaxrank._core import ties
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import added, safe_divide
-from jaxrank._core.description import MEANS_FIRST
-from jaxrank._core.dialects import Argument, trec_eval
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import GAIN_BY_LABEL, RELATIVE_GAIN
+from jaxrank._core.description import GAIN_BY_LABEL, MEANS_FIRST, RELATIVE_GAIN, Argument, trec_eval
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.rankings.exact import Exact
 

@@ -8,21 +8,24 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Gain
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.cascades import survival
-from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import (
+from jaxrank._core.description import (
   CHANCES,
   GAIN,
   GAIN_BY_LABEL,
   GRADE_COUNT,
   NONNEGATIVE,
   RELATIVE_GAIN,
+  Argument,
   Kind,
+  ir_measures,
+  ranx,
+  trec_eval,
 )
 from jaxrank._core.ranked import Ranking, at_ranks
 from jaxrank._core.sorting import between
+from jaxrank._core.ties import survival
 from jaxrank.rankings.exact import Exact
 
 # Two arguments of ir_measures set the gain: `dcg`, by the name of a formula, and `gains`, by label.

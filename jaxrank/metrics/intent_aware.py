@@ -11,12 +11,11 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.cascades import Cascades, even, expected, normalised, perfect
-from jaxrank._core.description import DIVIDES_BY_K, GREEDY_IDEAL
-from jaxrank._core.dialects import ir_measures, ndeval
-from jaxrank._core.lifting import metric, ranked_query
+from jaxrank._core.description import DIVIDES_BY_K, GREEDY_IDEAL, ir_measures, ndeval
 from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.ties import Cascades, even, expected, normalised, perfect
 from jaxrank.rankings.exact import Exact
 
 

@@ -5,10 +5,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff
-from jaxrank._core.description import MEANS_FIRST
-from jaxrank._core.dialects import trec_eval
-from jaxrank._core.lifting import metric
-from jaxrank._core.parameters import POSITIVE
+from jaxrank._core.apply import metric
+from jaxrank._core.description import MEANS_FIRST, POSITIVE, trec_eval
 from jaxrank._core.ranked import Ranking
 from jaxrank.metrics.binary import average_precision, bpref
 from jaxrank.rankings.exact import Exact

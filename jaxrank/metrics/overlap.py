@@ -8,11 +8,9 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._core import checks, sorting, ties
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import MEANS_FIRST
-from jaxrank._core.dialects import Argument, ir_measures
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import Kind
+from jaxrank._core.description import MEANS_FIRST, Argument, Kind, ir_measures
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank._core.sorting import take
 from jaxrank.rankings.exact import Exact

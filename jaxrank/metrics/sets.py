@@ -8,11 +8,17 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import safe_divide
-from jaxrank._core.description import MEANS_FIRST
-from jaxrank._core.dialects import Argument, ir_measures, ranx, trec_eval
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import NONNEGATIVE, NUMBER
+from jaxrank._core.description import (
+  MEANS_FIRST,
+  NONNEGATIVE,
+  NUMBER,
+  Argument,
+  ir_measures,
+  ranx,
+  trec_eval,
+)
 from jaxrank._core.ranked import Ranking, seen
 from jaxrank.rankings.exact import Exact
 

@@ -9,13 +9,19 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import steady_divide
-from jaxrank._core.cascades import over_ranks
-from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST
-from jaxrank._core.dialects import Argument, ir_measures
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import POSITIVE, SHARE, Kind
+from jaxrank._core.description import (
+  DIVIDES_BY_K,
+  MEANS_FIRST,
+  POSITIVE,
+  SHARE,
+  Argument,
+  Kind,
+  ir_measures,
+)
 from jaxrank._core.ranked import Ranked, Ranking
+from jaxrank._core.ties import over_ranks
 from jaxrank.metrics.user_models import CWL_DEPTH, scaled_gains
 from jaxrank.rankings.exact import Exact
 

@@ -16,13 +16,11 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount
+from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import added, safe_divide
-from jaxrank._core.cascades import perfect
-from jaxrank._core.description import DIVIDES_BY_K, MEANS_FIRST
-from jaxrank._core.dialects import ir_measures
-from jaxrank._core.lifting import metric, ranked_query
-from jaxrank._core.parameters import CUTOFF, POSITIVE
+from jaxrank._core.description import CUTOFF, DIVIDES_BY_K, MEANS_FIRST, POSITIVE, ir_measures
 from jaxrank._core.ranked import Ranked, Ranking, within
+from jaxrank._core.ties import perfect
 from jaxrank.rankings.exact import Exact
 
 # The program cwl_eval looks at lists of 1000 items, the last ones of gain 0.

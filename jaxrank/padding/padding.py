@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxrank._core import checks, containers
+from jaxrank._core import checks
 from jaxrank._core._jax import is_traced
 from jaxrank.padding import _lengths
 
@@ -181,7 +181,7 @@ def as_list(batch: Batch | Iterable[Batch]) -> list[Batch]:
 def _cells(batch: Batch, values: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
   """The row and the value of each cell that is not padding."""
   checks.untraced("values", values)
-  containers.check("values", values)
+  checks.check("values", values)
   values, rows = np.asarray(values), np.asarray(batch.rows)
   if values.shape[: rows.ndim] != rows.shape:
     raise ValueError(
@@ -197,7 +197,7 @@ def _rows(*columns: ArrayLike) -> list[np.ndarray]:
     raise TypeError("the shapes of padded queries depend on the data; call it outside of jit.")
   names = "query_ids", "scores", "labels"
   for name, column in zip(names, columns, strict=True):
-    containers.check(name, column)
+    checks.check(name, column)
   if any(_is_nested(column) for column in columns):
     raise ValueError(
       "query_ids, scores and labels must be flat, one entry per row, got lists of lists. For lists "

@@ -16,9 +16,9 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount, Gain
-from jaxrank._core import long_ties
 from jaxrank._core.ranked import Ranked, UnansweredError, memoised
 from jaxrank._core.sorting import take
+from jaxrank.rankings import long_ties
 from jaxrank.rankings.exact import ExactQuery
 from jaxrank.rankings.expected_rank import Distribution, ExpectedRankQuery
 

@@ -12,9 +12,17 @@ from jax import Array, lax
 
 from jaxrank import discounts, gains
 from jaxrank._base import Cutoff, Discount, Pairs, pytree
-from jaxrank._core import cascades, checks, sorting, ties
-from jaxrank._core.ranked import Ranked, Ranking, at_ranks, by_column, memoised, weighed, within
-from jaxrank._core.recorder import counts_all_alike
+from jaxrank._core import checks, sorting, ties
+from jaxrank._core.ranked import (
+  Ranked,
+  Ranking,
+  at_ranks,
+  by_column,
+  counts_all_alike,
+  memoised,
+  weighed,
+  within,
+)
 from jaxrank._core.sorting import take
 from jaxrank.rankings import pairs
 
@@ -150,8 +158,8 @@ class ExactQuery(Ranked):
       jnp.where(self.slots.live, self._ranked(x.astype(self.dtype)), 0) for x in (worth, stop)
     )
     if not self.average:
-      return worth * cascades.survival(stop)
-    return cascades.met(worth, stop, *(x[:ranks] for x in self.tie[1:]))
+      return worth * ties.survival(stop)
+    return ties.met(worth, stop, *(x[:ranks] for x in self.tie[1:]))
 
   def expect(
     self, w: Array, discount: Discount, *, k: Cutoff = None, among: Array | None = None
@@ -262,7 +270,7 @@ class ExactQuery(Ranked):
 
     above, tied, relevant, rank = self.first_tie(b)
     expected = (
-      cascades.first(above, tied, relevant, value=value, n=self.n) if self.average else value(rank)
+      ties.first(above, tied, relevant, value=value, n=self.n) if self.average else value(rank)
     )
     return jnp.where(relevant > 0, expected, 0)
 

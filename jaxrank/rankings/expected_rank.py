@@ -19,10 +19,9 @@ from jax.typing import ArrayLike
 
 from jaxrank import discounts
 from jaxrank._base import Cutoff, Discount, pytree
-from jaxrank._core import batching, checks, pair_sums, sorting
+from jaxrank._core import batching, checks, decays, sorting
 from jaxrank._core.arithmetic import at_least_tiny, clipped
-from jaxrank._core.decays import Schedule, distance
-from jaxrank._core.pair_sums import Series, polynomial_sums
+from jaxrank._core.decays import Schedule, Series, distance, polynomial_sums
 from jaxrank._core.ranked import Ranked, Ranking, memoised, remembering
 from jaxrank.rankings import thresholds
 
@@ -257,14 +256,14 @@ class LaplaceQuery(ExpectedRankQuery):
   """A query in which pairs are ordered by the Laplace distribution function."""
 
   name = "Laplace"
-  distribution = Distribution(pair_sums.laplace, Schedule(4), Schedule(3, stored=True))
+  distribution = Distribution(decays.laplace, Schedule(4), Schedule(3, stored=True))
 
 
 class LogisticQuery(ExpectedRankQuery):
   """A query in which pairs are ordered by the logistic distribution function."""
 
   name = "Logistic"
-  distribution = Distribution(pair_sums.logistic, Schedule(), Schedule(stored=True))
+  distribution = Distribution(decays.logistic, Schedule(), Schedule(stored=True))
 
 
 @pytree("temperature")

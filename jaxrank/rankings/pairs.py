@@ -8,8 +8,7 @@ from jaxrank._base import Pairs
 from jaxrank._core import checks, sorting, ties
 from jaxrank._core._jax import enable_x64
 from jaxrank._core.all_pairs import ADDED_AT_ONCE, Items, counts
-from jaxrank._core.ranked import Ranked
-from jaxrank._core.recorder import depth_of_pairs
+from jaxrank._core.ranked import Ranked, depth_of_pairs
 from jaxrank._core.sorting import take
 
 

@@ -13,7 +13,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._base import Cutoff, Discount, Gain, pytree
-from jaxrank._core import checks, devices, sorting
+from jaxrank._core import checks, platforms, sorting
 from jaxrank._core.ranked import Ranked, Ranking, memoised
 from jaxrank.rankings.exact import ExactQuery
 
@@ -98,7 +98,7 @@ class ShardedQuery(ExactQuery):
     return lambda x: self._summed(pick(x))
 
   def _summed(self, x: Array) -> Array:
-    return devices.summed(self.name, x, self.axis)
+    return platforms.summed(self.name, x, self.axis)
 
 
 @pytree()

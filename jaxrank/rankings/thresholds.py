@@ -19,8 +19,7 @@ from jax import Array, lax
 from jaxrank._core import sorting
 from jaxrank._core._jax import is_zero
 from jaxrank._core.batching import whole_batch
-from jaxrank._core.decays import distance, polynomial
-from jaxrank._core.pair_sums import polynomial_sums
+from jaxrank._core.decays import distance, polynomial, polynomial_sums
 from jaxrank._core.platforms import calling
 from jaxrank._core.sorting import take
 

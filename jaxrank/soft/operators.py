@@ -10,8 +10,7 @@ from jax.typing import ArrayLike
 from jaxrank._core import checks, sorting, ties
 from jaxrank._core.apply import Call, apply_calls
 from jaxrank._core.batching import as_empty_as
-from jaxrank._core.description import Description
-from jaxrank._core.parameters import Kind
+from jaxrank._core.description import Description, Kind
 from jaxrank._core.ranked import Ranked, Ranking, UnansweredError
 from jaxrank.rankings import thresholds
 from jaxrank.rankings.exact import ExactQuery

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from jaxrank._core import batching, checks, containers, sorting
+from jaxrank._core import batching, checks, sorting
 from jaxrank._core.arithmetic import floating, safe_divide, varying_zeros
 from jaxrank.stats import _values
 
@@ -123,7 +123,7 @@ def _tasks(tasks: Any, queries: int) -> tuple[np.ndarray, np.ndarray]:
   if tasks is None:
     return np.zeros(1, int), np.zeros(queries, np.int32)
   checks.untraced("tasks", tasks)
-  containers.check("tasks", tasks)
+  checks.check("tasks", tasks)
   try:
     # Columns of frames have types of their own for names.
     given = np.asarray(tasks.tolist() if hasattr(tasks, "tolist") else tasks)

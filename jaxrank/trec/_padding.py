@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxrank._core import host_order
+from jaxrank._core import sorting
 from jaxrank.trec._matching import Selection, judge, judged_labels
 from jaxrank.trec._strings import arrow, integers, joined, numbers
 from jaxrank.trec.tables import Qrels, Run
@@ -70,7 +70,7 @@ class Queries:
     else:
       exact = np.full(where.shape, -np.inf)
       exact[is_retrieved] = self._scores[rows]
-      scores = host_order.single(exact)
+      scores = sorting.single(exact)
     padded = Padded(scores, labels, where, rows, missed)
     return self._by_id(padded, is_retrieved) if labels.ndim > where.ndim else padded
 

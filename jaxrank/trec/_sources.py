@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxrank._core import files
-from jaxrank._core.errors import counted
-from jaxrank._core.files import Stream
+from jaxrank import _files
+from jaxrank._core.checks import counted
+from jaxrank._files import Stream
 from jaxrank.trec import _layouts, _text
 from jaxrank.trec._layouts import Layout, Rows
 from jaxrank.trec._strings import arrow, lengths, numbers, strings
@@ -63,7 +63,7 @@ def read(source: Any, layout: Layout) -> Rows:
 
 def _from_file(path: str | os.PathLike[str], layout: Layout) -> Rows:
   try:
-    with files.opened(path) as stream:
+    with _files.opened(path) as stream:
       rows = _from_stream(stream, layout)
     check(rows, layout)
     return rows

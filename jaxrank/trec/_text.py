@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxrank._core import files
-from jaxrank._core.files import Stream
+from jaxrank import _files
+from jaxrank._files import Stream
 from jaxrank.trec import _layouts
 from jaxrank.trec._layouts import LARGEST, RUN, Layout, Rows, is_number, split
 from jaxrank.trec._strings import arrow, joined, lengths, numbers
@@ -40,7 +40,7 @@ def blocks(stream: Stream, layout: Layout, size: int = _BLOCK) -> Iterator[tuple
     text = rest + text
     cut = text.rfind(b"\n") + 1
     block, rest = text[:cut], text[cut:]
-    files.check_length(rest)
+    _files.check_length(rest)
     if block:
       yield number, block if number else block.removeprefix(BOM)
       number += _ends(block)
@@ -188,9 +188,9 @@ def _scored(rows: Rows) -> Rows:
 
 def _check_ends(block: bytes, number: int, *, quoted: bool = False) -> None:
   """Raises `ValueError` if a line of a block ends with CR alone."""
-  at = files.lone_return(block, quoted=quoted)
+  at = _files.lone_return(block, quoted=quoted)
   if at is not None:
-    raise ValueError(f"line {number + 1 + _ends(block[:at])}: {files.LONE_RETURN}.")
+    raise ValueError(f"line {number + 1 + _ends(block[:at])}: {_files.LONE_RETURN}.")
 
 
 def _ends(block: bytes) -> int:

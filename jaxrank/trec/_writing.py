@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxrank._core import checks, files
+from jaxrank import _files
+from jaxrank._core import checks
 from jaxrank.trec._strings import arrow, integers, lengths, strings
 
 # The number of rows that are written at a time.
@@ -76,14 +77,14 @@ def form(path: str | os.PathLike[str]) -> str:
   Raises:
     ValueError: if the suffix is not known.
   """
-  suffix = files.without_suffix(path).suffix.lower()
+  suffix = _files.without_suffix(path).suffix.lower()
   for name, suffixes in _FORMATS.items():
     if suffix in suffixes:
       return name
   known = [suffix for suffixes in _FORMATS.values() for suffix in suffixes if suffix]
   raise ValueError(
     f"the suffix {suffix!r} of {str(path)!r} is not known: it must be one of {' '.join(known)}, or "
-    f"none for TREC's columns, and {' '.join(files.SUFFIXES)} may follow; rename the file."
+    f"none for TREC's columns, and {' '.join(_files.SUFFIXES)} may follow; rename the file."
   )
 
 
@@ -159,7 +160,7 @@ def write(
         yield _encoded(arrow().table(columns), format_, not start)
 
   json_parts = _json(_items(table.queries, table.starts, table.documents, values))
-  with files.created(path) as file:
+  with _files.created(path) as file:
     for text in json_parts if format_ == "json" else parts():
       file.write(text)
 

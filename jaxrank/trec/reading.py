@@ -3,7 +3,8 @@
 import os
 from typing import Any
 
-from jaxrank._core import checks, files
+from jaxrank import _files
+from jaxrank._core import checks
 from jaxrank.trec import _layouts, _sources, tables
 from jaxrank.trec._grouping import Grouped, by_subtopic, group
 from jaxrank.trec._layouts import Layout
@@ -103,5 +104,5 @@ def _read(source: Any, layout: Layout) -> tuple[Grouped, str | None, str | None]
   path = source if isinstance(source, str | os.PathLike) else None
   rows = _sources.read(source, layout)
   # A pipe has no name that says anything.
-  stem = files.without_suffix(path).stem if path is not None and os.path.isfile(path) else None
+  stem = _files.without_suffix(path).stem if path is not None and os.path.isfile(path) else None
   return (group if rows.subtopics is None else by_subtopic)(rows, path), stem, rows.tag

@@ -19,16 +19,7 @@ from jax import Array
 
 import jaxrank as jr
 from jaxrank import losses
-from jaxrank._core import (
-  arithmetic,
-  decayed_sums,
-  pair_sums,
-  permutations,
-  quadrature,
-  sorting,
-  tie_cascades,
-  ties,
-)
+from jaxrank._core import arithmetic, decays, quadrature, sorting, tie_cascades, ties
 from jaxrank.losses import _loss
 
 from . import report
@@ -83,7 +74,7 @@ def _plain_sums(
   coefficients: np.ndarray, place: Any, temperature: Array, w: Array, **static: Any
 ) -> Array:
   given = w, temperature, *place
-  return decayed_sums._summed(*given, coefficients=decayed_sums._hashable(coefficients), **static)
+  return decays._summed(*given, coefficients=decays._hashable(coefficients), **static)
 
 
 def _ndcg(ranking: jr.Ranking) -> Program:
@@ -107,7 +98,7 @@ RULES = (
   ),
   Rule(
     "`decayed_sums`",
-    ((decayed_sums._sums, _plain_sums),),
+    ((decays._sums, _plain_sums),),
     {
       "ndcg, Laplace": _by_scores(_ndcg(jr.Laplace(1.0))),
       "ndcg, Logistic": _by_scores(_ndcg(jr.Logistic(1.0))),
@@ -118,7 +109,7 @@ RULES = (
   ),
   Rule(
     "`normal_tail`",
-    _plain(pair_sums.normal_tail),
+    _plain(decays.normal_tail),
     {"ndcg, Gaussian": _by_scores(_ndcg(jr.Gaussian(1.0)))},
     _SHORT,
     "that of `erfc` fails under `shard_map` in jax 0.12.0: its polynomial mixes arrays that vary "
@@ -140,7 +131,7 @@ RULES = (
   ),
   Rule(
     "`permutations._followed`",
-    _plain(permutations._followed),
+    _plain(sorting._followed),
     {"ndcg by the labels": _by_labels(jr.ndcg)},
     ((32, 1000),),
     "labels move inside the sort of the keys, which has no derivative",

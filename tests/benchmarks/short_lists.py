@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxrank as jr
-from jaxrank._core import decayed_sums
+from jaxrank._core import decays
 
 from . import cost, report
 from .devices import compilers, counting
@@ -81,9 +81,9 @@ def counts(
 def _limits(most: int) -> Any:
   """Takes all pairs up to so many items and pairs."""
   jax.clear_caches()
-  items = {platform: (most, most) for platform in decayed_sums._ITEMS}
-  pairs = dict.fromkeys(decayed_sums._PAIRS, most)
-  return mock.patch.multiple(decayed_sums, _ITEMS=items, _PAIRS=pairs)
+  items = {platform: (most, most) for platform in decays._ITEMS}
+  pairs = dict.fromkeys(decays._PAIRS, most)
+  return mock.patch.multiple(decays, _ITEMS=items, _PAIRS=pairs)
 
 
 def main() -> None:

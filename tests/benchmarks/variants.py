@@ -25,8 +25,8 @@ import jax.numpy as jnp
 
 import jaxrank as jr
 from jaxrank._core import platforms, sorting, ties
-from jaxrank._core.counts_above import counts_above
-from jaxrank._core.marks import marked
+from jaxrank.corpus._counting import counts_above
+from jaxrank.corpus._marks import marked
 from tests.helpers import primitives
 
 from .devices import compilers, counting, programs, report, turns

@@ -11,8 +11,8 @@ from jax.sharding import PartitionSpec as P
 
 import jaxrank as jr
 from jaxrank import corpus
-from jaxrank._core import long_ties
 from jaxrank._core.platforms import forced
+from jaxrank.rankings import long_ties
 from tests.helpers.suites import quick, thorough
 
 # Items that are not listed have a gain as well.

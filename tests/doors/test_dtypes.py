@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank._core import host_order
+from jaxrank._core import sorting
 from jaxrank.interop import lightgbm, torchmetrics
 
 CLOSE = 1 + np.arange(4) * 2.0**-50
@@ -98,7 +98,7 @@ def test_dense_ranks_order_and_tie_as_the_scores():
   scores = 1 + rng.integers(-4, 5, (30, 40)) * 2.0**-50
   scores[rng.random(scores.shape) < 0.1] = -np.inf
   scores[rng.random(scores.shape) < 0.05] = np.nan
-  found = host_order.single(scores)
+  found = sorting.single(scores)
   assert found.dtype == np.float32
   for before in (np.less, np.equal):
     pairs = before(scores[:, :, None], scores[:, None])
@@ -110,7 +110,7 @@ def test_dense_ranks_order_and_tie_as_the_scores():
 def test_lists_that_float32_tells_apart_keep_their_scores():
   scores = np.array([[0.1, 0.3, -np.inf], [0.1, 0.1 + 1e-12, -np.inf], [0.1, -1e300, np.nan]])
   right = [[0.1, 0.3, -np.inf], [-2, -1, -np.inf], [-1, -2, np.nan]]
-  np.testing.assert_array_equal(host_order.single(scores), np.float32(right))
+  np.testing.assert_array_equal(sorting.single(scores), np.float32(right))
 
 
 @pytest.mark.parametrize("scores", [CLOSE, -1e300 * np.arange(4)[::-1], 1e-300 * np.arange(4)])

@@ -7,24 +7,24 @@ with these. docs/extending.md says what a new metric needs.
 from typing import Any
 
 import jaxrank as jr
-from jaxrank._core import parameters
+from jaxrank._core import description
 from jaxrank._core.description import Description
 
 # Values of the parameters that have no default; the labels of the tests are at most 4.
 REQUIRED: dict[str, Any] = {"max_label": 4}
 # Values away from the defaults, by the kind of the parameter.
-_VALUES: tuple[tuple[parameters.Kind, tuple[Any, ...]], ...] = (
-  (parameters.THRESHOLD, (2, 0.5)),
-  (parameters.NONNEGATIVE, (0.5, 2.0)),
-  (parameters.NUMBER, (0.5, -0.25)),
-  (parameters.POSITIVE, (0.5, 2.0)),
-  (parameters.SHARE, (0.3, 0.9)),
-  (parameters.LEVEL, (0.3, 0.6)),
-  (parameters.MULTIPLE, (0.5, 2.0)),
-  (parameters.GRADE, (2, 4)),
-  (parameters.GAIN, (jr.gains.exponential, jr.gains.binary)),
-  (parameters.OPTIONAL_GAIN, (jr.gains.linear,)),
-  (parameters.DISCOUNT, (jr.discounts.reciprocal,)),
+_VALUES: tuple[tuple[description.Kind, tuple[Any, ...]], ...] = (
+  (description.THRESHOLD, (2, 0.5)),
+  (description.NONNEGATIVE, (0.5, 2.0)),
+  (description.NUMBER, (0.5, -0.25)),
+  (description.POSITIVE, (0.5, 2.0)),
+  (description.SHARE, (0.3, 0.9)),
+  (description.LEVEL, (0.3, 0.6)),
+  (description.MULTIPLE, (0.5, 2.0)),
+  (description.GRADE, (2, 4)),
+  (description.GAIN, (jr.gains.exponential, jr.gains.binary)),
+  (description.OPTIONAL_GAIN, (jr.gains.linear,)),
+  (description.DISCOUNT, (jr.discounts.reciprocal,)),
 )
 
 
@@ -50,7 +50,7 @@ def choices(about: Description) -> list[dict[str, Any]]:
   return found
 
 
-def _away(kind: parameters.Kind, default: Any) -> tuple[Any, ...]:
+def _away(kind: description.Kind, default: Any) -> tuple[Any, ...]:
   """Values of a kind, without the default."""
   known = next((values for other, values in _VALUES if other is kind), None)
   words = kind.spelled if isinstance(kind.spelled, dict) else {}

@@ -17,7 +17,7 @@ import numpy as np
 import jaxrank as jr
 from jaxrank._core import description
 from jaxrank._core.description import Description
-from jaxrank._core.recorder import Recorder
+from jaxrank._core.ranked import Recorder
 from jaxrank.metrics import described
 from tests.helpers import parameters
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 import jaxrank
 from jaxrank import chance, losses, metrics
-from jaxrank._core.dialects import Name
+from jaxrank._core.description import Name
 from tests.helpers import traits
 from tests.helpers.parameters import required
 from tests.house import reference, uses

@@ -113,15 +113,15 @@ def test_only_sorting_sorts(path):
 
 @of_each_file
 def test_files_stay_small(path):
-  assert len(path.read_text().splitlines()) <= 500
+  assert len(path.read_text().splitlines()) <= 800
 
 
 @of_each_file
 def test_one_module_chooses_by_platform(path):
-  """And only the core has variants for platforms."""
+  """And variants for platforms stand beside the reference of their primitive."""
   text = path.read_text()
   assert "platform_dependent" not in text or path == ROOT / "_core" / "platforms.py"
-  assert not re.search(r"\.on\(\s*\"", text) or path.parent == ROOT / "_core"
+  assert not re.search(r"\.on\(\s*\"", text) or "\n@primitive\n" in text
 
 
 def loaded_by(code):
@@ -225,11 +225,11 @@ print(len(called), len({{name for name, *_ in called}}))
 @pytest.mark.parametrize(
   ("call", "functions", "files"),
   [
-    ("jr.ndcg(scores, labels, k=10)", 155, 18),
+    ("jr.ndcg(scores, labels, k=10)", 167, 16),
     (
       "jax.grad(lambda s: jr.ndcg(s, labels, k=10, ranking=jr.Laplace(1.0)).sum())(scores)",
-      235,
-      22,
+      248,
+      17,
     ),
   ],
 )

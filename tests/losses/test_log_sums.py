@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxrank import losses
-from jaxrank._core import pair_sums as in_parts
+from jaxrank._core import decays as in_parts
 from jaxrank._core import platforms
 from tests.helpers.suites import quick
 

@@ -9,7 +9,7 @@ import pytest
 
 import jaxrank as jr
 from jaxrank import gains
-from jaxrank._core.parameters import GAIN, OPTIONAL_GAIN
+from jaxrank._core.description import GAIN, OPTIONAL_GAIN
 from jaxrank.measures import trec_families
 from tests.helpers.suites import quick
 

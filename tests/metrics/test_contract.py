@@ -13,12 +13,10 @@ import pytest
 from jax import Array
 
 import jaxrank as jr
-from jaxrank._core import description, recorder
-from jaxrank._core.description import RESERVED
-from jaxrank._core.lifting import metric as described_metric
-from jaxrank._core.parameters import SHARE
-from jaxrank._core.ranked import Ranked
-from jaxrank._core.recorder import deepest, depth_of
+from jaxrank._core import description
+from jaxrank._core.apply import metric as described_metric
+from jaxrank._core.description import RESERVED, SHARE
+from jaxrank._core.ranked import Name, Ranked, deepest, depth_of
 from jaxrank.metrics import described
 from tests.helpers import traits
 from tests.helpers.suites import thorough
@@ -433,7 +431,7 @@ def test_a_metric_of_many_values_is_called_alone():
 def test_each_question_has_a_metric():
   """Tests of what all metrics share take these, and not every metric."""
   methods = {name for name, x in vars(Ranked).items() if inspect.isfunction(x) and x.__doc__}
-  assert set(get_args(recorder.Name)) == set(traits.QUESTIONS) <= methods
+  assert set(get_args(Name)) == set(traits.QUESTIONS) <= methods
   for question, name in traits.QUESTIONS.items():
     about = description.of_metric(getattr(jr, name))
     asked = traits.recorded(about).questions

@@ -4,21 +4,21 @@ import jax
 import numpy as np
 import pytest
 
-from jaxrank._core import batching, networks, sorting
+from jaxrank._core import batching, sorting
 
 
 @pytest.fixture(params=["few", "many"])
 def words(request, monkeypatch):
   """Passes as for few words, and as for many."""
-  monkeypatch.setattr(networks, "_WORDS", 0 if request.param == "many" else 2**30)
-  monkeypatch.setattr(networks, "_ROW", 0)
+  monkeypatch.setattr(sorting, "_WORDS", 0 if request.param == "many" else 2**30)
+  monkeypatch.setattr(sorting, "_ROW", 0)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 8, 32, 64, 512])
 def test_a_network_sorts(n, words):
   rng = np.random.default_rng(n)
   arrays = [rng.integers(-9, 9, size=x, dtype=np.int32) for x in ((n,), (n, 3), (n, 2, 5))]
-  ascending = jax.jit(lambda arrays: [networks.ascending(x) for x in arrays])
+  ascending = jax.jit(lambda arrays: [sorting.ascending(x) for x in arrays])
   for x, found in zip(arrays, ascending(arrays), strict=True):
     np.testing.assert_array_equal(found, np.sort(x, axis=0))
 
@@ -26,7 +26,7 @@ def test_a_network_sorts(n, words):
 def test_a_network_sorts_all_zeros_and_ones(words):
   """A network of comparisons that sorts these sorts everything (Knuth, volume 3, 5.3.4)."""
   x = (np.arange(2**16, dtype=np.int32) >> np.arange(16, dtype=np.int32)[:, None]) & 1
-  np.testing.assert_array_equal(jax.jit(lambda x: networks.ascending(x))(x), np.sort(x, axis=0))
+  np.testing.assert_array_equal(jax.jit(lambda x: sorting.ascending(x))(x), np.sort(x, axis=0))
 
 
 def test_keys_have_the_order_of_floats():

@@ -7,7 +7,7 @@ import pytest
 
 import jaxrank as jr
 from jaxrank._core import platforms, sorting, ties
-from jaxrank._core.permutations import arranged
+from jaxrank._core.sorting import arranged
 from tests.helpers import cases, traits
 from tests.helpers.suites import quick, thorough
 

@@ -11,7 +11,7 @@ import pytest
 
 import jaxrank as jr
 from jaxrank._core import platforms
-from jaxrank._core.recorder import ALL_PAIRS
+from jaxrank._core.ranked import ALL_PAIRS
 from jaxrank.rankings import pairs
 from tests.helpers import cases, oracles, smooth_oracles
 from tests.helpers.suites import quick

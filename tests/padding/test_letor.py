@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxrank import letor, padding
-from jaxrank._core import files
+from jaxrank import _files, letor, padding
 
 TEXT = """\
 # a header
@@ -212,10 +211,10 @@ def test_a_byte_order_mark(tmp_path):
     assert plain.labels.tolist() == marked.labels.tolist()
 
 
-@pytest.mark.parametrize("suffix", files.SUFFIXES)
+@pytest.mark.parametrize("suffix", _files.SUFFIXES)
 def test_packed_files(tmp_path, suffix):
   path = tmp_path / f"train{suffix}"
-  with files.created(path) as file:
+  with _files.created(path) as file:
     file.write(TEXT.encode("latin-1"))
   assert path.read_bytes()[:2] != TEXT.encode()[:2]
   np.testing.assert_array_equal(letor.read(path).features, np.array(FEATURES, np.float32))
@@ -223,8 +222,8 @@ def test_packed_files(tmp_path, suffix):
 
 def test_packed_files_that_grow_without_end(tmp_path, monkeypatch):
   """Lines are read in blocks, and neither a line nor the text may become too long."""
-  monkeypatch.setattr(files, "_LARGE", 1 << 22)
-  monkeypatch.setattr(files, "LONGEST", 1 << 21)
+  monkeypatch.setattr(_files, "_LARGE", 1 << 22)
+  monkeypatch.setattr(_files, "LONGEST", 1 << 21)
   for suffix, text, message in (
     (
       ".gz",
@@ -235,7 +234,7 @@ def test_packed_files_that_grow_without_end(tmp_path, monkeypatch):
     (".bz2", bytes(40), r"line 1: a line is longer than 2 MiB"),
   ):
     path = tmp_path / f"train{suffix}"
-    with files.created(path) as file:
+    with _files.created(path) as file:
       for _ in range(8):
         file.write(text * (1 << 14))
     with pytest.raises(ValueError, match=rf"^letor.read: .*train{suffix}, {message}"):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from jaxrank._core import platforms
-from jaxrank._core.decayed_sums import decayed_sums
-from jaxrank._core.decays import Schedule
+from jaxrank._core.decays import Schedule, decayed_sums
 from tests.helpers.suites import quick, thorough
 
 # Outputs and inputs, of which one is 1; for powers 1 to 6, and for one power on one side.

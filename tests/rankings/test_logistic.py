@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxrank as jr
-from jaxrank._core import pair_sums, platforms
+from jaxrank._core import decays, platforms
 from tests.helpers.suites import quick, thorough
 
 
@@ -135,7 +135,7 @@ def test_kernels_are_what_they_say(dtype, error, of_slope):
     "log_ahead": (0 * x, 0 * x),
     "log_behind": (np.log1p(-x / 2), -x / (2 - x)),
   }
-  for kernel, functions in ((pair_sums.logistic, logistic), (pair_sums.laplace, laplace)):
+  for kernel, functions in ((decays.logistic, logistic), (decays.laplace, laplace)):
     series = kernel(dtype)
     limit = np.log(functions["tail"][0][-1]) + 40
     np.testing.assert_allclose(series.log_scale, limit, rtol=0, atol=1e-14)

@@ -96,17 +96,17 @@ def all_examples():
     ],
     "batching.of_all_rows": [((floats(7, 5),), dict(function=lambda x: jnp.cumsum(x, -1), rows=3))],
     "batching.of_each_column": [((floats(6, 4),), scaled())],
-    "cascades.first": [
+    "ties.first": [
       ((whole(a), whole(t), whole(m)), first()) for a, t, m in ((0, 1, 1), (3, 5, 2), (2, 9, 1))
     ],
-    "counts_above.counts_above": [((floats(3, 4), floats(3, n)), {}) for n in (128, 5120)],
-    "decayed_sums.sums_of_powers": [a_sum(n, p) for n in (40, 300) for p in (2, 12)],
+    "counting.counts_above": [((floats(3, 4), floats(3, n)), {}) for n in (128, 5120)],
+    "decays.sums_of_powers": [a_sum(n, p) for n in (40, 300) for p in (2, 12)],
     "integrands.apart": [((floats(9), floats(9)), {})],
     "marks.marked": [
       ((jnp.asarray(RNG.integers(-300, 500, size=(3, e)), jnp.int32), floats(3, 256)), {})
       for e in (0, 40)
     ],
-    "permutations.arranged_batch": [
+    "sorting.arranged_batch": [
       ((keys(3, 9), floats(3, 9), floats(*shape)), {}) for shape in ((3, 9), (3, 9, 2), (3, 9, 9))
     ],
     "quadrature.total_of_nodes": [a_total(5)],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxrank import discounts
-from jaxrank._core import long_ties
+from jaxrank.rankings import long_ties
 
 N = 400
 # Counted, from a table of prefix sums, in closed form, and in steps.

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import jaxrank as jr
-from jaxrank._core import files
+from jaxrank import _files
 from jaxrank.trec import _text
 from tests.helpers.suites import thorough
 from tests.trec import oracle
@@ -165,7 +165,7 @@ PACKED_ROWS = {
 @pytest.mark.parametrize("size", [1 << 16, 11])
 @pytest.mark.parametrize("kind", PACKED)
 def test_what_follows_a_packed_stream_is_another_or_refused(tmp_path, monkeypatch, kind, size):
-  monkeypatch.setattr(files, "_HEAD", size)
+  monkeypatch.setattr(_files, "_HEAD", size)
   path, pack = tmp_path / "file", PACKED[kind]
   for name, (read, first, second) in PACKED_ROWS.items():
     path.write_bytes(first + second)
@@ -187,7 +187,7 @@ def test_what_follows_a_packed_stream_is_another_or_refused(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("kind", PACKED)
 def test_packed_files_that_grow_without_end_are_refused(tmp_path, monkeypatch, kind):
-  monkeypatch.setattr(files, "_LARGE", 1 << 22)
+  monkeypatch.setattr(_files, "_LARGE", 1 << 22)
   path = tmp_path / "bomb"
   path.write_bytes(PACKED[kind](b"# nothing\n" * (1 << 20)))
   with pytest.raises(ValueError, match=r"bomb: \d+ bytes of \w+ data became more than \d{7} bytes"):
@@ -195,7 +195,7 @@ def test_packed_files_that_grow_without_end_are_refused(tmp_path, monkeypatch, k
 
 
 def test_lines_without_end_are_refused(tmp_path, monkeypatch):
-  monkeypatch.setattr(files, "LONGEST", 1 << 21)
+  monkeypatch.setattr(_files, "LONGEST", 1 << 21)
   (tmp_path / "run").write_text("q Q0 d 1 1 t\n" + "x" * (1 << 22))
   with pytest.raises(ValueError, match="run: a line is longer than 2 MiB; pass a file of text"):
     trec.read_run(tmp_path / "run")
@@ -405,7 +405,7 @@ def test_what_is_written_has_the_format_of_its_suffix(tmp_path, suffix):
     for packed in ("", ".gz", ".BZ2", ".xz", ".zst", ".lz4"):
       path = tmp_path / f"{name}{suffix}{packed}"
       written.write(path)
-      with files.opened(path) as stream:
+      with _files.opened(path) as stream:
         assert stream.head.startswith(signs.get(suffix, b"q"))
       assert path.read_bytes()[:2] != b"q" or not packed
       again = (trec.read_qrels if name == "qrels" else trec.read_run)(path)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxrank as jr
-from jaxrank._core import files
+from jaxrank import _files
 from jaxrank.trec import _text
 from jaxrank.trec._layouts import RUN as RUN_LAYOUT
 from tests.helpers.suites import quick, thorough
@@ -144,7 +144,7 @@ def test_files_of_several_blocks(write, monkeypatch):
   text = "".join(f"{q} Q0 {d} 1 {x!r} t\n" for q, y in run.items() for d, x in y.items())
   path = write("run", text)
   monkeypatch.setattr(_text.blocks, "__defaults__", (1000,))
-  with files.opened(path) as stream:
+  with _files.opened(path) as stream:
     assert sum(1 for _ in _text.blocks(stream, RUN_LAYOUT)) > 20
   assert trec.read_run(path).to_dict() == {q: y for q, y in run.items() if y}
   bad = write("bad", text + "q Q0 d 1 high t\n")

@@ -13,7 +13,7 @@ from jax import Array
 
 from jaxrank import gains, metrics
 from jaxrank._core import checks
-from jaxrank._core.cascades import Cascades, greedy_order
+from jaxrank._core.ties import Cascades, greedy_order
 from jaxrank.interop._lists import items, padded
 from jaxrank.interop.ptranking import _lists
 

@@ -10,7 +10,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._base import pytree
-from jaxrank._core import arithmetic, batching, checks, pair_sums, sorting
+from jaxrank._core import arithmetic, batching, checks, decays, sorting
 from jaxrank._core.arithmetic import at_least_tiny
 from jaxrank._core.sorting import take
 from jaxrank.interop.rax import lists
@@ -134,7 +134,7 @@ def _sigmoid_ranks(temperature: ArrayLike, given: Lists) -> Array:
 @jax.jit
 def _sigmoids(temperature: ArrayLike, z: Array, live: Array, segment: Array) -> Array:
   """`sum_j sigmoid((z_j - z_i) / temperature)` over the other live items of the segment."""
-  tail = pair_sums.logistic(z.dtype.name).tail
+  tail = decays.logistic(z.dtype.name).tail
 
   def one(z, live, segment):
     # Items that are not live come after all others, in a segment of their own.
@@ -142,7 +142,7 @@ def _sigmoids(temperature: ArrayLike, z: Array, live: Array, segment: Array) -> 
     z, live = (take(x, order.item) for x in (z, live))
     ahead = sorting.slots(order.start) - order.start
     pair, t = np.stack([-tail, tail]), at_least_tiny(temperature, z.dtype)
-    within = pair_sums.polynomial_sums(z, t, live.astype(z.dtype), pair, order.start)
+    within = decays.polynomial_sums(z, t, live.astype(z.dtype), pair, order.start)
     return sorting.scatter(ahead.astype(z.dtype) + within, order.item)
 
   return batching.over_queries(one, z.ndim - 1)(z, live, segment)

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
 from jaxrank import gains, metrics
-from jaxrank._core import host_order
+from jaxrank._core import sorting
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.ranked import Ranked
 from jaxrank.interop import _lists
@@ -123,7 +123,7 @@ def evaluate(kind: Row, batches: list[Batch], options: Mapping[str, Any]) -> np.
 def _evaluate(kind: Row, batch: Batch, options: Mapping[str, Any]) -> np.ndarray:
   size = len(batch.query_ids)
   spare = ((0, _lists.roof(size, _LEAST) - size), (0, 0))
-  scores = host_order.single(batch.scores)
+  scores = sorting.single(batch.scores)
   arrays = (np.pad(x, spare) for x in (scores, batch.labels, batch.where))
   return np.asarray(kind.values(*arrays, **options), np.float32)[:size]
 
