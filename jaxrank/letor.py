@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxrank import _files
 from jaxrank._core import checks
-from jaxrank._core.checks import counted
+from jaxrank._errors import counted
 
 __all__ = [
   "Dataset",

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxrank._core import checks
-from jaxrank._core.checks import counted
+from jaxrank._errors import counted
 
 __all__ = [
   "check_values",

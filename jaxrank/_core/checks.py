@@ -2,8 +2,7 @@
 
 Messages start with the name of an argument; `named` puts the name of the function in front. What
 holds numbers and is no array (frames, sparse matrices, masked arrays, tensors of torch) is refused
-with the conversion to write, and an error may carry advice that depends on the door, such as the
-command.
+with the conversion to write.
 """
 
 import contextlib
@@ -12,7 +11,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -25,41 +24,7 @@ from jaxrank._base import LARGEST
 from jaxrank._base import count as count
 from jaxrank._base import told as told
 from jaxrank._core._jax import is_traced, varying
-
-
-class AdvisedError(ValueError):
-  """A mistake whose advice each door gives in its own words: in Python, or as options.
-
-  Attributes:
-    fault: What is wrong.
-    advice: What to do, in Python.
-    about: What the advice is about, by which other doors have theirs.
-  """
-
-  def __init__(
-    self, fault: str, advice: str, about: Literal["name", "unjudged", "queries", "empty run"]
-  ):
-    super().__init__(fault, advice, about)
-    self.fault, self.advice, self.about = fault, advice, about
-
-  def __str__(self) -> str:
-    return f"{self.fault} {self.advice}"
-
-  def __reduce__(self) -> Any:
-    return _unpickled, (self.fault, self.advice, self.about)
-
-
-# What a traceback shows; pickle would look for the class there.
-AdvisedError.__module__, AdvisedError.__qualname__ = "builtins", "ValueError"
-
-
-def _unpickled(*parts: Any) -> AdvisedError:
-  return AdvisedError(*parts)
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-  """A number of things, such as "1 query"; several are `many`, or `one` with an s."""
-  return f"{count} {one if count == 1 else many or f'{one}s'}"
+from jaxrank._errors import AdvisedError
 
 
 def check(name: str, x: Any) -> None:

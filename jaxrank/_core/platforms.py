@@ -110,6 +110,15 @@ def forced(platform: str) -> contextlib.AbstractContextManager[None]:
   return context
 
 
+def traced(platform: str, function: Callable[..., Any], *args: Any) -> Any:
+  """The program of a function of `jax.jit` for one platform, unless another one is forced.
+
+  JAX finds this trace again when the program is compiled, for arguments of the same types.
+  """
+  with _jax.same_mesh(), forced(_chosen.value or platform):
+    return jax.make_jaxpr(function)(*args)
+
+
 class Operation:
   """A function of primitives that JAX batches and differentiates by rules, wherever it is called.
 
@@ -183,9 +192,7 @@ def calling(
     return function(*args)
 
   def types(*args: Any, function: Callable[..., Any], **_: Any) -> Sequence[Any]:
-    # JAX finds this trace again when the program is compiled, for arguments of the same types.
-    with _jax.same_mesh(), forced(_chosen.value or "cpu"):
-      found: Sequence[Any] = jax.make_jaxpr(function)(*args).out_avals
+    found: Sequence[Any] = traced("cpu", function, *args).out_avals
     return found
 
   return Operation(name, call, types=types, batch=batch, jvp=jvp)

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TaskID
 
 from jaxrank import trec
-from jaxrank._core.checks import AdvisedError
+from jaxrank._errors import AdvisedError
 from jaxrank.measures.families import trec_families, trec_lines
 from jaxrank.measures.families import words as split
 from jaxrank.measures.grammar import OF_YOUR_OWN, Dialect, read_measures

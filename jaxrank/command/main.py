@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from jaxrank._core.checks import AdvisedError
+from jaxrank._errors import AdvisedError
 from jaxrank.command import arguments
 
 # What the extra `trec` installs.

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 from jaxrank import metrics
 from jaxrank._core import checks, description
-from jaxrank._core.checks import AdvisedError
 from jaxrank._core.description import PIECES, Argument, Description, Kind, Name
+from jaxrank._errors import AdvisedError
 from jaxrank.measures.families import NICKNAMES, trec_families, words
 from jaxrank.measures.measure import Measure, Measures, Metric, as_measures
 

@@ -2,7 +2,7 @@
 
 Item `j` is ahead of item `i` with probability `F((s_j - s_i) / t)`. The answers are made of sums
 over `j` of weights times a function of the distance of two scores: O(n log n) time for the sort,
-O(n) for the sums of `pair_sums`, and O(n) memory. docs/mathematics.md, "The cascade under expected
+O(n) for the sums of `decays`, and O(n) memory. docs/mathematics.md, "The cascade under expected
 ranks" and "The smooth cut-off", derives the answers.
 """
 

@@ -18,7 +18,7 @@ from jax import Array, lax
 from jaxrank._base import pytree
 from jaxrank._core import checks
 from jaxrank._core._jax import is_traced, made_varying, varying
-from jaxrank._core.checks import counted
+from jaxrank._errors import counted
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import batch, fingerprint, moments, reservoir
 from jaxrank.streaming.moments import Moments

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank._core.checks import AdvisedError, counted
+from jaxrank._errors import AdvisedError, counted
 from jaxrank.trec._strings import arrow, integers, keys, matches, numbers, strings
 from jaxrank.trec.tables import Qrels, Run
 

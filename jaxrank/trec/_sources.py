@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jaxrank import _files
-from jaxrank._core.checks import counted
+from jaxrank._errors import counted
 from jaxrank._files import Stream
 from jaxrank.trec import _layouts, _text
 from jaxrank.trec._layouts import Layout, Rows

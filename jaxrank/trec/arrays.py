@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 
 from jaxrank._core import checks
-from jaxrank._core.checks import counted
+from jaxrank._errors import counted
 from jaxrank.trec import _padding
 from jaxrank.trec._matching import Queries, Ties, select
 from jaxrank.trec._strings import integers

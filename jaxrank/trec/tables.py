@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxrank._core import checks
-from jaxrank._core.checks import counted
+from jaxrank._errors import counted
 from jaxrank.trec import _layouts, _sources, _writing
 from jaxrank.trec._grouping import Grouped, group
 from jaxrank.trec._strings import strings

@@ -19,7 +19,7 @@ from jax import Array
 
 import jaxrank as jr
 from jaxrank import losses
-from jaxrank._core import arithmetic, decays, quadrature, sorting, tie_cascades, ties
+from jaxrank._core import decays, quadrature, sorting, ties
 from jaxrank.losses import _loss
 
 from . import report
@@ -56,16 +56,6 @@ def _by_labels(function: Callable[..., Array]) -> Program:
   return jax.value_and_grad(lambda scores, labels: jnp.sum(function(scores, labels)), argnums=1)
 
 
-def _curved(function: Callable[..., Array]) -> Program:
-  """The product of the Hessian with the scores."""
-
-  def product(scores: Array, labels: Array) -> Any:
-    slope = jax.grad(lambda scores: jnp.sum(function(scores, labels)))
-    return jax.jvp(slope, (scores,), (scores,))
-
-  return product
-
-
 def _plain(*rules: Any) -> tuple[tuple[Any, Any], ...]:
   return tuple((rule, rule.fun) for rule in rules)
 
@@ -73,8 +63,8 @@ def _plain(*rules: Any) -> tuple[tuple[Any, Any], ...]:
 def _plain_sums(
   coefficients: np.ndarray, place: Any, temperature: Array, w: Array, **static: Any
 ) -> Array:
-  given = w, temperature, *place
-  return decays._summed(*given, coefficients=decays._hashable(coefficients), **static)
+  given = decays._hashable(coefficients)
+  return decays.sums_of_powers(w, temperature, *place, coefficients=given, **static)
 
 
 def _ndcg(ranking: jr.Ranking) -> Program:
@@ -130,8 +120,8 @@ RULES = (
     "a loop of unknown length finds few distinct values",
   ),
   Rule(
-    "`permutations._followed`",
-    _plain(sorting._followed),
+    "`sorting._followed`",
+    ((sorting._followed, lambda x, moved, item: [moved]),),
     {"ndcg by the labels": _by_labels(jr.ndcg)},
     ((32, 1000),),
     "labels move inside the sort of the keys, which has no derivative",
@@ -144,25 +134,18 @@ RULES = (
     "sums of a whole batch, by an algorithm of its own for each platform",
   ),
   Rule(
-    "`tie_cascades.met`",
-    _plain(tie_cascades.met),
+    "`ties.met`",
+    _plain(ties.met),
     {"err by the labels": _by_labels(functools.partial(jr.err, max_label=4))},
     _SHORT,
     "a loop as long as the longest tie",
-  ),
-  Rule(
-    "`arithmetic._sums_of_two`",
-    _plain(arithmetic._sums_of_two),
-    {"Hessian of softmax": _curved(losses.softmax)},
-    _LONG[1:],
-    "that of a reduction of two arrays fails if one of them has no derivative",
   ),
 )
 
 
 UNMEASURED = {
-  "`pairs._at_once`": "accelerators, which store a matrix of pairs without it; not on a CPU",
-  "`transposition.constant`": "a derivative that is not available is refused, rather than 0",
+  "`all_pairs._at_once`": "accelerators, which store a matrix of pairs without it; not on a CPU",
+  "`quadrature.constant`": "a derivative that is not available is refused, rather than 0",
 }
 
 

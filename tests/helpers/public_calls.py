@@ -70,6 +70,7 @@ ON_THE_HOST = {
   "parse",
   "plot.precision_recall",
   "plot.values",
+  "ranked_query",
   "ranks.Name",
   "ranks.macro_weights",
   "ranks.parse",

@@ -2,6 +2,8 @@
 
 import ast
 import functools
+import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,30 @@ def test_the_search_finds_a_test_without_an_assertion(tmp_path):
   path.write_text("def test_silent():\n  print(1)\n\ndef test_constant():\n  assert True\n")
   assert not asserts(path, "test_silent")
   assert not asserts(path, "test_constant")
+
+
+def taken(tree):
+  """The modules of jaxrank that a file takes, by the names that it gives them."""
+  for node in ast.walk(tree):
+    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jaxrank"):
+      if node.module.startswith("jaxrank.interop"):
+        continue  # They may need a library that is not installed.
+      home = importlib.import_module(node.module)
+      for alias in node.names:
+        if not hasattr(home, alias.name):
+          importlib.import_module(f"{node.module}.{alias.name}")
+        value = getattr(home, alias.name)
+        if inspect.ismodule(value):
+          yield alias.asname or alias.name, value
+
+
+def test_benchmarks_take_names_that_exist():
+  """They run by hand, and a name that moved would be missed late."""
+  for path in sorted((TESTS / "benchmarks").rglob("*.py")):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules = dict(taken(tree))
+    for node in ast.walk(tree):
+      if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        module = modules.get(node.value.id)
+        place = f"{path.name}:{node.lineno}"
+        assert module is None or hasattr(module, node.attr), f"{place}: {ast.unparse(node)}"
