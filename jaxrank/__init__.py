@@ -52,7 +52,6 @@ if typing.TYPE_CHECKING:
   from jaxrank import stats as stats
   from jaxrank import testing as testing
   from jaxrank import trec as trec
-  from jaxrank._core.apply import ranked_query as ranked_query
   from jaxrank._core.ranked import Ranked as Ranked
   from jaxrank._core.ranked import Ranking as Ranking
   from jaxrank._core.ranked import UnansweredError as UnansweredError
@@ -122,7 +121,6 @@ _INNER = (
   "validation",
 )
 _NAMES = {
-  "_core.apply": ("ranked_query",),
   "_core.ranked": ("Ranked", "Ranking", "UnansweredError"),
   "aggregation": ("aggregate", "has_both_classes", "has_relevant"),
   "catalogue": ("Catalogue", "CatalogueState", "intra_list_distance", "novelty"),

@@ -35,6 +35,7 @@ cannot answer what the metric asks, and `TypeError` for a dtype that cannot be r
 parameter of the wrong type. The message starts with the name of the function.
 """
 
+from jaxrank._core.apply import ranked_query
 from jaxrank._core.description import Description, described
 from jaxrank.metrics.binary import average_precision, bpref, hit_rate, rbp, reciprocal_rank
 from jaxrank.metrics.concordance import (
@@ -126,6 +127,7 @@ __all__ = [
   "q_measure",
   "query_count",
   "r_precision",
+  "ranked_query",
   "rbp",
   "rbp_residual",
   "recall",

@@ -22,7 +22,7 @@ SECTIONS = {
     "Order and correlation": ("concordance",),
     "Incomplete judgements": ("estimates",),
     "Curves": ("curves",),
-    "Metrics of your own": ("custom", "description"),
+    "Metrics of your own": ("custom", "apply", "description"),
   },
   "losses": {
     "Metrics under a smooth ranking": ("softrank", "approx", "perturbation"),
