@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
-from jax.typing import ArrayLike
 
 from jaxrank._core import checks, sorting
 from jaxrank._core.platforms import primitive
@@ -38,8 +37,11 @@ Items = Sequence[Array]
 _Pair = Callable[..., Any]
 
 
-def rows_of(scores: ArrayLike) -> int:
-  """Returns how many rows of pairs of each query to hold in memory at a time."""
+def rows_of(scores: Any) -> int:
+  """How many rows of pairs of each query to hold in memory at a time, for all scores of a call.
+
+  A ranked query has their shape.
+  """
   return max(1, _PAIRS // max(1, checks.size(scores)))
 
 

@@ -39,6 +39,7 @@ from jaxrank._core.description import (
   Depth,
   Description,
   Kind,
+  name_of,
   of_metric,
   one_of,
   register,
@@ -81,7 +82,9 @@ class Evaluated(NamedTuple):
 
 
 class OfQuery:
-  """What stands for the lists and the ranking of a call within the body of a lifted function.
+  """What the lists and the ranking of a call are in the body of its function: one ranked query.
+
+  Nothing can be computed with it but by `ranked_query`, and by the metrics that it is passed on to.
 
   Attributes:
     query: The ranked query.
@@ -92,15 +95,29 @@ class OfQuery:
   def __init__(self, query: Ranked, parameters: Mapping[str, Any]):
     self.query, self.parameters = query, parameters
 
-  @property
-  def shape(self) -> tuple[int, ...]:
-    """The shape `[..., n]` of the scores of the whole call."""
-    return self.query.shape
-
   def value(self, call: Call) -> Any:
-    """The value of a call for the query."""
-    about, parameters = call.description, call.parameters
-    return about.rounded(about.kernel(self.query, **parameters), parameters)
+    """The value of the kernel of a call for the query; it need not be rounded to be affine."""
+    about = call.description
+    if about.subtopics != (self.query.labels.ndim > 1):
+      takes = "[..., n, subtopics]" if about.subtopics else "[..., n]"
+      raise ValueError(f"{about.name} takes labels {takes}, and those of the query are others.")
+    return about.kernel(self.query, **call.parameters)
+
+  def __getattr__(self, name: str) -> Any:
+    if name.startswith("__"):
+      raise AttributeError(name)
+    raise TypeError(f"{name!r} is an attribute of no OfQuery.")
+
+  def __eq__(self, other: object) -> bool:
+    raise TypeError("OfQuery cannot be compared.")
+
+  __hash__ = object.__hash__
+
+  def __bool__(self) -> bool:
+    raise TypeError("OfQuery is neither true nor false.")
+
+  def __array__(self, *_: Any, **__: Any) -> Any:
+    raise TypeError("OfQuery is no array.")
 
   def __repr__(self) -> str:
     return "the lists of a query"
@@ -148,7 +165,8 @@ def apply_calls(
       cannot answer a question of a kernel.
     TypeError: if `ranking` is no ranking, or a dtype cannot be ranked.
   """
-  if one := of_one_query(scores, labels, where, ranking):
+  one = of_one_query(scores, labels, where, ranking)
+  if one is not None:
     return [Evaluated(one.value(call), None) for call in calls]
   check_ranking(ranking)
   # An array passes through `vmap` in a ranking, and has to be a number only here.
@@ -444,7 +462,8 @@ def ranked_query(
       no ranking.
     ValueError: if shapes differ, or are those of several queries.
   """
-  if one := of_one_query(*(x for x in (scores, labels, where, ranking) if x is not None)):
+  one = of_one_query(*(x for x in (scores, labels, where, ranking) if x is not None))
+  if one is not None:
     return one.query
   with checks.named("ranked_query"):
     check_ranking(ranking)
@@ -468,7 +487,8 @@ def value_of(metric: Callable[..., Array], scores: ArrayLike) -> Array:
   assert about is not None
   takes = about.signature.parameters
   own = {name: value for name, value in given.parameters.items() if name in takes}
-  value: Array = metric(scores, scores, where=scores, ranking=scores, **own)
+  parameters = about.completed(own)
+  value: Array = about.rounded(about.kernel(given.query, **parameters), parameters)
   return value
 
 
@@ -482,7 +502,7 @@ class Body:
     functools.update_wrapper(self, function)
     self._function, self._lists, self._public = function, tuple(lists), public
 
-  def __call__(self, query: Ranked, **parameters: Any) -> Any:
+  def __call__(self, query: Ranked, /, **parameters: Any) -> Any:
     given = OfQuery(query, parameters)
     try:
       return self._function(**dict.fromkeys(self._lists, given), **parameters)
@@ -557,7 +577,7 @@ def lifted(
 
     public = cast(_Public, call)
     kernel = Body(function, made, public)
-    description = Description(function.__name__, kernel, told | stated, public=public, **about)
+    description = Description(name_of(function), kernel, told | stated, public=public, **about)
     if attach is not None:
       attach(public, description)
     return public
@@ -607,11 +627,7 @@ class _Arguments:
     self.all = set(self.names)
     self.arrays = tuple(p.name for p in takes if p.kind is not _KEYWORD)
     self.defaults = {p.name: p.default for p in takes if p.default is not p.empty}
-    try:
-      self.types = inspect.get_annotations(function, eval_str=True)
-    except (NameError, TypeError):
-      # Annotations in quotes may name what is imported for type checkers alone.
-      self.types = {}
+    self.types = {p.name: _resolved(p.annotation, function) for p in takes}
 
   def bound(
     self, args: tuple[Any, ...], given: dict[str, Any], about: Description
@@ -641,6 +657,16 @@ class _Arguments:
     except TypeError as error:
       return f"{about.name}: {error}; write {about.name}({write})."
     raise AssertionError
+
+
+def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
+  """An annotation, or what one in quotes stands for; None for what type checkers alone know."""
+  if not isinstance(annotation, str):
+    return annotation
+  try:
+    return eval(annotation, getattr(function, "__globals__", {}))
+  except Exception:
+    return None
 
 
 def _example(kind: Kind, name: str) -> str:

@@ -80,7 +80,7 @@ def margin_mse(
     better = (y > other_y) & live & other_live
     return jnp.where(better, (e - other) ** 2, 0), better.astype(e.dtype)
 
-  return safe_divide(*total(pair, items, rows_of(scores)))
+  return safe_divide(*total(pair, items, rows_of(query)))
 
 
 @loss(lists=_both, stands_for=("teacher",))

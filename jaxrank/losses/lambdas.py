@@ -194,7 +194,7 @@ def lambda_ndcg(
   """
   query = exact_query(scores, labels, where)
   changes = _changes(query, scheme, k, mu, gain, discount, weights)
-  return _sum_of_swaps(query, changes, temperature, rows_of(scores), _logistic_term)
+  return _sum_of_swaps(query, changes, temperature, rows_of(query), _logistic_term)
 
 
 @loss(ties="pessimistic", mu=NUMBER)
@@ -214,7 +214,7 @@ def ndcg_bends(
   """`[...]`, whose gradient by the logits is the diagonal of the Hessian of `lambda_ndcg`."""
   query = exact_query(scores, labels, where)
   changes = _changes(query, scheme, k, mu, gain, discount, weights)
-  return _sum_of_swaps(query, changes, temperature, rows_of(scores), _bent_term)
+  return _sum_of_swaps(query, changes, temperature, rows_of(query), _bent_term)
 
 
 def _changes(

@@ -54,7 +54,7 @@ def unique_softmax(
   """
   query = exact_query(scores, labels, where)
   z, worth = _below_largest(query, temperature), target(query, gain, weights)
-  if query.n <= min(rows_of(scores), _ALL_PAIRS):
+  if query.n <= min(rows_of(query), _ALL_PAIRS):
     live = query.retrieved
     below = log_sums_of_lower(gains.linear(query.labels), z, live, -largest(z))
   else:

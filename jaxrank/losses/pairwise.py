@@ -103,7 +103,7 @@ def pairwise_logistic(
     <https://doi.org/10.1145/1102351.1102363>`_, 2005.
   """
   query = exact_query(scores, labels, where)
-  rows = rows_of(scores)
+  rows = rows_of(query)
   return _mean_of_pairs(query, rows, softplus, temperature=temperature, weights=weights)
 
 
@@ -118,7 +118,7 @@ def logistic_bends(
 ) -> Array:
   """`[...]`, whose gradient by the logits is the diagonal of the Hessian of `pairwise_logistic`."""
   query = exact_query(scores, labels, where)
-  rows = rows_of(scores)
+  rows = rows_of(query)
   return _mean_of_pairs(query, rows, None, temperature=temperature, weights=weights)
 
 
@@ -151,7 +151,7 @@ def pairwise_hinge(
     <https://doi.org/10.1145/775047.775067>`_, 2002.
   """
   query = exact_query(scores, labels, where)
-  return _mean_of_pairs(query, rows_of(scores), _hinge, margin=margin, weights=weights)
+  return _mean_of_pairs(query, rows_of(query), _hinge, margin=margin, weights=weights)
 
 
 @loss()
@@ -183,5 +183,5 @@ def pairwise_soft_zero_one(
   """
   query = exact_query(scores, labels, where)
   return _mean_of_pairs(
-    query, rows_of(scores), _soft_step, bounded=True, temperature=temperature, weights=weights
+    query, rows_of(query), _soft_step, bounded=True, temperature=temperature, weights=weights
   )

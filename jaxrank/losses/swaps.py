@@ -39,7 +39,7 @@ class Swap(NamedTuple):
   features: Features
 
 
-def of_metric(query: ExactQuery, about: Description, **parameters: Any) -> list[Swap]:
+def of_metric(query: ExactQuery, about: Description, /, **parameters: Any) -> list[Swap]:
   """The swaps of the questions of a metric; their changes add up to the change of the metric.
 
   A positive change is an improvement: the sign is changed if smaller values of the metric are

@@ -26,6 +26,7 @@ from jaxrank._core.description import (
   Sought,
   attach,
   name_of,
+  of_metric,
 )
 from jaxrank._core.ranked import Ranked, Ranking
 from jaxrank.rankings.exact import Exact
@@ -221,8 +222,8 @@ def metric(
     )
   kinds = {name: _kind(name, check) for name, check in (checks or {}).items()}
   name, takes = name_of(kernel), inspect.signature(kernel).parameters
-  whole = next(iter(takes), None) == "scores"
-  _check_parameters(name, takes, whole)
+  whole = [*takes][:1] == ["scores"] or {"scores", "labels"} <= takes.keys()
+  _check_parameters(name, kernel, takes, whole)
   facts: dict[str, Any] = {
     "seeks": seeks,
     "higher_is_better": higher_is_better,
@@ -239,26 +240,49 @@ def metric(
     return Metric(Description(name, kernel, kinds, **facts))
 
 
-def _check_parameters(name: str, takes: Mapping[str, inspect.Parameter], whole: bool) -> None:
+def _check_parameters(
+  name: str, kernel: Kernel, takes: Mapping[str, inspect.Parameter], whole: bool
+) -> None:
   """Raises `TypeError` for parameters that a kernel, or the whole function of a metric, lacks."""
+  if of_metric(kernel) is not None:
+    raise TypeError(f"metric: {name} is a metric already; write a function that calls it.")
   for parameter in takes.values():
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
       raise TypeError(
         f"metric: the kernel {name} takes {parameter}; name its parameters one by one, because "
         "measures are told apart and checked by them."
       )
+    if parameter.kind is parameter.POSITIONAL_ONLY and (whole or parameter.name in RESERVED):
+      raise TypeError(
+        f"metric: the kernel {name} takes {parameter.name} by position alone; leave out the slash."
+      )
     if parameter.name in (("name",) if whole else RESERVED):
       raise TypeError(
         f"metric: the kernel {name} has a parameter {parameter.name!r}, which is an argument of "
         "every metric or measure; give it another name."
       )
+  if whole:
+    _check_function(name, kernel, takes)
+
+
+def _check_function(name: str, kernel: Kernel, takes: Mapping[str, inspect.Parameter]) -> None:
+  """Raises `TypeError` unless a function of scores takes all arguments of a metric."""
+  write = (
+    f"write def {name}(scores, labels, *, where=None, ranking=jaxrank.Exact()), and its parameters "
+    "after the star."
+  )
+  if not inspect.isfunction(kernel):
+    raise TypeError(f"metric: {name} takes scores and is no plain function: {write}")
   missing = [x for x in ("labels", "where", "ranking") if x not in takes]
-  if whole and missing:
+  if missing:
     raise TypeError(
-      f"metric: the function {name} of scores has no parameter {missing[0]!r}: write "
-      f"def {name}(scores, labels, *, where=None, ranking=jaxrank.Exact()), and its parameters "
-      "after the star."
+      f"metric: the function {name} of scores has no parameter {missing[0]!r}: {write}"
     )
+  if [*takes][:2] != ["scores", "labels"]:
+    raise TypeError(f"metric: the function {name} begins with {[*takes][0]!r}: {write}")
+  for argument, default in (("where", None), ("ranking", Exact())):
+    if takes[argument].default != default:
+      raise TypeError(f"metric: {name} has another default of {argument} than metrics: {write}")
 
 
 def _check_kernel(kernel: Any) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import inspect
 import pickle
-from typing import get_args
+from typing import Literal, get_args  # noqa: F401, a type in quotes
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ every = pytest.mark.parametrize("name", METRICS)
 SCORES = np.float32([[0.1, 0.9, 0.5, 0.3], [2.0, 1.0, 1.0, -np.inf]])
 LABELS = np.float32([[1, 0, 2, 0], [0, 1, 0, 3]])
 WEIGHTS = np.float32([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
+E = jr.Exact()
 RANKINGS = (
   jr.Exact(),
   jr.Exact("optimistic"),
@@ -445,3 +446,88 @@ def test_each_question_has_a_metric():
     return False
 
   assert {x for x in traits.ASKING if is_answered(x)} == set(traits.SMOOTHLY)
+
+
+@pytest.mark.parametrize(
+  "body",
+  [
+    lambda lists: jnp.where(lists[1] == 2, 1.0, 0.0),
+    lambda lists: 1.0 if lists[0] else 0.0,
+    lambda lists: lists[0].sum(),
+    lambda lists: np.asarray(lists[1]) == 2,
+    lambda lists: 1 - lists[1],
+    lambda lists: lists[2].temperature,
+  ],
+)
+def test_nothing_is_computed_with_the_arguments_of_a_body(body):
+  @jr.metric
+  def wrong(scores, labels, *, where=None, ranking=jr.Exact()):
+    return body((scores, labels, ranking))
+
+  with pytest.raises(TypeError, match=r"^wrong: the body of wrong .* ranked = jaxrank.ranked_q"):
+    wrong(SCORES, LABELS)
+
+
+def test_a_metric_of_metrics_is_affine_if_they_are():
+  @jr.metric
+  def twice(scores, labels, *, where=None, k=None, ranking=jr.Exact()):
+    return 2 * jr.ndcg(scores, labels, where=where, k=k, ranking=ranking)
+
+  key = {"labels": LABELS, "k": 2}
+  np.testing.assert_allclose(
+    jr.chance.expected(twice, **key), 2 * jr.chance.expected(jr.ndcg, **key), rtol=1e-5
+  )
+  swapped = jr.losses.lambda_rank(SCORES, LABELS, metric=twice, k=2)
+  np.testing.assert_allclose(
+    swapped, 2 * jr.losses.lambda_rank(SCORES, LABELS, metric=jr.ndcg, k=2), rtol=1e-5
+  )
+
+
+def test_metrics_of_subtopics_are_not_called_with_flat_labels():
+  @jr.metric
+  def covered(scores, labels, *, where=None, k=None, ranking=jr.Exact()):
+    return jr.subtopic_recall(scores, labels, where=where, k=k, ranking=ranking)
+
+  with pytest.raises(ValueError, match=r"^covered: subtopic_recall.* takes labels \[..., n, subt"):
+    covered(SCORES, LABELS, k=1)
+
+
+def test_functions_of_scores_that_are_no_metrics():
+  def later(labels, scores, *, where=None, ranking=jr.Exact()):
+    return 0
+
+  def other_ranking(scores, labels, *, where=None, ranking=jr.Laplace(1.0)):
+    return 0
+
+  def by_position(scores, labels, /, *, where=None, ranking=jr.Exact()):
+    return 0
+
+  for function, message in (
+    (later, "begins with 'labels'"),
+    (other_ranking, "another default of ranking"),
+    (by_position, "by position alone"),
+    (functools.partial(written_out, k=1), "no plain function"),
+    (jr.ndcg, "ndcg is a metric already"),
+    (blend, "blend is a metric already"),
+  ):
+    with pytest.raises(TypeError, match=f"^metric: .*{message}"):
+      jr.metric(function)
+
+
+def test_types_in_quotes_are_read_one_by_one():
+  @jr.metric
+  def _quoted(
+    scores,
+    labels,
+    *,
+    where=None,
+    mode: "Literal['a', 'b']" = "a",
+    x: "Unknown" = 0,
+    ranking=E,  # noqa: F821
+  ):
+    return jr.ranked_query(scores, labels, where, ranking).labels[0] * 0 + x
+
+  assert _quoted.description.name == "quoted"
+  np.testing.assert_array_equal(_quoted(SCORES, LABELS, mode="b", x=2), [2, 2])
+  with pytest.raises(ValueError, match=r"^quoted: mode must be"):
+    _quoted(SCORES, LABELS, mode="c")
