@@ -522,8 +522,8 @@ def test_types_in_quotes_are_read_one_by_one():
     *,
     where=None,
     mode: "Literal['a', 'b']" = "a",
-    x: "Unknown" = 0,
-    ranking=E,  # noqa: F821
+    x: "np.Unknown" = 0,
+    ranking=E,
   ):
     return jr.ranked_query(scores, labels, where, ranking).labels[0] * 0 + x
 
