@@ -3,7 +3,6 @@
 The modules of `jaxrank.losses` import it.
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar, cast
@@ -49,23 +48,18 @@ def loss(
   """
 
   def attach(function: _Public) -> _Public:
-    takes = inspect.signature(function).parameters
+    takes, given = inspect.signature(function).parameters, dict(about)
     if "ranking" not in takes:
-      random = "key" in takes
-      about["order"] = _noisy if random else functools.partial(_ordered, ties)
-      about["stands_for"] = (*about.get("stands_for", ()), *("key",) * random)
+      given["order"] = _noisy if "key" in takes else lambda: Exact(ties or "average")
+      given["stands_for"] = (*given.get("stands_for", ()), *takes.keys() & {"key"})
       blocks = in_blocks or ties is not None
-      about["settings"] = {"depth": None if ties else 0, "in_blocks": blocks, "poisons": poisons}
-    public: Any = lifted(**about)(function)
+      given["settings"] = {"depth": None if ties else 0, "in_blocks": blocks, "poisons": poisons}
+    public: Any = lifted(**given)(function)
     if departs is not None:
       public.departs = departs
     return cast(_Public, public)
 
   return attach
-
-
-def _ordered(rule: Any) -> Ranking:
-  return Exact(rule or "average")
 
 
 def _noisy(key: Array | None) -> Ranking:

@@ -110,7 +110,7 @@ def _lambda_rank(
     checks.positive_number("temperature", temperature)
     measure = one_measure(metric, parameters)
     about, given, *_ = measure.call()
-    swapped = with_kernel(about, _LambdaRank(about, rows_of(lists[0]), term))
+    swapped = with_kernel(about, _LambdaRank(about, term))
     call = Call(swapped, {**given, "temperature": temperature}, None)
     (evaluated,) = apply_calls([call], *lists, Exact("pessimistic"))
     scales.check_arrays([measure], *lists[1:])
@@ -123,12 +123,11 @@ class _LambdaRank:
   """The kernel of `lambda_rank` for a metric."""
 
   metric: Description
-  rows: int
   term: Term
 
   def __call__(self, query: ExactQuery, *, temperature: ArrayLike, **parameters: Any) -> Array:
     swaps_ = swaps.of_metric(query, self.metric, **parameters)
-    return _sum_of_swaps(query, swaps_, temperature, self.rows, self.term)
+    return _sum_of_swaps(query, swaps_, temperature, self.term)
 
 
 @loss(
@@ -194,7 +193,7 @@ def lambda_ndcg(
   """
   query = exact_query(scores, labels, where)
   changes = _changes(query, scheme, k, mu, gain, discount, weights)
-  return _sum_of_swaps(query, changes, temperature, rows_of(query), _logistic_term)
+  return _sum_of_swaps(query, changes, temperature, _logistic_term)
 
 
 @loss(ties="pessimistic", mu=NUMBER)
@@ -214,7 +213,7 @@ def ndcg_bends(
   """`[...]`, whose gradient by the logits is the diagonal of the Hessian of `lambda_ndcg`."""
   query = exact_query(scores, labels, where)
   changes = _changes(query, scheme, k, mu, gain, discount, weights)
-  return _sum_of_swaps(query, changes, temperature, rows_of(query), _bent_term)
+  return _sum_of_swaps(query, changes, temperature, _bent_term)
 
 
 def _changes(
@@ -259,7 +258,7 @@ def _ndcg2(query: ExactQuery, share: Array, discount: Discount, k: Cutoff) -> Sw
 
 
 def _sum_of_swaps(
-  query: ExactQuery, changes: list[Swap], temperature: ArrayLike, rows: int, term: Term
+  query: ExactQuery, changes: list[Swap], temperature: ArrayLike, term: Term
 ) -> Array:
   sizes = [len(swap.features) for swap in changes]
   z = logits(query, temperature)
@@ -278,7 +277,8 @@ def _sum_of_swaps(
     return term(jnp.where(left > other_left, delta, 0), z, other_z, scale)
 
   features = [x for swap in changes for x in swap.features]
-  return saturated(total(pair, (*items, *lax.stop_gradient(features)), rows) / scale)
+  whole = *items, *lax.stop_gradient(features)
+  return saturated(total(pair, whole, rows_of(query)) / scale)
 
 
 def _logistic_term(delta: Array, z: Array, other_z: Array, scale: Array) -> Array:

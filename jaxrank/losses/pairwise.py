@@ -40,7 +40,6 @@ def bends(x: Array, z: Array, other_z: Array, scale: Array) -> Array:
 
 def _mean_of_pairs(
   query: ExactQuery,
-  rows: int,
   link: Link | None,
   *,
   bounded: bool = False,
@@ -64,7 +63,7 @@ def _mean_of_pairs(
     term = bends(x, z, other_z, scale) if link is None else link(x, scale)
     return jnp.where(better, w * term, 0), better.astype(z.dtype)
 
-  return saturated(safe_divide(*total(pair, items, rows)) / scale)
+  return saturated(safe_divide(*total(pair, items, rows_of(query))) / scale)
 
 
 def _hinge(x: Array, scale: Array) -> Array:
@@ -103,8 +102,7 @@ def pairwise_logistic(
     <https://doi.org/10.1145/1102351.1102363>`_, 2005.
   """
   query = exact_query(scores, labels, where)
-  rows = rows_of(query)
-  return _mean_of_pairs(query, rows, softplus, temperature=temperature, weights=weights)
+  return _mean_of_pairs(query, softplus, temperature=temperature, weights=weights)
 
 
 @loss()
@@ -118,8 +116,7 @@ def logistic_bends(
 ) -> Array:
   """`[...]`, whose gradient by the logits is the diagonal of the Hessian of `pairwise_logistic`."""
   query = exact_query(scores, labels, where)
-  rows = rows_of(query)
-  return _mean_of_pairs(query, rows, None, temperature=temperature, weights=weights)
+  return _mean_of_pairs(query, None, temperature=temperature, weights=weights)
 
 
 @loss(margin=NUMBER)
@@ -151,7 +148,7 @@ def pairwise_hinge(
     <https://doi.org/10.1145/775047.775067>`_, 2002.
   """
   query = exact_query(scores, labels, where)
-  return _mean_of_pairs(query, rows_of(query), _hinge, margin=margin, weights=weights)
+  return _mean_of_pairs(query, _hinge, margin=margin, weights=weights)
 
 
 @loss()
@@ -182,6 +179,4 @@ def pairwise_soft_zero_one(
     statistic <https://www.aaai.org/Papers/ICML/2003/ICML03-110.pdf>`_, 2003.
   """
   query = exact_query(scores, labels, where)
-  return _mean_of_pairs(
-    query, rows_of(query), _soft_step, bounded=True, temperature=temperature, weights=weights
-  )
+  return _mean_of_pairs(query, _soft_step, bounded=True, temperature=temperature, weights=weights)
