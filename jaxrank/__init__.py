@@ -69,6 +69,7 @@ if typing.TYPE_CHECKING:
   from jaxrank.metrics import *  # noqa: F403
   from jaxrank.padding import Batch as Batch
   from jaxrank.padding import batches as batches
+  from jaxrank.padding import epoch as epoch
   from jaxrank.padding import pad as pad
   from jaxrank.padding import pad_buckets as pad_buckets
   from jaxrank.padding import unpad as unpad
@@ -126,7 +127,7 @@ _NAMES = {
   "catalogue": ("Catalogue", "CatalogueState", "intra_list_distance", "novelty"),
   "interop.plain_names": ("resolve_metrics",),
   "measures": ("Measure", "evaluate", "parse"),
-  "padding": ("Batch", "batches", "pad", "pad_buckets", "unpad"),
+  "padding": ("Batch", "batches", "epoch", "pad", "pad_buckets", "unpad"),
   "rankings.exact": ("Exact",),
   "rankings.expected_rank": ("Laplace", "Logistic"),
   "rankings.perturbed": ("Gaussian", "Gumbel"),

@@ -12,12 +12,14 @@ host, in numpy, and not inside `jit`, because the shapes depend on the data.
 * `labels`: `[rows]`, real numbers or booleans. The dtype is kept.
 """
 
+from jaxrank.padding.epochs import epoch
 from jaxrank.padding.feeding import batches
 from jaxrank.padding.padding import Batch, pad, pad_buckets, unpad
 
 __all__ = [
   "Batch",
   "batches",
+  "epoch",
   "pad",
   "pad_buckets",
   "unpad",

@@ -37,6 +37,36 @@ class Batch(NamedTuple):
   query_ids: np.ndarray
   rows: np.ndarray
 
+  def gather(self, values: ArrayLike) -> np.ndarray:
+    """Pads values of the rows, such as features, as the scores and labels are padded.
+
+    >>> batch = pad(["b", "a", "b"], scores=[0.3, 0.2, 0.9], labels=[0, 1, 2])
+    >>> batch.gather([[1, 2], [3, 4], [5, 6]]).tolist()
+    [[[3, 4], [0, 0]], [[1, 2], [5, 6]]]
+
+    Args:
+      values: `[rows, ...]`, in the order of the flat input.
+
+    Returns:
+      `[queries, length, ...]`, 0 on padding, of the dtype of the values.
+
+    Raises:
+      ValueError: if there are fewer rows of values than the batch refers to.
+      TypeError: if the values are not numbers, or traced.
+    """
+    with checks.named("Batch.gather"):
+      given = checks.on_host("values", values)
+      least = int(self.rows.max(initial=-1)) + 1
+      if given.ndim == 0 or len(given) < least:
+        raise ValueError(
+          f"values must have a row for each row of the input, at least {least}, got shape "
+          f"{given.shape}."
+        )
+    shape = *self.rows.shape, *given.shape[1:]
+    gathered = np.zeros(shape, given.dtype)
+    gathered[self.where] = given[self.rows[self.where]]
+    return gathered
+
 
 @checks.written(_WRITTEN)
 def pad(

@@ -60,6 +60,7 @@ ON_THE_HOST = {
   "corpus.unsampled_metric",
   "corpus.unsampled_rank",
   "discounts.Terms",
+  "epoch",
   "letor.Dataset",
   "letor.read",
   "measures.trec_families",
