@@ -25,6 +25,9 @@ _LARGE, _SPARSE = 1 << 30, 100
 # The name of a document in a comment of LETOR.
 _DOCID = re.compile(rb"\bdocid\s*=\s*(\S*)")
 
+# What to do where query ids do not tell the queries of several files apart.
+_OTHER_IDS = "others, data._replace(query_ids=...), before letor.concatenate(...)"
+
 _Path = str | os.PathLike[str]
 _Parsed = TypeVar("_Parsed")
 
@@ -117,8 +120,8 @@ def read(
       first += queries or 0
     if len(seen) == 2:
       raise ValueError(
-        f"{seen[True]} has query ids (qid), and {seen[False]} has the sizes of its queries in a "
-        "group file: read them apart, and number the queries of both by query_ids of your own."
+        f"{seen[True]} has query ids (qid), and {seen[False]} has a group file: read them apart, "
+        f"and give the queries of one of them {_OTHER_IDS}."
       )
     return _concatenated([str(file) for file in paths], parts)
 
@@ -213,6 +216,8 @@ def _several(name: str, x: _Path | Sequence[_Path]) -> list[_Path]:
 
 def _concatenated(names: Sequence[str], parts: Sequence[Dataset]) -> Dataset:
   """The rows of parts one after the other; `names` are those of the parts in messages."""
+  if len(parts) == 1:
+    return parts[0]
   ids = [np.unique(part.query_ids) for part in parts]
   every, part_of = np.concatenate(ids), np.repeat(np.arange(len(ids)), [x.size for x in ids])
   order = np.argsort(every, kind="stable")
@@ -221,7 +226,7 @@ def _concatenated(names: Sequence[str], parts: Sequence[Dataset]) -> Dataset:
     first, second = (names[part_of[order[shared[0] + i]]] for i in (0, 1))
     raise ValueError(
       f"{first} and {second} have the query id {every[order[shared[0]]]} in common, and their rows "
-      "would become one query: read them apart, or give the queries of one of them other ids."
+      f"would become one query: read them apart, and give the queries of one of them {_OTHER_IDS}."
     )
   docids = [part.docids for part in parts if part.docids is not None]
   if 0 < len(docids) < len(parts):

@@ -24,8 +24,8 @@ def ranks(
   `(2 r - 1) / m - 1`, where `r` is the rank among the `m` items of the query, 1 for the smallest
   number, and the average rank for equal ones. It is the share of the items with smaller numbers
   minus that of those with larger ones: 0 on average in every query, and 0 for a feature that is the
-  same for all items of the query. Networks learn from ranks what boosted trees learn from
-  thresholds: they do not depend on the scale of a feature, nor on how it is distributed.
+  same for all items of the query. Ranks do not depend on the scale of a feature, nor on how it is
+  distributed.
 
   >>> features = np.array([[0.1, 7.0], [0.3, 7.0], [0.2, 7.0], [5.0, 1.0]])
   >>> print(ranks(features, ["a", "a", "a", "b"]).round(3))
