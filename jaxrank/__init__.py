@@ -56,6 +56,7 @@ if typing.TYPE_CHECKING:
   from jaxrank._core.ranked import Ranking as Ranking
   from jaxrank._core.ranked import UnansweredError as UnansweredError
   from jaxrank.aggregation import aggregate as aggregate
+  from jaxrank.aggregation import ensemble as ensemble
   from jaxrank.aggregation import has_both_classes as has_both_classes
   from jaxrank.aggregation import has_relevant as has_relevant
   from jaxrank.catalogue import Catalogue as Catalogue
@@ -123,7 +124,7 @@ _INNER = (
 )
 _NAMES = {
   "_core.ranked": ("Ranked", "Ranking", "UnansweredError"),
-  "aggregation": ("aggregate", "has_both_classes", "has_relevant"),
+  "aggregation": ("aggregate", "ensemble", "has_both_classes", "has_relevant"),
   "catalogue": ("Catalogue", "CatalogueState", "intra_list_distance", "novelty"),
   "interop.plain_names": ("resolve_metrics",),
   "measures": ("Measure", "evaluate", "parse"),

@@ -1,12 +1,13 @@
-"""Reduction of values over queries: `aggregate`, and functions that select queries for it."""
+"""Means over queries and over models: `aggregate`, what selects queries for it, and `ensemble`."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank import _scaling
 from jaxrank._core import checks, description
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.batching import replicated
@@ -15,6 +16,7 @@ from jaxrank._core.ranked import relevant
 __all__ = [
   "Reduction",
   "aggregate",
+  "ensemble",
   "has_both_classes",
   "has_relevant",
 ]
@@ -193,5 +195,65 @@ def _max(values: Array, kept: Array) -> Array:
   return jnp.where(jnp.any(kept & jnp.isnan(values)), jnp.nan, largest)
 
 
+def ensemble(
+  scores: ArrayLike,
+  *,
+  where: ArrayLike | None = None,
+  by: Literal["z_scores", "ranks"] = "z_scores",
+) -> Array:
+  """The mean of the scores of several models, each on the scale of its query.
+
+  `s_i` is the mean over the models `m` of `z_mi = (x_mi - mean_m) / std_m`, with the mean and the
+  standard deviation of the scores of the model in the query, so that no model counts more because
+  its scores have another scale. With `by="ranks"`, `z_mi` is the share of the items with smaller
+  scores minus the share of those with larger ones, on which outliers have no effect.
+
+  A model whose scores are all equal adds 0. An item to which some model gives -inf is not
+  retrieved: it does not count in the mean and the deviation of that model, and its score is -inf.
+  Otherwise an item to which some model gives +inf has +inf. A NaN score of a valid item makes the
+  scores of its query NaN.
+
+  >>> scores = jnp.array([[1.0, 2.0, 3.0], [-40.0, 90.0, 10.0]])  # of two models for three items
+  >>> print(*(f"{score:.3f}" for score in ensemble(scores)))
+  -1.173 0.654 0.519
+  >>> print(*(f"{score:.3f}" for score in ensemble(scores, by="ranks")))
+  -0.667 0.333 0.333
+
+  Args:
+    scores: `[models, ..., n]`.
+    where: `[..., n]`, False on padding.
+    by: "z_scores"; or "ranks", whose gradient is 0.
+
+  Returns:
+    Scores `[..., n]`, at least float32, 0 on padding.
+
+  Raises:
+    TypeError: if `where` is not boolean.
+    ValueError: if shapes differ, there is no axis of models, or `by` is unknown.
+
+  References:
+    Montague and Aslam, `Relevance score normalization for metasearch
+    <https://doi.org/10.1145/502585.502657>`_, 2001.
+  """
+  with checks.named("ensemble"):
+    checks.choice("by", by, _SCALES)
+    given = checks.array("scores", scores)
+    if given.ndim < 2 or not given.shape[0]:
+      raise ValueError(
+        "scores must have shape [models, ..., candidates], with one model or more, got "
+        f"{given.shape}; stack the scores of the models along a first axis."
+      )
+    mask = checks.mask(where, given[0])[None]
+  x = lax.stop_gradient(floating(given))
+  lost = jnp.any(mask & (x == -jnp.inf), axis=0)
+  scaled = _SCALES[by](given, mask & (x != -jnp.inf))
+  first = mask & (x == jnp.inf)
+  mean = jnp.mean(jnp.where(first, jnp.inf, scaled), axis=0)
+  mean = jnp.where(lost, -jnp.inf, mean)
+  unknown = jnp.any(mask & jnp.isnan(x), axis=(0, -1))[..., None]
+  return jnp.where(mask[0], jnp.where(unknown, jnp.nan, mean), 0)
+
+
+_SCALES = {"z_scores": _scaling.z_scores, "ranks": _scaling.ranks}
 _WEIGHTED = {"mean": _mean, "sum": _sum, "exp_mean": _exp_mean}
 _REDUCTIONS = {**_WEIGHTED, "median": _median, "min": _min, "max": _max}

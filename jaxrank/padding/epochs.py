@@ -12,13 +12,13 @@ from jaxrank._core import checks
 def epoch(key: Array, sizes: Sequence[int], *, steps: int) -> tuple[Array, ...]:
   """Draws an epoch of steps, each of which has queries of every bucket in proportion.
 
-  The buckets are arrays `[queries, length, ...]` of a few lengths, as `pad_buckets` makes them, that
-  stay on the device. A step takes the queries `x[i]` of the arrays `x` of each bucket, so that an
-  epoch is one `lax.scan` and epochs of many seeds one `vmap`, without a loop on the host.
+  The buckets are arrays `[queries, length, ...]` of a few lengths, as `pad_buckets` makes them,
+  that stay on the device. A step takes the queries `x[i]` of the arrays `x` of each bucket, so that
+  an epoch is one `lax.scan` and epochs of many seeds one `vmap`, without a loop on the host.
 
-  Every query comes in an epoch at least once. A bucket whose size is no multiple of `steps` has some
-  queries twice, which the key draws, so that all steps have one shape; one with fewer queries than
-  steps has them as often as it takes.
+  Every query comes in an epoch at least once. If the size of a bucket is no multiple of `steps`,
+  some queries, which the key draws, come twice, so that all steps have one shape. A bucket with
+  fewer queries than steps repeats them as often as necessary.
 
   >>> import jax
   >>> short, long = epoch(jax.random.key(0), [5, 2], steps=2)

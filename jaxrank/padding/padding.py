@@ -100,7 +100,7 @@ def pad(
   """
   with checks.named("pad"):
     flat_ids, flat_scores, flat_labels = _rows(query_ids, scores, labels)
-    ids, sizes, order = _group(flat_ids)
+    ids, sizes, order = grouped(flat_ids)
     if length is None:
       length = int(sizes.max(initial=0))
     length = checks.count("length", length, least=0)
@@ -148,7 +148,7 @@ def pad_buckets(
   """
   with checks.named("pad_buckets"):
     flat_ids, flat_scores, flat_labels = _rows(query_ids, scores, labels)
-    ids, sizes, order = _group(flat_ids)
+    ids, sizes, order = grouped(flat_ids)
     choices = _lengths.choices(lengths, buckets, sizes)
     _check_fits("the largest of lengths", int(choices.max(initial=0)), ids, sizes)
   bucket = np.searchsorted(choices, sizes)
@@ -252,7 +252,7 @@ def _is_nested(column: Any) -> bool:
   return any(isinstance(x, list | tuple) or np.ndim(x) > 0 for x in first)
 
 
-def _group(query_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def grouped(query_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """The ids in ascending order, the number of rows of each, and the rows in that order."""
   try:
     order = np.argsort(query_ids, kind="stable")

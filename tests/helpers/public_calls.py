@@ -62,6 +62,9 @@ ON_THE_HOST = {
   "discounts.Terms",
   "epoch",
   "letor.Dataset",
+  "letor.Fold",
+  "letor.concatenate",
+  "letor.folds",
   "letor.read",
   "measures.trec_families",
   "metrics.Description",
@@ -261,11 +264,15 @@ OWN: dict[str, Query] = {
   "discounts.geometric": _called(jr.discounts.geometric(0.8)),
   "discounts.inverse_square": _called(jr.discounts.inverse_square(2.0)),
   "discounts.table": _called(jr.discounts.table([1.0, 0.5, 0.2])),
+  "ensemble": lambda s, x, w: jr.ensemble(jnp.stack([s, x]), where=w),
   "exposure.awrf": lambda s, x, w: jr.exposure.awrf(
     s, jnp.where(w & (x > 1), 1, 0), jnp.array([0.6, 0.4]), n_groups=2, where=w
   ),
   "gains.by_label": lambda s, x, w: jr.gains.by_label({0: 0.0, 4: 3.0})(jnp.where(w, x, 0)),
   "gains.table": lambda s, x, w: jr.gains.table([0.0, 1.0, 3.0, 7.0, 15.0])(jnp.where(w, x, 0)),
+  "letor.min_max": lambda s, x, w: jr.letor.min_max(jnp.stack([s, x], -1), where=w),
+  "letor.ranks": lambda s, x, w: jr.letor.ranks(jnp.stack([s, x], -1), where=w),
+  "letor.z_scores": lambda s, x, w: jr.letor.z_scores(jnp.stack([s, x], -1), where=w),
   "losses.lambda_rank": lambda s, x, w: losses.lambda_rank(
     s, x, where=w, metric=jr.err, max_label=4
   ),

@@ -41,7 +41,7 @@ def test_a_file_with_query_ids(write, name):
   np.testing.assert_array_equal(data.features, np.array(FEATURES, np.float32))
   assert data.labels.tolist() == [2, 0, 1.5, -1]
   assert data.query_ids.tolist() == [7, 7, 9, 7]
-  assert [field.dtype for field in data] == [np.float32, np.float32, np.int64]
+  assert [field.dtype for field in data[:3]] == [np.float32, np.float32, np.int64]
 
 
 def test_compression_is_seen_in_the_content(write, tmp_path):
@@ -104,7 +104,7 @@ def test_query_ids_win_over_a_file_beside(write):
 @pytest.mark.parametrize("text", ["", "\n# nothing\n"])
 def test_no_rows_are_legal(write, text):
   data = letor.read(write("train", text), n_features=3)
-  assert [field.shape for field in data] == [(0, 3), (0,), (0,)]
+  assert [field.shape for field in data[:3]] == [(0, 3), (0,), (0,)]
   assert letor.read(write("train", text)).features.shape == (0, 0)
 
 
