@@ -149,7 +149,7 @@ class _Moments:
 
   def __call__(self, query: ShuffledQuery, **parameters: Any) -> tuple[Array, ...]:
     kernel = functools.partial(self.metric.kernel, **parameters)
-    mean = self.metric.rounded(kernel(query), parameters)
+    mean = self.metric.value(query, parameters)
     slopes = slopes_of(kernel, query)
     if isinstance(slopes, str):
       raise NoClosedFormError(
