@@ -12,6 +12,7 @@ import decimal
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -533,7 +534,7 @@ class Description:
     """
     number = functools.partial(self._number, ranked)
     value = self.kernel(ranked, **parameters)
-    value = jax.tree.map(number, value, is_leaf=lambda x: x is None)
+    value = jax.tree.map(number, value, is_leaf=functools.partial(operator.is_, None))
     if self.range == UNBOUNDED:
       return value
     gain = parameters.get("gain")
