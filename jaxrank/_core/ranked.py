@@ -732,7 +732,7 @@ def depth_of(
   """The largest rank for which a kernel of one ranked query asks; None for the whole list."""
   depths: list[int | None] = []
 
-  def run(scores: Array, labels: Array, where: Array) -> Any:
+  def run(scores: Array, labels: Array, where: Array) -> None:
     recorder = Recorder(scores, labels, where, None)
     kernel(recorder)
     depths[:] = recorder.depths
