@@ -284,7 +284,7 @@ def _refuse(wrong: np.ndarray, rows: np.ndarray, why: str) -> None:
 
 
 _ORDER = Kind("columns of items", lambda name, value: value, axis="items")
-_SAMPLE = Description("plackett_luce.sample", _sample)
+_SAMPLE = Description("plackett_luce.sample", _sample, integers=True)
 _LOG_PROB = Description(
   "plackett_luce.log_prob", _log_prob, {"order": _ORDER}, range=(-math.inf, 0.0)
 )

@@ -19,8 +19,10 @@ items, or among the numbers of the call, such as the temperature, gets the value
 import contextlib
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 import jax
 import jax.numpy as jnp
@@ -95,13 +97,19 @@ class OfQuery:
   def __init__(self, query: Ranked, parameters: Mapping[str, Any]):
     self.query, self.parameters = query, parameters
 
+  @property
+  def lists(self) -> "Lists":
+    """The lists of the query as arrays."""
+    return self.query.scores, self.query.given_labels, self.query.where
+
   def value(self, call: Call) -> Any:
     """The value of the kernel of a call for the query; it need not be rounded to be affine."""
-    about = call.description
-    if about.subtopics != (self.query.labels.ndim > 1):
+    about, query = call.description, self.query
+    if about.subtopics != (query.labels.ndim > 1):
       takes = "[..., n, subtopics]" if about.subtopics else "[..., n]"
       raise ValueError(f"{about.name} takes labels {takes}, and those of the query are others.")
-    return about.kernel(self.query, **call.parameters)
+    extra = _of_each_query(call, query.where, query.labels)
+    return about.kernel(query, **{**call.parameters, **extra})
 
   def __getattr__(self, name: str) -> Any:
     if name.startswith("__"):
@@ -298,7 +306,7 @@ def _answers(
     for (about, _), parameters, extra in zip(program.calls, shared, extras, strict=True):
       parameters = parameters | _in_order(about, extra, ranked)
       with naming(about.name):
-        values.append(about.rounded(about.kernel(ranked, **parameters), parameters))
+        values.append(about.value(ranked, parameters))
       if program.with_found:
         found.append(about.finds(ranked, parameters))
     answers = _scalars(program, values) if len(values) > 1 else values
@@ -487,8 +495,7 @@ def value_of(metric: Callable[..., Array], scores: ArrayLike) -> Array:
   assert about is not None
   takes = about.signature.parameters
   own = {name: value for name, value in given.parameters.items() if name in takes}
-  parameters = about.completed(own)
-  value: Array = about.rounded(about.kernel(given.query, **parameters), parameters)
+  value: Array = about.value(given.query, about.completed(own))
   return value
 
 
@@ -567,9 +574,12 @@ def lifted(
       parameters = {name: arguments[name] for name in own}
       with checks.named(description.name):
         one = Call(description, description.checked(parameters), **(settings or {}))
-        query = of_one_query(*(arguments[name] for name in made))
-        if query is not None:
+        ranked = "ranking" in takes.names
+        query = of_one_query(*(arguments[x] for x in made if ranked or x in RESERVED))
+        if query is not None and ranked:
           return query.value(one)
+        if query is not None:  # Losses order items by rules of their own, in a body too.
+          arguments |= zip(RESERVED, query.lists, strict=False)
         scores, labels, where = _applied(lists or _lists(takes), arguments)
         ranking = arguments["ranking"] if order is None else _applied(order, arguments)
         (evaluated,) = apply_calls([one], scores, labels, where, ranking)
@@ -676,10 +686,21 @@ def _example(kind: Kind, name: str) -> str:
 def _kind(takes: _Arguments, name: str) -> Kind | None:
   """The kind of a parameter by the words that its type allows, or by its name."""
   kind = takes.types.get(name)
-  words = get_args(kind)
-  if get_origin(kind) is Literal and all(isinstance(word, str) for word in words):
+  words = _words(kind)
+  if any(words) and all(isinstance(word, str | None) for word in words):
     return one_of(*words)
   return TRUTH if kind is bool else SHARED.get(name)
+
+
+def _words(kind: Any) -> tuple[Any, ...]:
+  """What `Literal`, or a union of it and None, allows; empty for any other type."""
+  if get_origin(kind) not in (Literal, Union, UnionType):
+    return (None,) if kind is NoneType else ()
+  parts = get_args(kind)
+  if get_origin(kind) is Literal:
+    return parts
+  words = [*map(_words, parts)]
+  return tuple(itertools.chain(*words)) if all(words) else ()
 
 
 def metric(

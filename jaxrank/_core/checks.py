@@ -462,10 +462,10 @@ def drawn(name: str, log_q: Any, candidates: Any = True) -> None:
       )
 
 
-def choice(name: str, value: Any, allowed: Iterable[str]) -> None:
+def choice(name: str, value: Any, allowed: Iterable[str | None]) -> None:
   """Raises `ValueError` unless `value` is one of `allowed`."""
   allowed = list(allowed)
-  if not isinstance(value, str) or value not in allowed:
+  if not isinstance(value, str | None) or value not in allowed:
     raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {told(value)}.")
 
 

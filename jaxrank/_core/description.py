@@ -12,11 +12,13 @@ import decimal
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -72,7 +74,7 @@ class _Checked:
 class _OneOf:
   """Checks that a value is one of some words, and returns it."""
 
-  choices: tuple[str, ...]
+  choices: tuple[str | None, ...]
 
   def __call__(self, name: str, value: Any) -> Any:
     checks.choice(name, value, self.choices)
@@ -85,10 +87,6 @@ def _cutoff(name: str, value: Any) -> Any:
 
 def _count(name: str, value: Any) -> int:
   return checks.count(name, value)
-
-
-def _optional_count(name: str, value: Any) -> int | None:
-  return None if value is None else checks.count(name, value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,10 +110,6 @@ def _levels(name: str, value: Any) -> tuple[decimal.Decimal, ...]:
     checks.unit_interval(name, float(level))
   # Floats would be traced, and how many items make a level is a table of the program.
   return tuple(decimal.Decimal(str(level)) for level in value)
-
-
-def _optional_array(name: str, value: Any) -> Any:
-  return None if value is None else checks.array(name, value)
 
 
 def _array(name: str, value: Any) -> Any:
@@ -150,10 +144,6 @@ def _gain(name: str, value: Any) -> Any:
   return value
 
 
-def _optional_gain(name: str, value: Any) -> Any:
-  return None if value is None else _gain(name, value)
-
-
 def _gain_by_label(name: str, value: Any) -> Any:
   del name
   return gains.by_label(value)
@@ -170,17 +160,15 @@ def _distance(name: str, value: Any) -> Any:
   return value
 
 
-def one_of(*choices: str) -> Kind:
-  """The kind of a parameter that is one of some words."""
-  return Kind(
-    " or ".join(map(repr, choices)), _OneOf(choices), spelled={word: word for word in choices}
-  )
+def one_of(*choices: str | None) -> Kind:
+  """The kind of a parameter that is one of some words, which may also be None."""
+  words = {word: word for word in choices if word is not None}
+  return Kind(" or ".join(map(repr, choices)), _OneOf(choices), spelled=words)
 
 
 ANYTHING = Kind("a number, a string or a truth value", _anything, literals=(int, float, str, bool))
 CUTOFF = Kind("a whole number from 1", _cutoff)
 COUNT = Kind("a whole number from 1, known at trace time", _count)
-OPTIONAL_COUNT = Kind("a whole number from 1, known at trace time, or None", _optional_count)
 DISCOUNT = Kind("a discount", _discount, spelled=False)
 DISTANCE = Kind("a distance of two distributions", _distance, spelled=False)
 GAIN = Kind(
@@ -189,7 +177,6 @@ GAIN = Kind(
   spelled={"linear": gains.linear, "exponential": gains.exponential, "binary": gains.binary},
 )
 RELATIVE_GAIN = dataclasses.replace(GAIN, relative=True)
-OPTIONAL_GAIN = dataclasses.replace(GAIN, check=_optional_gain)
 GAIN_BY_LABEL = Kind(
   "labels with gains from 0, like {0: 0, 1: 1, 2: 5}", _gain_by_label, literals=(dict,)
 )
@@ -208,15 +195,14 @@ NONNEGATIVE = Kind("a number from 0", _checked(checks.nonnegative))
 SHARE = Kind("a number from 0 to 1", _checked(checks.unit_interval))
 TRUTH = Kind("True or False", _checked(checks.true_or_false), literals=(bool,))
 THRESHOLD = Kind("a number", _checked(checks.threshold))
-ITEM_WEIGHTS = Kind("an array [..., n]", _optional_array, spelled=False, axis="items")
 ITEM_VALUES = Kind("an array [..., n]", _array, spelled=False, axis="items")
 GROUPS = Kind("ids [..., n] or memberships [..., n, groups]", _array, spelled=False, axis="groups")
 VECTOR = Kind("an array [groups] or [..., groups]", _array, spelled=False, axis="queries")
-SUBTOPIC_WEIGHTS = Kind("an array [..., s]", _optional_array, spelled=False, axis="subtopics")
-CHANCES = Kind("an array of probabilities", _optional_array, spelled=False)
+SUBTOPIC_WEIGHTS = Kind("an array [..., s]", _array, spelled=False, axis="subtopics")
+CHANCES = Kind("an array of probabilities", _array, spelled=False)
 
 # Names with one meaning in every kernel, also in those of users: the cut-off and item weights.
-CONTRACT: Mapping[str, Kind] = {"k": CUTOFF, "weights": ITEM_WEIGHTS}
+CONTRACT: Mapping[str, Kind] = {"k": CUTOFF, "weights": ITEM_VALUES}
 
 # Names that mean the same in every function whose body is a kernel.
 SHARED: Mapping[str, Kind] = {
@@ -355,8 +341,6 @@ UNBOUNDED = (-math.inf, math.inf)
 _GAINS = frozenset(map(id, (None, gains.linear, gains.exponential, gains.binary)))
 _UNITS_OF_WEIGHTS = 2**3
 
-_Value = TypeVar("_Value")
-
 
 def relevant_items(ranked: Ranked, *, rel: ArrayLike | None = None, **_: Any) -> Array:
   """Whether the query has a relevant item."""
@@ -429,7 +413,7 @@ class Description:
     listed: Whether `described` yields it: its public function takes scores and labels, and no other
       array without a default.
     range: The least and the largest value for unweighted items; infinite where there is no bound.
-      A value that rounding takes out of it becomes the end of the range: see `rounded`.
+      A value that rounding takes out of it becomes the end of the range: see `value`.
     names: Its names in other libraries.
     subtopics: Whether labels are `[..., n, subtopics]`.
     depth: How deep the kernel looks; None to find it out from its questions.
@@ -438,6 +422,8 @@ class Description:
       the exponential of the mean, for values that are logarithms.
     departs: The laws of `jaxrank.testing` that the metric does not obey on purpose: the reason by
       the name of the law.
+    integers: Whether the value may have integers, which cannot be NaN; those of any other kernel
+      become floats.
   """
 
   name: str
@@ -454,6 +440,7 @@ class Description:
   listed: bool = True
   aggregation: Aggregation = "mean"
   departs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  integers: bool = False
 
   def __post_init__(self) -> None:
     if not callable(self.seeks):
@@ -535,24 +522,48 @@ class Description:
     seeks = self.seeks if callable(self.seeks) else SEEKS[self.seeks]
     return seeks(ranked, **parameters)
 
-  def rounded(self, value: _Value, parameters: Mapping[str, Any]) -> _Value:
-    """The value of a kernel, without the rounding that takes it out of the range.
+  def value(self, ranked: Ranked, parameters: Mapping[str, Any]) -> Any:
+    """The value of the kernel, without the rounding that takes it out of the range.
 
-    It is applied behind the kernel, whose questions and slopes it leaves as they are. With weights
-    or gains of one's own, values may exceed the range in earnest, so that less counts as rounding:
-    not the error of an integral under a smooth ranking.
+    The rounding is taken off behind the kernel, whose questions and slopes stay as they are. With
+    weights or gains of one's own, values may exceed the range in earnest, so that less counts as
+    rounding: not the error of an integral under a smooth ranking.
+
+    Raises:
+      TypeError: if the kernel returns anything but numbers.
     """
+    number = functools.partial(self._number, ranked)
+    value = self.kernel(ranked, **parameters)
+    value = jax.tree.map(number, value, is_leaf=functools.partial(operator.is_, None))
     if self.range == UNBOUNDED:
       return value
     gain = parameters.get("gain")
     own = parameters.get("weights") is not None or id(gain) not in _GAINS
     units = _UNITS_OF_WEIGHTS if own else UNITS
-    kept: _Value = jax.tree.map(functools.partial(kept_within, ends=self.range, units=units), value)
-    return kept
+    return jax.tree.map(functools.partial(kept_within, ends=self.range, units=units), value)
+
+  def _number(self, ranked: Ranked, x: Any) -> Array:
+    """What a kernel returns as an array of floats, which may be NaN."""
+    if not isinstance(x, bool | int | float | np.ndarray | np.generic | Array):
+      raise TypeError(
+        f"{self.name} must return the value of a query, a number, got {checks.told(x)}."
+      )
+    if isinstance(x, Array) and (self.integers or jnp.issubdtype(x.dtype, jnp.floating)):
+      return x
+    return jnp.asarray(x, ranked.dtype)
 
   def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Checks all values; raises `TypeError` or `ValueError` with the name of the parameter."""
-    return {name: self.kind(name).check(name, value) for name, value in parameters.items()}
+    """Checks all values; raises `TypeError` or `ValueError` with the name of the parameter.
+
+    None is allowed where it is the default.
+    """
+    takes = self.signature.parameters
+    return {
+      name: None
+      if value is None and takes[name].default is None
+      else self.kind(name).check(name, value)
+      for name, value in parameters.items()
+    }
 
 
 @functools.lru_cache(maxsize=1024)

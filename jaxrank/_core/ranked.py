@@ -523,15 +523,20 @@ class Recorder(Ranked):
     self._begin(None)
 
   @classmethod
-  def of(cls, ranked: Ranked, answers: list[Array] | None = None) -> "Recorder":
+  def of(
+    cls, ranked: Ranked, answers: list[Array] | None = None, order: tuple[Array, ...] = ()
+  ) -> "Recorder":
     """A recorder with the facts of a ranked query.
 
     Args:
       ranked: The query whose facts the kernel reads.
       answers: One for each question, in the order in which they are asked; None for zeros.
+      order: What stands for the scores and the keys; those of the query by default.
     """
     recorder = object.__new__(cls)
     vars(recorder).update(vars(ranked))
+    if order:
+      recorder.scores, recorder._sorted_keys = order
     recorder.ranked = ranked
     recorder._begin(answers)
     return recorder
@@ -631,33 +636,37 @@ class Slope(NamedTuple):
   slope: Array
 
 
-def slopes_of(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | None:
-  """The slopes of a kernel that is jointly affine in the answers; None for any other kernel.
+def slopes_of(kernel: Callable[[Ranked], Any], ranked: Ranked) -> list[Slope] | str:
+  """The slopes of a kernel that is jointly affine in the answers; for others why there are none.
 
   Two programs decide whether it is. Neither the gradient nor the arguments of the questions may
   depend on an answer, and the value may not depend on one through a step whose derivative is 0,
-  such as a comparison: docs/mathematics.md, "Slopes".
+  such as a comparison. Nothing may depend on the order but by the answers, so that neither program
+  may use the scores or their keys: docs/mathematics.md, "Slopes".
 
   Args:
     kernel: A function of one ranked query to a scalar.
     ranked: The query whose facts the kernel reads.
   """
-  zeros = _answers(kernel, ranked)
+  zeros, order = _answers(kernel, ranked), (ranked.scores, ranked.keys)
 
-  def value(answers: list[Array]) -> tuple[Array, Any]:
-    recorder = Recorder.of(ranked, answers)
-    scalar = kernel(recorder)
+  def value(answers: list[Array], order: tuple[Array, ...] = ()) -> tuple[Array, Any]:
+    recorder = Recorder.of(ranked, answers, order)
+    scalar = jnp.asarray(kernel(recorder)).astype(ranked.dtype)
     return scalar, [_traced_arguments(question) for question in recorder.questions]
 
   gradient = jax.grad(value, has_aux=True)
+  forward = jax.make_jaxpr(lambda *given: value(*given)[0])(zeros, order).jaxpr
+  forward, used_forward = without_dead_code(forward)
+  used = used_forward
+  if zeros:
+    _, used = without_dead_code(jax.make_jaxpr(gradient)(zeros, order).jaxpr)
+  if any(used[len(zeros) :] + used_forward[len(zeros) :]):
+    return "reads the scores themselves, beside what it asks of the ranking"
   if not zeros:
     return []
-  program = jax.make_jaxpr(gradient)(zeros).jaxpr
-  _, used = without_dead_code(program)
-  forward = jax.make_jaxpr(lambda answers: value(answers)[0])(zeros).jaxpr
-  forward, used_forward = without_dead_code(forward)
   if any(used) or _is_flat_in(forward, [True] * sum(used_forward)):
-    return None
+    return "is not affine in the answers of the ranking"
   by_answer, _ = gradient(zeros)
   # The questions that were recorded before hold tracers of other programs: the kernel runs again.
   asked = Recorder.of(ranked, zeros)
@@ -723,11 +732,10 @@ def depth_of(
   """The largest rank for which a kernel of one ranked query asks; None for the whole list."""
   depths: list[int | None] = []
 
-  def run(scores: Array, labels: Array, where: Array) -> Any:
+  def run(scores: Array, labels: Array, where: Array) -> None:
     recorder = Recorder(scores, labels, where, None)
-    value = kernel(recorder)
+    kernel(recorder)
     depths[:] = recorder.depths
-    return value
 
   jax.eval_shape(run, *map(_unsplit, (scores, labels, where)))
   return deepest(depths)

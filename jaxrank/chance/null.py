@@ -149,12 +149,12 @@ class _Moments:
 
   def __call__(self, query: ShuffledQuery, **parameters: Any) -> tuple[Array, ...]:
     kernel = functools.partial(self.metric.kernel, **parameters)
-    mean = self.metric.rounded(kernel(query), parameters)
+    mean = self.metric.value(query, parameters)
     slopes = slopes_of(kernel, query)
-    if slopes is None:
+    if isinstance(slopes, str):
       raise NoClosedFormError(
-        "the metric is not affine in the answers of the ranking, so its mean under chance has no "
-        "closed form; pass key=jax.random.key(0) to sample it."
+        f"the metric {slopes}, so its mean under chance has no closed form; pass "
+        "key=jax.random.key(0) to sample it, with the scores 0, 1, 2, ... in random orders."
       )
     if self.count == 1:
       return (mean,)

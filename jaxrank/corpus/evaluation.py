@@ -282,7 +282,7 @@ def _of_kernels(
   values = []
   for about, given in zip(program.descriptions, parameters, strict=True):
     with naming(about.name), ranked.asking() as is_unknown:
-      value = about.rounded(about.kernel(ranked, **given), given)
+      value = about.value(ranked, given)
       values.append(jnp.where(unknown | is_unknown(), jnp.nan, value))
   return values
 

@@ -36,9 +36,9 @@ The arguments that losses share mean the same in all of them, and a loss documen
   labels, where a negative number would mean unjudged. An item that the teacher did not score, with
   -inf here, is left out as one with a score of -inf is.
 * `temperature`: a positive number that divides the scores; may be traced.
-* `ranking`: a smooth ranking. The temperature of `jaxrank.Gaussian` is the standard deviation of
-  the noise, that of `jaxrank.Gumbel` its scale. `1 / t` for `jaxrank.Logistic(t)` is the `alpha`
-  of ApproxNDCG.
+* `ranking`: a smooth ranking; an exact one, whose gradient is 0, is refused. The temperature of
+  `jaxrank.Gaussian` is the standard deviation of the noise, that of `jaxrank.Gumbel` its scale.
+  `1 / t` for `jaxrank.Logistic(t)` is the `alpha` of ApproxNDCG.
 
 Every loss raises `ValueError` if shapes differ, a parameter is out of its range, or the ranking
 cannot answer what the loss asks, and `TypeError` for a dtype that cannot be ranked or a parameter

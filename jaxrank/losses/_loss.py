@@ -17,6 +17,7 @@ from jaxrank._core.apply import lifted, ranked_query
 from jaxrank._core.arithmetic import at_least_tiny, clipped, plain_sum
 from jaxrank._core.ranked import Ranking
 from jaxrank.rankings.exact import Exact, ExactQuery
+from jaxrank.rankings.sharded import Sharded
 
 _Public = TypeVar("_Public", bound=Callable[..., Any])
 
@@ -49,7 +50,9 @@ def loss(
 
   def attach(function: _Public) -> _Public:
     takes, given = inspect.signature(function).parameters, dict(about)
-    if "ranking" not in takes:
+    if "ranking" in takes:
+      given["order"] = _smooth
+    else:
       given["order"] = _noisy if "key" in takes else lambda: Exact(ties or "average")
       given["stands_for"] = (*given.get("stands_for", ()), *takes.keys() & {"key"})
       blocks = in_blocks or ties is not None
@@ -60,6 +63,15 @@ def loss(
     return cast(_Public, public)
 
   return attach
+
+
+def _smooth(ranking: Any) -> Any:
+  if isinstance(ranking, Exact | Sharded):
+    raise ValueError(
+      f"the gradient is 0 under ranking={ranking!r}; pass a smooth ranking, such as "
+      "jaxrank.Laplace(1.0), or take one minus the metric itself."
+    )
+  return ranking
 
 
 def _noisy(key: Array | None) -> Ranking:

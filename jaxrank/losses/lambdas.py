@@ -16,7 +16,7 @@ from jaxrank import discounts, gains, metrics
 from jaxrank._base import Cutoff, Discount, Gain
 from jaxrank._core import checks
 from jaxrank._core.all_pairs import Items, rows_of, total
-from jaxrank._core.apply import Call, Lists, apply_calls
+from jaxrank._core.apply import Call, Lists, apply_calls, of_one_query
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import NUMBER, Description, with_kernel
 from jaxrank._core.ranked import at_ranks
@@ -110,6 +110,8 @@ def _lambda_rank(
     checks.positive_number("temperature", temperature)
     measure = one_measure(metric, parameters)
     about, given, *_ = measure.call()
+    one = of_one_query(*lists)
+    lists = lists if one is None else one.lists
     swapped = with_kernel(about, _LambdaRank(about, term))
     call = Call(swapped, {**given, "temperature": temperature}, None)
     (evaluated,) = apply_calls([call], *lists, Exact("pessimistic"))

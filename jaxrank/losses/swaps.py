@@ -55,10 +55,10 @@ def of_metric(query: ExactQuery, about: Description, /, **parameters: Any) -> li
       "its range, such as jaxrank.ndcg."
     )
   slopes = slopes_of(functools.partial(about.kernel, **parameters), query)
-  if slopes is None:
+  if isinstance(slopes, str):
     raise UnansweredError(
-      "the metric is not affine in the answers of the ranking, as LambdaRank requires; pass an "
-      "affine one, such as jaxrank.ndcg (the table in docs/metrics.md marks them)."
+      f"the metric {slopes}, and LambdaRank requires one that is affine in the answers; pass one "
+      "such as jaxrank.ndcg (the table in docs/metrics.md marks them)."
     )
   sign = 1 if about.higher_is_better else -1
   return [swap for slope in slopes for swap in _of_question(query, slope, sign)]

@@ -12,7 +12,6 @@ from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import (
   GAIN_BY_LABEL,
-  OPTIONAL_GAIN,
   Argument,
   ir_measures,
   ranx,
@@ -157,7 +156,6 @@ def average_precision(
 
 
 @metric(
-  gain=OPTIONAL_GAIN,
   names=(
     ir_measures("RBP", "[@10]", "p=persistence rel"),
     trec_eval10(

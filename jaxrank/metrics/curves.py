@@ -14,11 +14,11 @@ from jaxrank._core import arithmetic, checks
 from jaxrank._core.apply import as_long_as_the_lists, lifted, metric, ranked_query
 from jaxrank._core.arithmetic import Level, safe_divide, share_of
 from jaxrank._core.description import (
+  COUNT,
   DECIMAL,
   LEVEL,
   LEVELS,
   MEANS_FIRST,
-  OPTIONAL_COUNT,
   Argument,
   ir_measures,
   trec_eval,
@@ -53,7 +53,7 @@ def _as_long_as_asked(arguments: Mapping[str, Any], curve: Curve) -> Any:
   return curve if arguments["max_k"] else as_long_as_the_lists(arguments, curve)
 
 
-@lifted(max_k=OPTIONAL_COUNT, finish=_as_long_as_asked)
+@lifted(max_k=COUNT, finish=_as_long_as_asked, integers=True)
 def precision_recall_curve(
   scores: ArrayLike,
   labels: ArrayLike,

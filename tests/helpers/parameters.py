@@ -23,7 +23,6 @@ _VALUES: tuple[tuple[description.Kind, tuple[Any, ...]], ...] = (
   (description.MULTIPLE, (0.5, 2.0)),
   (description.GRADE, (2, 4)),
   (description.GAIN, (jr.gains.exponential, jr.gains.binary)),
-  (description.OPTIONAL_GAIN, (jr.gains.linear,)),
   (description.DISCOUNT, (jr.discounts.reciprocal,)),
 )
 

@@ -463,6 +463,11 @@ class TestMistakes:
       metric.update(PREDS, TARGET + 1, INDEXES)
     assert not metric.preds
 
+  @every
+  def test_too_many_arguments(self, cls):
+    with pytest.raises(TypeError, match=rf"^{cls.__name__}\.__init__\(\) takes from 1 to "):
+      cls(*range(9))
+
   def test_of_one_query(self):
     for preds, target, message in (
       (PREDS, TARGET[:3], "`preds` and `target` must be of the same shape"),

@@ -41,6 +41,18 @@ def test_losses_pickle_by_name(name):
   assert loss.__qualname__ == name
 
 
+@pytest.mark.parametrize("name", losses.__all__)
+def test_losses_of_a_smooth_ranking_refuse_exact_ones(name):
+  loss, x = getattr(losses, name), jnp.arange(3.0)
+  takes = inspect.signature(loss).parameters
+  if "ranking" in takes:
+    given = {p: x if p == "teacher" else 2 for p in ("teacher", "max_label") if p in takes}
+    lists = (x,) if name == "rank_mse" else (x, x)
+    for ranking in (jr.Exact(), jr.Sharded("items")):
+      with pytest.raises(ValueError, match=f"^{name}: .* 0 under ranking={type(ranking).__name__}"):
+        loss(*lists, ranking=ranking, **given)
+
+
 def test_perturbed_losses_pickle():
   loss = losses.perturbed(losses.softmax, jax.random.key(3), samples=3, scale=0.5)
   copy = pickle.loads(pickle.dumps(loss))

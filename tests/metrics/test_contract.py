@@ -492,6 +492,91 @@ def test_metrics_of_subtopics_are_not_called_with_flat_labels():
     covered(SCORES, LABELS, k=1)
 
 
+def returning(value):
+  """A metric whose body returns a function of the ranked query."""
+
+  def returned(scores, labels, *, where=None, k=None, ranking=E):
+    return value(jr.ranked_query(scores, labels, where, ranking))
+
+  return jr.metric(returned)
+
+
+def test_what_a_body_returns_becomes_floats():
+  bodies = [
+    lambda ranked: jnp.sum(ranked.relevant()),
+    lambda ranked: jnp.any(ranked.relevant()),
+    lambda ranked: 2,
+    lambda ranked: np.float64(0.5),
+  ]
+  measures = [jr.Measure(returning(body), name=str(i)) for i, body in enumerate(bodies)]
+  values = jr.evaluate(measures, SCORES + np.float32([[0], [np.nan]]), LABELS)
+  for value, expected in zip(values.values(), (2, 1, 2, 0.5), strict=True):
+    assert value.dtype == np.float32
+    np.testing.assert_array_equal(value, [expected, np.nan])
+  for other in (None, "one", (1.0, None), {1}):
+    with pytest.raises(TypeError, match=r"^returned: returned must return .* a number, got "):
+      returning(lambda _, other=other: other)(SCORES, LABELS)
+
+
+def test_calls_in_a_body_check_their_arrays():
+  @jr.metric
+  def inside(scores, labels, *, where=None, ranking=E):
+    return jr.ndcg(scores, labels, where=where, ranking=ranking, weights=jnp.ones(1))
+
+  with pytest.raises(ValueError, match=r"^inside: ndcg: weights and scores must have one shape"):
+    inside(SCORES, LABELS)
+
+
+def test_losses_in_a_body_order_items_by_their_own_rules():
+  losses = [jr.losses.lambda_ndcg, jr.losses.lambda_rank, jr.losses.xe_ndcg]
+
+  @jr.metric
+  def several(scores, labels, *, where=None, weights=None, ranking=E):
+    given = {"where": where, "weights": weights}
+    found = [loss(scores, labels, **given) for loss in losses]
+    return jnp.stack([*found, jr.ndcg(scores, labels, **given, ranking=ranking)])
+
+  values = several(SCORES, LABELS, weights=WEIGHTS).T
+  for value, function in zip(values, [*losses, jr.ndcg], strict=True):
+    np.testing.assert_allclose(value, function(SCORES, LABELS, weights=WEIGHTS), rtol=1e-6)
+
+
+def test_a_parameter_takes_its_default_of_none():
+  def kept(scores, labels, *, where=None, gain=None, max_label=None, groups=None, ranking=E):
+    return jr.ranked_query(scores, labels, where, ranking).n if gain is None else max_label
+
+  np.testing.assert_array_equal(jr.metric(kept)(SCORES, LABELS, groups=None), [4, 4])
+  with pytest.raises(TypeError, match=r"^kept: gain must be a function of labels"):
+    jr.metric(kept)(SCORES, LABELS, gain=3)
+  with pytest.raises(TypeError, match="^capped: max_label must be the best grade"):
+    jr.metric(capped)(SCORES, LABELS, max_label=None)
+
+
+def capped(scores, labels, *, where=None, max_label=4, ranking=E):
+  return max_label
+
+
+@pytest.mark.parametrize(
+  ("allowed", "ok", "wrong"),
+  [
+    (Literal["a", "b"] | None, ("a", None), "c"),
+    (Literal["a", None], (None,), "c"),
+    (Literal["a"] | Literal["b"], ("b",), None),
+    (Literal["a"] | int, ("b", 1), ()),
+  ],
+)
+def test_words_of_a_type_with_none_are_checked(allowed, ok, wrong):
+  def worded(scores, labels, *, where=None, mode: allowed = "a", ranking=E):
+    return 1
+
+  about = jr.metric(worded).description
+  for value in ok:
+    assert about.bind({"mode": value}) == {"mode": value}
+  if wrong != ():
+    with pytest.raises(ValueError, match=r"^mode must be one of 'a', "):
+      about.bind({"mode": wrong})
+
+
 def test_functions_of_scores_that_are_no_metrics():
   def later(labels, scores, *, where=None, ranking=jr.Exact()):
     return 0

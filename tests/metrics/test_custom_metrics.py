@@ -40,6 +40,27 @@ def test_checked_parameters_reach_lambda_rank_and_chance():
     jr.losses.lambda_rank(SCORES, LABELS, metric=scaled, factor=-1.0)
 
 
+def test_a_metric_that_reads_the_scores_has_no_slopes():
+  def total(ranked):
+    return jnp.sum(ranked.labels * ranked.scores)
+
+  def weighed(ranked):
+    return ranked.expect(ranked.scores, jr.discounts.logarithmic)
+
+  def ordered(ranked):
+    return jnp.max(ranked.keys)
+
+  def by_shape(ranked):
+    return ranked.expect(jnp.ones_like(ranked.scores), jr.discounts.logarithmic)
+
+  for kernel in (total, weighed, ordered):
+    with pytest.raises(jr.UnansweredError, match=f"^{kernel.__name__}: the metric reads the sco"):
+      jr.losses.lambda_rank(SCORES, LABELS, metric=jr.metric(kernel))
+    with pytest.raises(jr.UnansweredError, match=f"^{kernel.__name__}: the metric reads the sco"):
+      jr.chance.expected(jr.metric(kernel), LABELS)
+  assert jr.losses.lambda_rank(SCORES, LABELS, metric=jr.metric(by_shape)) == 0
+
+
 @pytest.mark.parametrize(
   "function",
   [

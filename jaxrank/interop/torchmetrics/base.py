@@ -1,5 +1,7 @@
 """`RetrievalMetric`, the base class of the metrics."""
 
+import inspect
+import types
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -53,6 +55,18 @@ class RetrievalMetric(Base, Generic[Result]):
   higher_is_better = True
   is_differentiable = False
   full_state_update = False
+
+  def __init_subclass__(cls, **kwargs: Any) -> None:
+    super().__init_subclass__(**kwargs)
+    init: Any = cls.__init__
+    if "__init__" not in vars(cls) and inspect.isfunction(init):
+      # A copy, because Python's message on arguments that do not fit has the name of the function.
+      own = types.FunctionType(
+        init.__code__, init.__globals__, init.__name__, init.__defaults__, init.__closure__
+      )
+      own.__qualname__, own.__annotations__ = f"{cls.__qualname__}.__init__", init.__annotations__
+      own.__kwdefaults__ = init.__kwdefaults__
+      cls.__init__ = own  # type: ignore[method-assign]
 
   def __init__(
     self,
