@@ -35,7 +35,8 @@ def cases():
   """Queries with ties, large offsets, NaN and infinities, of none to all items; junk as padding."""
   rng = np.random.default_rng(0)
   shape = QUERIES, N, FEATURES
-  few, spread = rng.integers(-1, 3, shape), rng.normal(size=shape) * 10.0 ** rng.integers(-9, 9)
+  sizes = 10.0 ** rng.integers(-9, 8, (QUERIES, 1, FEATURES))
+  few, spread = rng.integers(-1, 3, shape), rng.normal(size=shape) * sizes
   kind = rng.random((QUERIES, 1, FEATURES))
   x = np.where(kind < 0.4, few, np.where(kind < 0.8, spread, 1e6 + few))
   x = np.where(rng.random(shape) < 0.1, np.nan, x * rng.choice([1.0, 1e30, 1e-20], kind.shape))
