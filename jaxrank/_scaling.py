@@ -139,7 +139,10 @@ def _unit(x: Any, counted: Any, queries: Queries, end: Any) -> Any:
   # inverse, with which XLA multiplies instead.
   width = high / 16 - low / 16
   above = xp.where(counted, x, low) / 16 - low / 16
-  return xp.where(width > 0, above / xp.where(width > 0, width, 1), 0)
+  some = width > 0
+  # The derivative of a quotient would divide by the square of a small width.
+  fixed = xp.where(some, queries.constant(width), 1)
+  return xp.where(some, above / fixed / xp.where(some, width / fixed, 1), 0)
 
 
 def _placed(scaled: Any, counted: Any, x: Any, where: Any, queries: Queries) -> Any:

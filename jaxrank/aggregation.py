@@ -1,8 +1,10 @@
 """Means over queries and over models: `aggregate`, what selects queries for it, and `ensemble`."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
@@ -243,15 +245,19 @@ def ensemble(
         "scores must have shape [models, ..., candidates], with one model or more, got "
         f"{given.shape}; stack the scores of the models along a first axis."
       )
-    mask = checks.mask(where, given[0])[None]
-  x = lax.stop_gradient(floating(given))
-  lost = jnp.any(mask & (x == -jnp.inf), axis=0)
-  scaled = _SCALES[by](given, mask & (x != -jnp.inf))
-  first = mask & (x == jnp.inf)
-  mean = jnp.mean(jnp.where(first, jnp.inf, scaled), axis=0)
-  mean = jnp.where(lost, -jnp.inf, mean)
-  unknown = jnp.any(mask & jnp.isnan(x), axis=(0, -1))[..., None]
-  return jnp.where(mask[0], jnp.where(unknown, jnp.nan, mean), 0)
+    mask = checks.mask(where, given[0])
+  return _ensemble(given, mask, by)
+
+
+@partial(jax.jit, static_argnums=2)
+def _ensemble(scores: Array, mask: Array, by: str) -> Array:
+  x = lax.stop_gradient(floating(scores))
+  retrieved = mask & ~jnp.any(x == -jnp.inf, axis=0)
+  scaled = _SCALES[by](scores, mask[None] & (x != -jnp.inf))
+  scaled = jnp.where(retrieved[None], jnp.where(x == jnp.inf, jnp.inf, scaled), 0)
+  placed = jnp.where(mask & ~retrieved, -jnp.inf, jnp.mean(scaled, axis=0))
+  unknown = jnp.any(mask[None] & jnp.isnan(x), axis=(0, -1))[..., None]
+  return jnp.where(mask & unknown, jnp.nan, placed)
 
 
 _SCALES = {"z_scores": _scaling.z_scores, "ranks": _scaling.ranks}

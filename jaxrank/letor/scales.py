@@ -1,8 +1,10 @@
 """`ranks`, `z_scores` and `min_max`: features on the scale of their query."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -150,6 +152,11 @@ def _within_queries(
       )
     # Of any items, to have their shape and their layout over devices.
     mask = checks.mask(where, jnp.any(x, axis=-1))
+  return _scaled_lists(scale, x, mask)
+
+
+@partial(jax.jit, static_argnums=0)
+def _scaled_lists(scale: Callable[..., Any], x: Array, mask: Array) -> Array:
   scaled: Array = jnp.swapaxes(scale(jnp.swapaxes(x, -1, -2), mask[..., None, :]), -1, -2)
   return scaled
 
@@ -168,7 +175,8 @@ def _scaled_rows(
     )
   _, sizes, order = grouped(ids)
   rows, scaled = _scaling.Rows(sizes), np.empty(x.shape, np.float32)
-  for columns in np.array_split(np.arange(x.shape[1]), max(1, x.size // _CELLS)):
-    of_queries = x[np.ix_(order, columns)].T
-    scaled[np.ix_(order, columns)] = scale(of_queries, np.ones((1, 1), bool), rows).T
+  width = max(1, _CELLS // max(1, ids.size))
+  for start in range(0, x.shape[1], width):
+    columns = slice(start, start + width)
+    scaled[order, columns] = scale(x[order, columns].T, np.ones((1, 1), bool), rows).T
   return scaled

@@ -127,6 +127,10 @@ OUTSIDE = {
   "operators of which `tests/soft` and `tests/rankings/test_smooth_cutoff.py` have all slopes": (
     "soft.",
   ),
+  "scales of a query; `tests/padding/test_scales.py` and `tests/measures/test_ensemble.py`": (
+    "ensemble",
+    "letor.",
+  ),
   "functions of labels alone, or a dictionary of numbers": (
     "discounts.constant",
     "gains.binary",

@@ -265,7 +265,8 @@ OPTIONS = {
     lambda x: jr.letor.read([[x]]),
     lambda x: jr.letor.read("x", group=[[x]]),
     lambda x: jr.letor.read("x", docids=x),
-    lambda x: jr.letor.read("x", n_features=x)],
+    lambda x: jr.letor.read("x", n_features=x),
+  ],
   "chance.expected": [lambda x: chance.expected("P@2", L, key=[x])],
   "stats.bootstrap_interval": [
     lambda x: stats.bootstrap_interval([x], S, key=KEY),

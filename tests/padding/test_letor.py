@@ -309,3 +309,167 @@ def test_broken_gzip_data_is_named(write):
 def test_a_number_of_columns_must_be_positive(write):
   with pytest.raises(ValueError, match="n_features must be at least 1, got 0"):
     letor.read(write("train", TEXT), n_features=0)
+
+
+def test_several_files_follow_each_other(write):
+  paths = write("a", "1 qid:3 1:5\n0 qid:1 2:4\n"), write("b.gz", "2 qid:2 3:1\n")
+  data = letor.read(paths)
+  assert data.query_ids.tolist() == [3, 1, 2]
+  assert data.labels.tolist() == [1, 0, 2]
+  assert data.features.tolist() == [[5, 0, 0], [0, 4, 0], [0, 0, 1]]
+  assert [field.dtype for field in data[:3]] == [np.float32, np.float32, np.int64]
+  assert letor.read([str(path) for path in paths], n_features=4).features.shape == (3, 4)
+
+
+def test_group_files_are_numbered_on(write):
+  paths = [write("a", "1 1:5\n0 1:4\n"), write("empty", ""), write("b", "2 1:3\n1\n0\n")]
+  write("a.query", "1\n1\n0\n")
+  write("b.query", "1\n2\n")
+  assert letor.read(paths).query_ids.tolist() == [0, 1, 3, 4, 4]
+  groups = [write("sizes", "2\n"), write("none", ""), write("more", "3\n")]
+  assert letor.read(paths, group=groups).query_ids.tolist() == [0, 0, 1, 1, 1]
+
+
+def test_files_with_a_query_in_common_are_named(write):
+  paths = write("a", "1 qid:3\n0 qid:7\n"), write("b", "1 qid:4\n"), write("c", "2 qid:7\n")
+  message = r"^letor.read: .*a and .*c have the query id 7 in common, .* read them apart"
+  with pytest.raises(ValueError, match=message):
+    letor.read(paths)
+
+
+def test_query_ids_and_group_files_of_several_files_do_not_mix(write):
+  paths = write("a", "1 1:5\n"), write("b", "1 qid:4\n")
+  write("a.query", "1\n")
+  message = r"^letor.read: .*b has query ids \(qid\), and .*a has a group file: read them apart"
+  with pytest.raises(ValueError, match=message):
+    letor.read(paths)
+
+
+def test_as_many_group_files_as_files(write):
+  paths = [write("a", "1 1:5\n"), write("b", "1 1:4\n")]
+  with pytest.raises(ValueError, match="group must have a path for each of 2 files, got 1"):
+    letor.read(paths, group=write("sizes", "1\n"))
+  with pytest.raises(ValueError, match="group must have a path for each of 1 file, got 2"):
+    letor.read(paths[0], group=[write("sizes", "1\n")] * 2)
+
+
+@pytest.mark.parametrize("path", [[], (), [[]], 3, {"a"}, b"a", ["a", 3]])
+def test_paths_must_be_paths(path):
+  with pytest.raises(TypeError, match=r"letor.read: path must be the path of a file, or several"):
+    letor.read(path)
+
+
+def test_folders_are_no_files(tmp_path):
+  with pytest.raises(ValueError, match="path must be the path of a file, got the folder"):
+    letor.read([tmp_path])
+
+
+NAMES = """\
+# a header
+2 qid:7 1:0.5 #docid = GX030-30-5619768 inc = 1 prob = 0.0866
+0 qid:7 2:1 # d\xe9 5:1
+
+1 qid:9 1:1 #docid=GX2
+1 qid:9 1:1 #x docid = 3#4
+"""
+
+
+def test_names_of_documents(write):
+  data = letor.read(write("train.gz", NAMES), docids=True)
+  assert data.docids.tolist() == ["GX030-30-5619768", "d\ufffd", "GX2", "3#4"]
+  assert data.docids.dtype.kind == "U"
+  assert letor.read(write("train", NAMES)).docids is None
+  nothing = letor.read(write("none", ""), docids=True).docids
+  assert nothing.shape == (0,)
+  assert nothing.dtype.kind == "U"
+  paths = write("a", "1 qid:1 # a\n"), write("b", "1 qid:2 # long\n")
+  assert letor.read(paths, docids=True).docids.tolist() == ["a", "long"]
+
+
+@pytest.mark.parametrize("comment", ["", "#", "#  \t", "# docid =", "# docid =  "])
+def test_a_row_without_the_name_of_its_document(write, comment):
+  path = write("train", f"# one\n1 qid:1 # a\n1 qid:1 1:2 {comment}\n")
+  with pytest.raises(ValueError, match="train, line 3: expected the name of the document in a com"):
+    letor.read(path, docids=True)
+
+
+def test_datasets_are_joined(write):
+  first = letor.read(write("a", "1 qid:3 1:5\n"))
+  second = letor.read(write("b", "2 qid:1 2:1\n0 qid:1\n"))
+  both = letor.concatenate(first, second)
+  assert both.features.tolist() == [[5, 0], [0, 1], [0, 0]]
+  assert both.features.dtype == np.float32
+  assert both.labels.tolist() == [1, 2, 0]
+  assert both.query_ids.tolist() == [3, 1, 1]
+  assert both.docids is None
+  assert letor.concatenate(first).features.tolist() == [[5]]
+  with pytest.raises(
+    ValueError, match="^letor.concatenate: dataset 0 and dataset 2 have the query"
+  ):
+    letor.concatenate(first, second, first)
+  named = letor.read(write("c", "2 qid:2 # c\n"), docids=True)
+  with pytest.raises(ValueError, match="either all datasets have docids, or none: got 1 of 2"):
+    letor.concatenate(first, named)
+
+
+@pytest.mark.parametrize("datasets", [(), (3,), (None,), ([],)])
+def test_only_datasets_are_joined(datasets):
+  with pytest.raises(TypeError, match="^letor.concatenate: datasets must be one Dataset or more"):
+    letor.concatenate(*datasets)
+
+
+@pytest.fixture
+def split(write, tmp_path):
+  """Writes the three parts of a fold, each a query of its own width."""
+
+  def split(folder, names=("train.txt", "vali.txt", "test.txt")):
+    (tmp_path / folder).mkdir()
+    for i, name in enumerate(names):
+      write(f"{folder}/{name}", f"1 qid:{i} {i + 1}:1 # d{i}\n")
+    return tmp_path / folder
+
+  return split
+
+
+def test_folds_in_the_order_of_their_numbers(split, tmp_path):
+  split("Fold10", ("train.txt.gz", "valid.txt", "test.txt"))
+  split("Fold2", ("train.txt", "val.txt", "test.txt"))
+  split("Fold1")
+  split("Folder", ())
+  (tmp_path / "Fold3").write_text("")
+  found = letor.folds(str(tmp_path))
+  assert [fold.train.parent.name for fold in found] == ["Fold1", "Fold2", "Fold10"]
+  assert [fold.valid.name for fold in found] == ["vali.txt", "val.txt", "valid.txt"]
+  assert found[2].train.name == "train.txt.gz"
+  for fold in found:
+    data = fold.read(docids=True)
+    assert type(data) is letor.Fold
+    assert [part.features.tolist() for part in data] == [[[1, 0, 0]], [[0, 1, 0]], [[0, 0, 1]]]
+    assert [part.docids.tolist() for part in data] == [["d0"], ["d1"], ["d2"]]
+  assert {part.features.shape for part in found[0].read(n_features=5)} == {(1, 5)}
+  assert {part.features.shape for part in found[0].read(zero_based=True)} == {(1, 4)}
+
+
+def test_a_folder_of_files_is_one_fold(split):
+  (fold,) = letor.folds(split("istella"))
+  assert [path.name for path in fold] == ["train.txt", "vali.txt", "test.txt"]
+
+
+def test_a_fold_that_lacks_a_part(split, tmp_path):
+  split("Fold1")
+  home = split("Fold2", ("train.txt", "test.txt"))
+  message = rf"^letor.folds: .*{home.name} has no vali.txt or valid.txt or val.txt, plain or packed"
+  with pytest.raises(FileNotFoundError, match=message):
+    letor.folds(tmp_path)
+  with pytest.raises(FileNotFoundError, match=message):
+    letor.folds(home)
+
+
+def test_a_folder_without_folds(tmp_path):
+  message = r"^letor.folds: .* neither folders Fold1, .* nor .* train.txt, vali.txt, test.txt"
+  with pytest.raises(FileNotFoundError, match=message):
+    letor.folds(tmp_path)
+  with pytest.raises(FileNotFoundError, match=r"^letor.folds: there is no folder .*nowhere"):
+    letor.folds(tmp_path / "nowhere")
+  with pytest.raises(TypeError, match=r"^letor.folds: folder must be the path of a folder, got 3"):
+    letor.folds(3)

@@ -14,6 +14,20 @@ from jaxrank.letor import scales
 QUERIES, N, FEATURES = 1500, 7, 2
 SCALES = {"ranks": letor.ranks, "z_scores": letor.z_scores, "min_max": letor.min_max}
 PADDED = {name: jax.jit(scale) for name, scale in SCALES.items()}
+WEIGHTS = np.arange(1, N + 1, dtype=np.float32)[:, None]
+
+
+def weighed(scale):
+  """The slope of a weighted sum of squares."""
+
+  def total(x, where):
+    found = scale(x, where=where)
+    return jnp.sum(jnp.where(jnp.isfinite(found), found**2 * WEIGHTS[None], 0))
+
+  return jax.jit(jax.grad(total))
+
+
+SLOPE = {name: weighed(scale) for name, scale in SCALES.items()}
 
 
 @functools.cache
@@ -21,7 +35,8 @@ def cases():
   """Queries with ties, large offsets, NaN and infinities, of none to all items; junk as padding."""
   rng = np.random.default_rng(0)
   shape = QUERIES, N, FEATURES
-  few, spread = rng.integers(-1, 3, shape), rng.normal(size=shape) * 10.0 ** rng.integers(-9, 9)
+  sizes = 10.0 ** rng.integers(-9, 8, (QUERIES, 1, FEATURES))
+  few, spread = rng.integers(-1, 3, shape), rng.normal(size=shape) * sizes
   kind = rng.random((QUERIES, 1, FEATURES))
   x = np.where(kind < 0.4, few, np.where(kind < 0.8, spread, 1e6 + few))
   x = np.where(rng.random(shape) < 0.1, np.nan, x * rng.choice([1.0, 1e30, 1e-20], kind.shape))
@@ -189,7 +204,7 @@ def test_nothing(name):
   scale = SCALES[name]
   assert scale(np.zeros((0, 3)), np.zeros(0, int)).shape == (0, 3)
   assert scale(np.zeros((2, 0)), ["a", "b"]).shape == (2, 0)
-  for shape in ((0, 3), (2, 0), (0, 4, 3), (2, 0, 3)):
+  for shape in ((0, 3), (0, 4, 3), (2, 0)):
     assert scale(jnp.zeros(shape)).shape == shape
   np.testing.assert_array_equal(scale(jnp.ones((2, 3, 1)), where=jnp.zeros((2, 3), bool)), 0)
 
@@ -198,26 +213,34 @@ def test_nothing(name):
 def test_slopes_are_finite(name):
   """Those of constant features, single items and missing numbers too, and 0 under the mask."""
   x, where = cases()
-  x = np.where(np.abs(x) > 1e9, np.float32(2), x)
-
-  @jax.jit
-  def slope(x):
-    def total(x):
-      found = SCALES[name](x, where=where)
-      return jnp.sum(jnp.where(jnp.isfinite(found), found**2 * jnp.arange(N)[:, None], 0))
-
-    return jax.grad(total)(x)
-
-  found = slope(x)
+  found = SLOPE[name](np.where(np.abs(x) > 1e9, np.float32(2), x), where)
   assert np.all(np.isfinite(found))
   np.testing.assert_array_equal(found[~where], 0)
-  assert bool(np.any(found)) == (name != "ranks")
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_slopes(name):
+  """Against differences of the formula in double precision, at numbers that do not tie."""
+  _, where = cases()
+  x = np.random.default_rng(2).normal(size=(QUERIES, N, FEATURES)).astype(np.float32)
+  found = np.asarray(SLOPE[name](x, where))
+  slopes, differences = [], []
+  for query in range(40):
+    chosen = where[query]
+    for feature, item in np.ndindex(FEATURES, np.sum(chosen)):
+      numbers, ends = x[query, chosen, feature].astype(np.float64), []
+      for step in (-1e-6, 1e-6):
+        moved = expected(name, numbers + step * (np.arange(numbers.size) == item))
+        ends.append(np.sum(moved**2 * WEIGHTS[chosen, 0]))
+      slopes.append(found[query, chosen, feature][item])
+      differences.append((ends[1] - ends[0]) / 2e-6)
+  np.testing.assert_allclose(slopes, differences, rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("name", SCALES)
 def test_queries_may_be_mapped(name):
   x, where = (jnp.asarray(part[:5]) for part in cases())
-  found = jax.vmap(lambda x, where: SCALES[name](x, where=where))(x, where)
+  found = jax.jit(jax.vmap(lambda x, where: SCALES[name](x, where=where)))(x, where)
   np.testing.assert_allclose(found, SCALES[name](x, where=where), atol=1e-6)
 
 
