@@ -246,7 +246,8 @@ def ensemble(
         f"{given.shape}; stack the scores of the models along a first axis."
       )
     mask = checks.mask(where, given[0])
-  return _ensemble(given, mask, by)
+  together: Array = _ensemble(given, mask, by)
+  return together
 
 
 @partial(jax.jit, static_argnums=2)

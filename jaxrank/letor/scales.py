@@ -152,13 +152,13 @@ def _within_queries(
       )
     # Of any items, to have their shape and their layout over devices.
     mask = checks.mask(where, jnp.any(x, axis=-1))
-  return _scaled_lists(scale, x, mask)
+  scaled: Array = _scaled_lists(scale, x, mask)
+  return scaled
 
 
 @partial(jax.jit, static_argnums=0)
 def _scaled_lists(scale: Callable[..., Any], x: Array, mask: Array) -> Array:
-  scaled: Array = jnp.swapaxes(scale(jnp.swapaxes(x, -1, -2), mask[..., None, :]), -1, -2)
-  return scaled
+  return jnp.swapaxes(scale(jnp.swapaxes(x, -1, -2), mask[..., None, :]), -1, -2)
 
 
 def _scaled_rows(
