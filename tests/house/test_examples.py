@@ -1,5 +1,6 @@
 """The examples run, each in a process of its own, on little data."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import jaxrank as jr
 from tests.helpers.suites import thorough
 
 pytestmark = thorough
@@ -34,16 +36,21 @@ def run(name, *arguments, cwd, **variables):
 
 @pytest.fixture
 def letor(tmp_path):
-  """A file of ten queries whose labels follow their first feature, with sizes beside it."""
+  """Two folds of LETOR, whose labels follow the first of three features."""
   rng = np.random.default_rng(0)
   lines = []
-  for _ in range(50):
+  for row in range(500):
     x = rng.random(3)
-    lines.append(f"{int(3 * x[0])} " + " ".join(f"{i + 1}:{v:.3f}" for i, v in enumerate(x)))
-  path = tmp_path / "rank.train"
-  path.write_text("\n".join(lines) + "\n")
-  path.with_name("rank.train.query").write_text("5\n" * 10)
-  return path
+    features = " ".join(f"{i + 1}:{value:.3f}" for i, value in enumerate(x))
+    lines.append(f"{int(3 * x[0] + 0.3 * rng.normal())} qid:{row // 10} {features} #docid = d{row}")
+  parts = [lines[i : i + 100] for i in range(0, 500, 100)]
+  for fold in range(2):
+    folder = tmp_path / "folds" / f"Fold{fold + 1}"
+    folder.mkdir(parents=True)
+    turned = parts[fold:] + parts[:fold]
+    for name, chosen in (("train", sum(turned[:3], [])), ("vali", turned[3]), ("test", turned[4])):
+      (folder / f"{name}.txt").write_text("\n".join(x.replace("-1 qid", "0 qid") for x in chosen))
+  return tmp_path / "folds"
 
 
 def test_train_ranker_draws_and_tells(tmp_path):
@@ -54,10 +61,33 @@ def test_train_ranker_draws_and_tells(tmp_path):
   assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_train_letor_learns(letor, tmp_path):
-  told = run("train_letor.py", "--train", letor, "--test", letor, "--steps", 40, cwd=tmp_path)
-  values = {line[:14].strip(): line[14:].split() for line in told.splitlines()}
-  assert float(values["test after"][0]) > float(values["test before"][0])
+def _means(told):
+  """The tables of `train_letor.py`: the mean of each system by measure."""
+  tables = [x.splitlines() for x in told.split("\n\n") if "interval" in x]
+  return {t[0]: {row.split()[0]: float(row.split()[1]) for row in t[2:]} for t in tables}
+
+
+def test_train_letor_takes_files_and_writes_runs(letor, tmp_path):
+  one = letor / "Fold1"
+  files = ["--train", one / "train.txt", "--valid", one / "vali.txt", "--test", one / "test.txt"]
+  small = ["--joined", "--seeds", 2, "--epochs", 12, "--loss", "ndcg", "--runs", "runs"]
+  told = run("train_letor.py", *files, *small, cwd=tmp_path)
+  means = _means(told)
+  assert list(means) == ["AP", "ERR@10", "ndcg_burges@10"]
+  assert means["ndcg_burges@10"]["network"] > 0.9
+  assert "standard errors of the paired difference" in told
+  assert (tmp_path / "train_letor.png").read_bytes().startswith(b"\x89PNG")
+  with contextlib.chdir(tmp_path):
+    of_runs = jr.trec.evaluate("AP", "runs/qrels.txt", "runs/network.run")
+  np.testing.assert_allclose(of_runs.mean()["AP"], means["AP"]["network"], atol=1e-4)
+
+
+def test_train_letor_trains_all_folds_beside_trees(letor, tmp_path):
+  pytest.importorskip("lightgbm")
+  small = ["--folds", letor, "--lightgbm", "--no-joined", "--seeds", 2, "--epochs", 12]
+  means = _means(run("train_letor.py", *small, cwd=tmp_path))["ndcg_burges@10"]
+  assert list(means) == ["network", "LightGBM", "blend", "single-network"]
+  assert min(means.values()) > 0.9
 
 
 def test_sweep_draws_and_tells(tmp_path):
