@@ -24,6 +24,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
       "preferences",
       "clicks",
       "fairness",
+      "ranker",
       "boosting",
       "soft",
       "plackett_luce",

@@ -30,8 +30,8 @@ from jaxrank.letor import Dataset
 
 MEASURES = jr.parse("ndcg_burges@10 AP ERR@10")  # the gains of nDCG are 2^label - 1
 HIDDEN, DROPPED, NOISE, STEPS, RATE = (64, 32), 0.2, 0.3, 8, 0.012
-LEAVES, LEAST = (4, 7, 15), (20, 80)
-TREES = {"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "learning_rate": 0.05}
+LEAVES, RATES = (4, 7, 15), (0.05, 0.1)
+TREES = {"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "min_data_in_leaf": 50}
 BAGGING = {"feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "verbose": -1}
 
 Data = list[tuple[Array, Array, Array]]
@@ -173,8 +173,8 @@ def trees(train: Dataset, valid: Dataset, test: Dataset, args: argparse.Namespac
     return lightgbm.Dataset(cells(data), data.labels, group=sizes, free_raw_data=False)
 
   rows, held_out, found = dataset(train), dataset(valid), []
-  for leaves, least in tqdm([*itertools.product(LEAVES, LEAST)], desc="LightGBM"):
-    setting = {**TREES, **BAGGING, "num_leaves": leaves, "min_data_in_leaf": least}
+  for leaves, rate in tqdm([*itertools.product(LEAVES, RATES)], desc="LightGBM"):
+    setting = {**TREES, **BAGGING, "num_leaves": leaves, "learning_rate": rate}
     stop = lightgbm.early_stopping(50, verbose=False)
     forest = lightgbm.train(setting, rows, 1000, [held_out], callbacks=[stop])
     found.append((forest.best_score["valid_0"]["ndcg@10"], forest.best_iteration, setting))
