@@ -187,6 +187,18 @@ assert_type(batch, jr.Batch)
 assert_type(jr.pad_buckets([1, 1], [0.1, 0.2], [0, 1]), list[jr.Batch])
 jr.ndcg(batch.scores, batch.labels, where=batch.where)
 jr.pad([1], [0.1], [0], length="long")  # wrong
+assert_type(batch.gather(np.zeros((3, 2))), np.ndarray)
+assert_type(jr.epoch(key, [3, 1], steps=2), tuple[Array, ...])
+jr.epoch(key, [3, 1], 2)  # wrong
+jr.epoch(key, 3, steps=2)  # wrong
+assert_type(jr.ensemble(jnp.stack([s, s]), where=y > 0, by="ranks"), Array)
+jr.ensemble(s, by="rank")  # wrong
+rows = jr.letor.read(["a.txt", "b.txt"], docids=True)
+assert_type(rows, jr.letor.Dataset)
+assert_type(jr.letor.folds("MQ2008")[0].read(), jr.letor.Fold[jr.letor.Dataset])
+jr.letor.ranks(rows.features, rows.query_ids)
+jr.letor.z_scores(s[..., None], where=y > 0)
+jr.letor.min_max(s[..., None], y > 0, 3)  # wrong
 
 # Run files.
 run = jr.trec.read_run({"q": {"d": 0.5}}, name="bm25")
