@@ -26,11 +26,12 @@ share these conventions:
 import importlib
 import importlib.metadata
 import itertools
+import re
 import typing
 
 _jax = next(iter(importlib.metadata.distributions(name="jax")), None)
-if _jax is not None and tuple(map(int, _jax.version.split(".")[:2])) < (0, 8):
-  raise ImportError(f"jaxrank needs jax>=0.8, got {_jax.version}: pip install --upgrade jax.")
+if _jax is not None and [*map(int, re.findall(r"\d+", _jax.version)[:3])] < [0, 8, 2]:
+  raise ImportError(f"jaxrank needs jax>=0.8.2, got {_jax.version}: pip install --upgrade jax.")
 
 if typing.TYPE_CHECKING:
   from jaxrank import agreement as agreement

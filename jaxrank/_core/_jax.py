@@ -12,13 +12,11 @@ documented names alone: slower, never wrong.
 import contextlib
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
-from jax import Array, lax
+from jax import Array
 from jax.extend import core
-
-_Tree = TypeVar("_Tree")
 
 # Where JAX stands: in which function, loop, branch or `vmap`; equal if it is the same. A query
 # remembers its answers, which are tracers, only where they may be used again. A documented scope of
@@ -79,18 +77,6 @@ def varying(x: Any) -> frozenset[str]:
   known = hasattr(kind, "manual_axis_type")
   axes: frozenset[str] = kind.manual_axis_type.varying if known else kind.vma
   return axes
-
-
-def made_varying(x: _Tree, axes: str | tuple[str, ...]) -> _Tree:
-  """Arrays that may differ between devices along mesh axes from here on.
-
-  `lax.pcast` is documented, and will replace this function with jax 0.8.0, which has `lax.pvary`.
-  """
-  if hasattr(lax, "pcast"):
-    cast: _Tree = lax.pcast(x, axes, to="varying")
-  else:
-    cast = lax.pvary(x, axes)  # type: ignore[attr-defined]
-  return cast
 
 
 def without_dead_code(program: Any) -> tuple[Any, list[bool]]:

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._base import pytree
 from jaxrank._core import checks
-from jaxrank._core._jax import is_traced, made_varying
+from jaxrank._core._jax import is_traced
 from jaxrank._core.batching import replicated
 
 
@@ -78,7 +78,7 @@ class Catalogue:
       return state
     with checks.named("Catalogue.init"):
       checks.axis(axis_name)
-    apart: CatalogueState = made_varying(state, axis_name)
+    apart: CatalogueState = lax.pcast(state, axis_name, to="varying")
     return apart
 
   def update(self, state: CatalogueState, ids: ArrayLike) -> CatalogueState:

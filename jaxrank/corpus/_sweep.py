@@ -15,7 +15,7 @@ from jax import Array, lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxrank._core import checks, sorting
-from jaxrank._core._jax import made_varying, varying
+from jaxrank._core._jax import varying
 from jaxrank.corpus._inputs import NONE, Inputs, Progress, size
 from jaxrank.corpus._marks import marked
 
@@ -183,7 +183,7 @@ def over_devices(
 def spread_like(x: Array, like: Array) -> Array:
   """`x`, which may differ between devices, for `shard_map`, where another array does."""
   axes = varying(like) - varying(x)
-  return made_varying(x, tuple(axes)) if axes else x
+  return lax.pcast(x, tuple(axes), to="varying") if axes else x
 
 
 def size_of_all(items: Any, axis: Axis) -> int:

@@ -17,7 +17,7 @@ from jax import Array, lax
 
 from jaxrank._base import pytree
 from jaxrank._core import checks
-from jaxrank._core._jax import is_traced, made_varying, varying
+from jaxrank._core._jax import is_traced, varying
 from jaxrank._errors import counted
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import batch, fingerprint, moments, reservoir
@@ -288,7 +288,7 @@ def of_group(state: State, group: int, fingerprint: int) -> State:
 def apart(axis: str | tuple[str, ...], state: State) -> State:
   """The state as one of its own for each device along a mesh axis, with a seed of its own."""
   # But for the fingerprint, which all devices share and need not exchange.
-  state = dataclasses.replace(made_varying(state, axis), fingerprint=state.fingerprint)
+  state = dataclasses.replace(lax.pcast(state, axis, to="varying"), fingerprint=state.fingerprint)
   sample = state.reservoir
   if sample is None:
     return state

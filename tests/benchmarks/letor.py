@@ -22,6 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 import train_letor as example
 
 SIZES, OF_VARIANTS, FOLDS = (300, 600, 1200, 2000), 1000, 5
+DECAYS = (0.0, 0.1, 0.5, 1.5, 5.0)
 DEFAULTS = {"seeds": 8, "epochs": 30, "decay": 1.5, "loss": jr.losses.softmax, "joined": True}
 
 
@@ -124,27 +125,45 @@ def variants() -> str:
   return table(["trained with", "nDCG@10", "less the recipe", "processor time"], rows)
 
 
-def lightgbm_example(folder: pathlib.Path) -> str:
-  """All queries of LightGBM's example, each in the test part of one of five folds."""
+def folds_of(folder: pathlib.Path) -> list[jr.letor.Fold]:
+  """LightGBM's example in folds, so that each query is once in a test part."""
   parts = [jr.letor.read(folder / name, n_features=301) for name in ("rank.train", "rank.test")]
   parts[1] = parts[1]._replace(query_ids=parts[1].query_ids + 1000)
   data = jr.letor.concatenate(*parts)
   ids = np.unique(data.query_ids)
   fold = np.random.default_rng(0).permutation(len(ids)) % FOLDS
   of_row = fold[np.searchsorted(ids, data.query_ids)]
-  found: list[list[np.ndarray]] = []
+  found = []
   for i in range(FOLDS):
     chosen = of_row == i, of_row == (i + 1) % FOLDS
     rows = ~(chosen[0] | chosen[1]), chosen[1], chosen[0]
-    split = jr.letor.Fold(*(example.Dataset(*(x[r] for x in data[:3])) for r in rows))
-    found.append(compared(split)[1])
-    print(i, *(f"{x.mean():.4f}" for x in found[-1]), flush=True)
+    found.append(jr.letor.Fold(*(example.Dataset(*(x[r] for x in data[:3])) for r in rows)))
+  return found
+
+
+def lightgbm_example(folder: pathlib.Path) -> tuple[str, str]:
+  """The table beside LightGBM, and that of weight decays."""
+  folds = folds_of(folder)
+  found = [compared(fold)[1] for fold in folds]
   systems = [np.concatenate(x) for x in zip(*found, strict=True)]
   names = ("LightGBM, small trees, searched", "network", "blend of both")
   rows = [
     [name, f"{x.mean():.4f}", apart(x, systems[0])] for name, x in zip(names, systems, strict=True)
   ]
-  return table(["ranker", "nDCG@10", "less LightGBM"], rows)
+  return table(["ranker", "nDCG@10", "less LightGBM"], rows), of_decays(folds)
+
+
+def of_decays(folds: list[jr.letor.Fold]) -> str:
+  found = {}
+  for decay in DECAYS:
+    each = [values(example.pad(f.test), network(f, decay=decay)) for f in folds]
+    found[decay] = np.concatenate(each)
+    print(decay, f"{found[decay].mean():.4f}", flush=True)
+  rows = [
+    [f"{decay:g}", f"{x.mean():.4f}", apart(x, found[DEFAULTS["decay"]])]
+    for decay, x in found.items()
+  ]
+  return table(["weight decay", "nDCG@10", f"less that of {DEFAULTS['decay']}"], rows)
 
 
 def main() -> None:
@@ -158,7 +177,9 @@ def main() -> None:
   if args.only in (None, "sizes"):
     write("sizes", f"{machine()}\n\n{sizes()}", "ranker.md")
   if args.data and args.only in (None, "data"):
-    write("lightgbm example", f"{machine()}\n\n{lightgbm_example(args.data)}", "ranker.md")
+    beside, decays = lightgbm_example(args.data)
+    write("lightgbm example", f"{machine()}\n\n{beside}", "ranker.md")
+    write("decays", decays, "ranker.md")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from jax.sharding import PartitionSpec as P
 import jaxrank as jr
 from tests.helpers import cases, two_processes
 
-pytestmark = pytest.mark.any_platform
+# With jax 0.8.2 and 0.8.3, `psum` is a TypeError under `vmap`.
+OLD = jax.__version_info__ < (0, 9)
+pytestmark = [pytest.mark.any_platform, pytest.mark.skipif(OLD, reason="it needs jax 0.9")]
 
 QUERIES, N, K = 96, 32, 6
 MEASURES = (

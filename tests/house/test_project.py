@@ -72,7 +72,7 @@ def test_the_oldest_versions_are_the_bounds_of_the_metadata():
     assert pinned[name].removesuffix(".*").removesuffix(".0") == bound.removesuffix(".0")
 
 
-@pytest.mark.parametrize("version", ["0.6.2", "0.7.9"])
+@pytest.mark.parametrize("version", ["0.6.2", "0.7.9", "0.8.1"])
 def test_an_older_jax_is_refused_by_the_import(version, monkeypatch):
   (bound,) = [x.partition(",")[0] for x in PROJECT["dependencies"] if x.startswith("jax>")]
   old = [SimpleNamespace(version=version)]
@@ -81,7 +81,7 @@ def test_an_older_jax_is_refused_by_the_import(version, monkeypatch):
     runpy.run_path(jaxrank.__file__)
 
 
-@pytest.mark.parametrize("version", ["0.8.0", "0.10.1.dev2026", "1.0", None])
+@pytest.mark.parametrize("version", ["0.8.2", "0.10.1.dev2026", "0.9.0rc1", "1.0", None])
 def test_others_are_not(version, monkeypatch):
   """Nor one that was put on the path without its metadata."""
   found = [SimpleNamespace(version=version)] if version else []

@@ -100,7 +100,10 @@ def _evaluate(
       turns, results = _while(parameters, given)
       found[key] = jnp.maximum(found.get(key, 0), turns)
     else:
-      results = eqn.primitive.bind(*given, **eqn.primitive.get_bind_params(parameters))
+      bound = eqn.primitive.get_bind_params(parameters)
+      # Before jax 0.9, functions that are arguments of the operation came apart.
+      functions, bound = bound if isinstance(bound, tuple) else ((), bound)
+      results = eqn.primitive.bind(*functions, *given, **bound)
     results = results if isinstance(results, (list, tuple)) else [results]
     values.update(zip(eqn.outvars, results, strict=True))
   return [read(x) for x in jaxpr.outvars]
