@@ -107,7 +107,7 @@ def sizes() -> str:
     rows.append([f"{queries:,}", *row])
     print(*rows[-1], sep=" | ", flush=True)
   systems = ("LightGBM", "network", "blend", "network less LightGBM", "blend less LightGBM")
-  return table(["queries", *systems, "network", "LightGBM"], rows)
+  return table(["queries", *systems, "time, network", "time, LightGBM"], rows)
 
 
 def variants() -> str:
