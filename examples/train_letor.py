@@ -190,8 +190,8 @@ def plot(path: Path, curve: np.ndarray, apart: np.ndarray, baseline: str) -> Non
   left.plot(np.arange(1, len(curve) + 1), curve)
   left.set(title="nDCG@10 of validation", xlabel="epoch")
   right.bar(np.arange(len(apart)), np.sort(apart)[::-1], width=1)
-  mean = f"{apart.mean():+.4f} on average"
-  right.set(title=f"nDCG@10 less that of {baseline}, {mean}", xlabel="test queries")
+  title = f"nDCG@10 of the network less {baseline}: {apart.mean():+.4f} on average"
+  right.set(title=title, xlabel="test queries")
   figure.savefig(path, dpi=110)
 
 
