@@ -144,11 +144,9 @@ def network(
   train: Dataset, valid: Dataset | None, test: Dataset, args: argparse.Namespace
 ) -> tuple[Array, list[float]]:
   """Scores `[seeds, rows]` of `test` at the best epoch for `valid`, and its nDCG@10 by epoch."""
-  rows = cells(train)
-  mean, std = rows.mean(axis=0), rows.std(axis=0) + 1e-6
-  x, watched, unseen = (
-    ((cells(part) - mean) / std).clip(-8, 8) for part in (train, valid or test, test)
-  )
+  rows = [cells(part) for part in (train, test, valid) if part]
+  mean, std = rows[0].mean(axis=0), rows[0].std(axis=0) + 1e-6
+  x, unseen, *watched = (((part - mean) / std).clip(-8, 8) for part in rows)
   batches = jr.pad_buckets(train.query_ids, x[:, 0], train.labels, buckets=2)
   data = jax.device_put([(b.gather(x), b.labels, b.where) for b in batches])
   # Queries without a relevant item have no gradient.
@@ -157,7 +155,7 @@ def network(
   progress = tqdm(epochs(data, args), "network", args.epochs, unit="epoch")
   for params, loss in progress:
     if valid:
-      scores = padded(batch, scored(params, watched))
+      scores = padded(batch, scored(params, *watched))
       curve.append(float(mean_ndcg(scores, batch.labels, batch.where)))
     best = params if not valid or curve[-1] == max(curve) else best
     progress.set_postfix(loss=f"{loss:.3f}", validation=f"{max(curve, default=0):.4f}")
@@ -169,8 +167,11 @@ def trees(train: Dataset, valid: Dataset, test: Dataset, args: argparse.Namespac
   import lightgbm
 
   def dataset(data: Dataset) -> lightgbm.Dataset:
+    # LightGBM takes the rows of a query side by side, and their numbers in this order.
+    order = np.argsort(data.query_ids, kind="stable")
     sizes = np.unique(data.query_ids, return_counts=True)[1]
-    return lightgbm.Dataset(cells(data), data.labels, group=sizes, free_raw_data=False)
+    x, labels = cells(data)[order], data.labels[order]
+    return lightgbm.Dataset(x, labels, group=sizes, free_raw_data=False)
 
   rows, held_out, found = dataset(train), dataset(valid), []
   for leaves, rate in tqdm([*itertools.product(LEAVES, RATES)], desc="LightGBM"):
@@ -181,7 +182,8 @@ def trees(train: Dataset, valid: Dataset, test: Dataset, args: argparse.Namespac
   _, count, setting = max(found, key=lambda x: x[0])
   rows = dataset(jr.letor.concatenate(train, valid)) if args.joined else rows
   forests = [lightgbm.train({**setting, "seed": i}, rows, count) for i in range(args.seeds)]
-  return np.stack([forest.predict(cells(test)) for forest in forests])
+  unseen = cells(test)
+  return np.stack([forest.predict(unseen) for forest in forests])
 
 
 def plot(path: Path, curve: np.ndarray, apart: np.ndarray, baseline: str) -> None:

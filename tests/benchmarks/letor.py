@@ -17,6 +17,7 @@ import jaxrank as jr
 from tests.house.metric_table import table
 
 from .report import machine, write
+from .which_loss import smooth
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 import train_letor as example
@@ -26,25 +27,26 @@ DECAYS = (0.0, 0.1, 0.5, 1.5, 5.0)
 DEFAULTS = {"seeds": 8, "epochs": 30, "decay": 1.5, "loss": jr.losses.softmax, "joined": True}
 
 
-def smooth(metric: Callable[..., Any]) -> Callable[..., Any]:
-  return lambda s, y, where: 1 - metric(s, y, where=where, ranking=jr.Laplace(1.0))
+def without_ranks(data: jr.letor.Dataset, cells: Callable[..., Any] = example.cells) -> np.ndarray:
+  """The first half of the features of the recipe."""
+  return cells(data)[:, : data.features.shape[1]]
 
 
 # What is changed of the recipe: options of the example, and its names.
 VARIANTS: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
   "the recipe": ({}, {}),
   "one network in place of eight": ({"seeds": 1}, {}),
-  "features without their ranks": (
-    {},
-    {"cells": lambda data: np.sign(data.features) * np.log1p(np.abs(data.features))},
-  ),
+  "features without their ranks": ({}, {"cells": without_ranks}),
   "weight decay 0": ({"decay": 0.0}, {}),
   "weight decay .1": ({"decay": 0.1}, {}),
   "weight decay 5": ({"decay": 5.0}, {}),
   "no noise on features": ({}, {"NOISE": 0.0}),
   "a linear model": ({}, {"HIDDEN": ()}),
-  "`1 - ndcg`, Laplace(1)": ({"loss": smooth(jr.ndcg)}, {}),
-  "`1 - average_precision`, Laplace(1)": ({"loss": smooth(jr.average_precision)}, {}),
+  "`1 - ndcg`, Laplace(1)": ({"loss": smooth(jr.ndcg, jr.Laplace(1.0))}, {}),
+  "`1 - average_precision`, Laplace(1)": (
+    {"loss": smooth(jr.average_precision, jr.Laplace(1.0))},
+    {},
+  ),
   "`unique_softmax`": ({"loss": jr.losses.unique_softmax}, {}),
 }
 

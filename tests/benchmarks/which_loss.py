@@ -30,11 +30,11 @@ ROUNDS, STEPS = 8, 100
 RATES, DECAYS = (0.003, 0.01), (0.0, 0.1, 0.5, 1.5, 5.0)
 # A step under Gumbel takes as long as those of some twenty other losses.
 COSTLY = {"`1 - ndcg`, Gumbel(0.3)": (0.0, 0.5)}
-Loss = Callable[[Array, Array], Array]
+Loss = Callable[..., Array]
 
 
 def smooth(metric: Callable[..., Array], ranking: jr.Ranking, **parameters) -> Loss:
-  return lambda s, y: 1 - metric(s, y, ranking=ranking, **parameters)
+  return lambda s, y, **options: 1 - metric(s, y, ranking=ranking, **parameters, **options)
 
 
 LOSSES: dict[str, Loss] = {

@@ -1,11 +1,13 @@
 """The examples run, each in a process of its own, on little data."""
 
 import contextlib
+import importlib
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -88,6 +90,23 @@ def test_train_letor_trains_all_folds_beside_trees(letor, tmp_path):
   means = _means(run("train_letor.py", *small, cwd=tmp_path))["ndcg_burges@10"]
   assert list(means) == ["network", "LightGBM", "blend", "single-network"]
   assert min(means.values()) > 0.9
+
+
+def test_trees_get_the_rows_of_a_query_side_by_side(monkeypatch):
+  lightgbm = pytest.importorskip("lightgbm")
+  monkeypatch.syspath_prepend(ROOT / "examples")
+  example, sets, given = importlib.import_module("train_letor"), [], []
+  monkeypatch.setattr(lightgbm, "Dataset", lambda *x, group, **_: sets.append((*x, group)))
+  forest = SimpleNamespace(
+    best_score={"valid_0": {"ndcg@10": 0.5}}, best_iteration=1, predict=lambda x: x[:, 0]
+  )
+  monkeypatch.setattr(lightgbm, "train", lambda *_, **__: forest)
+  for ids in ([7, 7, 2, 2, 2], [5, 3, 5, 3, 3], [1, 1]):
+    labels = np.float32(ids)
+    given.append(jr.letor.Dataset(labels[:, None], labels, np.array(ids)))
+  example.trees(*given, SimpleNamespace(joined=True, seeds=1))
+  assert [x[1].tolist() for x in sets[::2]] == [[2, 2, 2, 7, 7], [2, 2, 2, 3, 3, 3, 5, 5, 7, 7]]
+  assert [x[2].tolist() for x in sets] == [[3, 2], [3, 2], [3, 3, 2, 2]]
 
 
 def test_sweep_draws_and_tells(tmp_path):
