@@ -14,7 +14,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
   "Evaluate": {
     "metrics": ["curves", "chance"],
     "jitted_step": [],
-    "trec": ["command", "comparison", "judges"],
+    "trec": ["command", "comparison", "fusion", "judges"],
   },
   "Train": {
     "losses": [

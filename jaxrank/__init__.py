@@ -41,6 +41,7 @@ if typing.TYPE_CHECKING:
   from jaxrank import corpus as corpus
   from jaxrank import discounts as discounts
   from jaxrank import exposure as exposure
+  from jaxrank import fusion as fusion
   from jaxrank import gains as gains
   from jaxrank import letor as letor
   from jaxrank import losses as losses
@@ -97,6 +98,7 @@ _MODULES = (
   "corpus",
   "discounts",
   "exposure",
+  "fusion",
   "gains",
   "letor",
   "losses",

@@ -1,4 +1,4 @@
-"""The command `jaxrank QRELS RUN... MEASURE...`; `docs/trec.md` shows it."""
+"""The commands `jaxrank QRELS RUN... MEASURE...` and `jaxrank fuse`, as in `docs/command.md`."""
 
 from jaxrank.command.main import main, program
 

@@ -13,6 +13,8 @@ standard input. What names no file is a measure: a name of jaxrank (ndcg@10), of
 (nDCG@10) or of trec_eval (ndcg_cut_10, also its families and nicknames: P, P.5,10, official,
 all_trec), or several between commas. Without a measure, nDCG@10, AP, RR, P@10 and R@100 are
 computed, and with --trec the official ones.
+
+The first word fuse makes one run of several: jaxrank fuse --help.
 """
 EPILOGUE = """\
 examples:
@@ -68,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     "-l",
     dest="rel",
     metavar="LABEL",
-    type=_number,
+    type=number,
     help="the smallest label that counts as relevant, for measures that do not name one",
   )
   made.add_argument(
@@ -78,13 +80,13 @@ def parser() -> argparse.ArgumentParser:
     help="leave out documents that are not judged",
   )
   made.add_argument(
-    "-M", dest="depth", metavar="N", type=_count, help="only the first N documents of a query count"
+    "-M", dest="depth", metavar="N", type=count, help="only the first N documents of a query count"
   )
   made.add_argument(
     "-N",
     dest="collection",
     metavar="N",
-    type=_count,
+    type=count,
     help="the number of documents of the collection, for the last coefficient of utility",
   )
   made.add_argument(
@@ -142,7 +144,7 @@ def parser() -> argparse.ArgumentParser:
     help="judgements of a model for these queries and more: intervals of the means by the "
     "judgements of QRELS with the help of these, and of differences to the first run",
   )
-  test.add_argument("--seed", type=_whole, default=0, help="the seed of the tests (default: 0)")
+  test.add_argument("--seed", type=whole, default=0, help="the seed of the tests (default: 0)")
 
   made.add_argument("--no-cache", action="store_true", help="keep no compiled programs")
   made.add_argument("--version", action="version", version=f"jaxrank {jaxrank.__version__}")
@@ -177,20 +179,23 @@ def read(words: Sequence[str] | None) -> argparse.Namespace:
   return args
 
 
-def _number(text: str) -> float:
+def number(text: str) -> float:
+  """A number."""
   try:
     return float(text)
   except ValueError:
     raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+  """A whole number from 1."""
   if not text.isdecimal() or int(text) < 1:
     raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text!r}")
   return int(text)
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+  """A whole number."""
   try:
     return int(text)
   except ValueError:
@@ -198,7 +203,7 @@ def _whole(text: str) -> int:
 
 
 def _level(text: str) -> float:
-  level = _number(text)
+  level = number(text)
   if not 0 < level < 1:
     raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text}")
   return level

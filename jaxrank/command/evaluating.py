@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -147,7 +147,7 @@ def evaluate(args: argparse.Namespace) -> Results:
   """Evaluates the runs of the arguments."""
   files, names = _files_and_measures(args)
   measures, with_tag, relstring = _measures(names, args)
-  with _progress() as progress:
+  with progress_bar() as progress:
     task = progress.add_task("reading", total=1 + bool(args.judge) + len(files))
     by_subtopic = any(measure.description.subtopics for measure in measures)
     qrels = []
@@ -158,7 +158,7 @@ def evaluate(args: argparse.Namespace) -> Results:
     for file in files:
       runs.append(trec.read_run(file))
       progress.advance(task)
-    shown = _different([run.name for run in runs], files)
+    shown = different([run.name for run in runs], files)
     length = None if relstring is None else relstring.length
     evaluated = [
       tuple(
@@ -194,7 +194,7 @@ def _of_run(
     drop_self=args.drop_self,
     judged_only=args.judged_only,
     depth=args.depth,
-    progress=_advance(progress, progress.add_task(name, total=None)),
+    progress=advance(progress, progress.add_task(name, total=None)),
   )
   values = np.array([evaluation.values[measure.name] for measure in measures])
   values = values.reshape(len(measures), len(evaluation.queries))
@@ -292,10 +292,12 @@ def _read(name: str, dialect: Dialect | None = None) -> tuple[Measure, ...]:
       raise
     if dialect is not None:
       return _read(name)
-    advice = error.advice.removesuffix(OF_YOUR_OWN)
-    raise ValueError(
-      f"{name!r} is no file{instead(name)} and no name of a measure: {advice}"
-    ) from None
+    raise unknown(error, f"{name!r} is no file{instead(name)} and") from None
+
+
+def unknown(error: AdvisedError, name: str) -> ValueError:
+  """The error of a name that is that of no measure, with advice that is of use in a shell."""
+  return ValueError(f"{name} no name of a measure: {error.advice.removesuffix(OF_YOUR_OWN)}")
 
 
 def _changed(measure: Measure, args: argparse.Namespace) -> Measure:
@@ -309,7 +311,7 @@ def _changed(measure: Measure, args: argparse.Namespace) -> Measure:
   return Measure(measure.metric, name=measure.name, **parameters)
 
 
-def _different(names: list[str], files: list[str]) -> list[str]:
+def different(names: list[str], files: list[str]) -> list[str]:
   """The names of the runs, or their files where runs have the same name, which may be numbered."""
   count = Counter(names)
   shown = [name if count[name] == 1 else file for name, file in zip(names, files, strict=True)]
@@ -322,7 +324,7 @@ def _different(names: list[str], files: list[str]) -> list[str]:
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
+def progress_bar() -> Iterator[Progress]:
   """Progress on the standard error of a terminal, and nothing elsewhere."""
   console = Console(stderr=True)
   columns = (*Progress.get_default_columns(), MofNCompleteColumn())
@@ -332,7 +334,8 @@ def _progress() -> Iterator[Progress]:
     yield bar
 
 
-def _advance(progress: Progress, task: TaskID) -> Callable[[int, int], None]:
+def advance(progress: Progress, task: TaskID) -> Callable[[int, int], None]:
+  """A function that shows how much of a task is done."""
   return lambda done, total: progress.update(task, completed=done, total=total)
 
 
@@ -346,6 +349,10 @@ def _tell(name: str, evaluation: trec.Evaluation, queries: str, qrels: str) -> N
       one = len(missing) == 1
       what, are = ("query", "is") if one else ("queries", "are")
       then = f"count{'s' * one} as 0" if counts else f"{are} left out"
-      few = ", ".join(missing[:3]) + (f", ... ({len(missing)} in all)" if missing[3:] else "")
-      text = f"{what} of the {ours} that {are} not in the {other} {then}: {few}"
+      text = f"{what} of the {ours} that {are} not in the {other} {then}: {few(missing)}"
       print(f"jaxrank: {name}: {text}", file=sys.stderr)
+
+
+def few(names: Sequence[str]) -> str:
+  """The first names, and how many there are."""
+  return ", ".join(names[:3]) + (f", ... ({len(names)} in all)" if names[3:] else "")

@@ -8,10 +8,10 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from jaxrank._errors import AdvisedError
-from jaxrank.command import arguments
+from jaxrank.command import arguments, fusing_arguments
 
 # What the extra `trec` installs.
 _NEEDED = ("platformdirs", "pyarrow", "rich")
@@ -49,9 +49,11 @@ def program() -> NoReturn:
 
 def main(words: Sequence[str] | None = None) -> int:
   """Runs the command with these arguments, or those of the process, and returns its status."""
-  args = arguments.read(words)
+  words = sys.argv[1:] if words is None else words
+  fuses = [*words[:1]] == ["fuse"]
+  args = fusing_arguments.read(words[1:]) if fuses else arguments.read(words)
   try:
-    return _run(args)
+    return _fuse(args) if fuses else _run(args)
   except BrokenPipeError:
     return 1
   except OSError as error:
@@ -72,28 +74,33 @@ def _failed(error: object) -> int:
   if isinstance(error, AdvisedError):
     text = f"{error.fault} {_ADVICE.get(error.about, error.advice)}"
   # Without the name of the function of Python.
-  text = re.sub(r"^(?:trec\.\w+|parse|evaluate): ", "", text)
+  text = re.sub(r"^(?:(?:(?:trec|fusion|stats|Run)\.\w+|parse|evaluate): )+", "", text)
   print(f"jaxrank: error: {text}", file=sys.stderr)
   return 1
 
 
-def _print(text: str) -> None:
-  """Prints a text, in plain characters where the standard output has no others."""
-  encoding = sys.stdout.encoding or "utf-8"
+def _print(text: str, file: TextIO | None = None) -> None:
+  """Prints a text, in plain characters where the standard output, or the file, has no others."""
+  file = file or sys.stdout
+  encoding = file.encoding or "utf-8"
   try:
     text.encode(encoding)
   except UnicodeEncodeError:
     plain = text.replace("\N{BOX DRAWINGS LIGHT HORIZONTAL}", "-")
     text = plain.encode(encoding, "backslashreplace").decode(encoding)
-  print(text, end="")
+  print(text, end="", file=file)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _check_installed() -> None:
   missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
   if missing:
     raise ModuleNotFoundError(
       f"the command needs {' and '.join(missing)}: pip install 'jaxrank[trec]'."
     )
+
+
+def _run(args: argparse.Namespace) -> int:
+  _check_installed()
   from jaxrank.command import comparing, evaluating, judging, picture, rendering
 
   if not args.no_cache:
@@ -106,4 +113,19 @@ def _run(args: argparse.Namespace) -> int:
   _print(rendering.FORMS[args.form](results, compared, args))
   if args.plot:
     picture.draw(results, compared, Path(args.plot))
+  return 0
+
+
+def _fuse(args: argparse.Namespace) -> int:
+  _check_installed()
+  from jaxrank.command import evaluating, fusing, picture
+
+  if not args.no_cache:
+    evaluating.keep_programs()
+  fused = fusing.fuse(args)
+  _print(fused.report, sys.stderr if args.out == "-" else sys.stdout)
+  if fused.run is not None and args.out:
+    fusing.write(fused.run, args.out)
+  if fused.fit is not None and args.plot:
+    picture.draw_weights(fused.fit, Path(args.plot))
   return 0

@@ -1,11 +1,13 @@
-"""The picture of the command: the means of all runs, with intervals."""
+"""The pictures of the command: means of runs with intervals, and a measure over weights."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jaxrank.command.comparing import Compared
 from jaxrank.command.evaluating import Results
+from jaxrank.fusion import Fit
 from jaxrank.measures.measure import Measure
 from jaxrank.streaming import summary
 
@@ -15,15 +17,11 @@ def draw(results: Results, compared: Compared | None, path: Path) -> None:
 
   If there are ranks, those that each run may have stand below, in a colour for each tier.
   """
-  try:
-    from matplotlib.figure import Figure
-  except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("--plot needs matplotlib: pip install 'jaxrank[plot]'.") from error
   measures, runs = results.measures, results.runs
   ranks = None if compared is None else compared.ranks
   rows = 1 if ranks is None else 2
   size = (1.2 + 2.6 * len(measures), rows * (1.1 + 0.34 * len(runs)))
-  figure = Figure(figsize=size, layout="constrained")
+  figure = _figure(*size)
   panels = figure.subplots(rows, len(measures), sharey=True, squeeze=False)
   best, intervals = results.best, [_intervals(measures, run.values) for run in runs]
   for j, (measure, axes) in enumerate(zip(measures, panels[0], strict=True)):
@@ -46,6 +44,64 @@ def draw(results: Results, compared: Compared | None, path: Path) -> None:
   for axes in panels[:, 0]:
     axes.set_yticks(range(len(runs)), [run.name for run in runs])
     axes.set_ylim(len(runs) - 0.5, -0.5)
+  _save(figure, path)
+
+
+def draw_weights(fit: Fit, path: Path) -> None:
+  """Draws the measure over the weights of two runs, as a line, or of three, as a triangle."""
+  figure = _figure(6.4, 4.6 if len(fit.systems) == 2 else 5.4)
+  axes = figure.subplots()
+  best = fit.systems.index(fit.best_system)
+  points = (
+    ("s", "equal weights", fit.grid[0], fit.grid_values[0]),
+    ("D", f"{fit.best_system} alone", np.eye(len(fit.systems))[best], fit.system_values[best]),
+    ("*", f"tuned weights ({_told(fit.weights)})", fit.weights, fit.value),
+  )
+  if len(fit.systems) == 2:
+    first, second = fit.systems
+    order = np.argsort(fit.grid[:, 0])
+    axes.plot(fit.grid[order, 0], fit.grid_values[order], color="C0", zorder=1)
+    at = [(weights[0], value) for _, _, weights, value in points]
+    axes.set(xlabel=f"weight of {first};\nthe rest is that of {second}", ylabel=fit.measure)
+    axes.grid(True, alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+  else:
+    corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+    x, y = (fit.grid @ corners).T
+    filled = axes.tricontourf(x, y, fit.grid_values, levels=14, cmap="viridis")
+    figure.colorbar(filled, ax=axes, label=fit.measure, shrink=0.8)
+    at = [tuple(weights @ corners) for _, _, weights, _ in points]
+    for (left, up), name, below in zip(corners, fit.systems, (-1, -1, 1), strict=True):
+      axes.annotate(
+        name, (left, up), (0, 9 * below), textcoords="offset points", ha="center",
+        va="top" if below < 0 else "bottom",
+      )  # fmt: skip
+    axes.set(aspect="equal", xlim=(-0.12, 1.12), ylim=(-0.1, 0.96))
+    axes.axis("off")
+  for (marker, name, _, value), place, colour in zip(points, at, ("w", "C1", "C3"), strict=True):
+    size = 15 if marker == "*" else 8
+    axes.plot(
+      *place, marker, color=colour, markeredgecolor="k", markersize=size, clip_on=False,
+      label=f"{name}: {value:.4f}",
+    )  # fmt: skip
+  figure.legend(loc="outside lower center", frameon=False)
+  axes.set_title(f"{fit.measure} of the {len(fit.values['equal'])} queries that chose the weights")
+  _save(figure, path)
+
+
+def _told(weights: np.ndarray) -> str:
+  return " : ".join(f"{weight:.2f}" for weight in weights)
+
+
+def _figure(width: float, height: float) -> Any:
+  try:
+    from matplotlib.figure import Figure
+  except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("--plot needs matplotlib: pip install 'jaxrank[plot]'.") from error
+  return Figure(figsize=(width, height), layout="constrained")
+
+
+def _save(figure: Any, path: Path) -> None:
   try:
     figure.savefig(path, dpi=150)
   except ValueError as error:

@@ -14,7 +14,7 @@ from jaxrank._base import pytree
 from jaxrank._core import batching, checks
 from jaxrank._core._jax import is_traced
 from jaxrank._core.arithmetic import floating
-from jaxrank.stats import _student, _values
+from jaxrank.stats import _values, student
 from jaxrank.stats.corrections import benjamini_hochberg, holm
 from jaxrank.stats.leaderboards import rank_intervals
 from jaxrank.stats.paired import effect_size, paired_t
@@ -229,8 +229,8 @@ def _columns(
     intervals = rank_intervals(values, key=other, resamples=resamples, confidence=share)
     ranks = intervals.lowest, intervals.highest, intervals.tiers
   return (
-    *_student.interval(values, share),
-    *_student.interval(values - compared, share),
+    *student.interval(values, share),
+    *student.interval(values - compared, share),
     p_values[..., first, :],
     effect_size(values, compared),
     *ranks,

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating, safe_divide
-from jaxrank.stats import _student, _values
+from jaxrank.stats import _values, student
 
 
 class Powered(NamedTuple):
@@ -120,10 +120,10 @@ def _powered(y: Array, p: Array, u: Array, confidence: Array) -> tuple[Array, ..
   variance = jnp.square(weight) * jnp.var(u, axis=-1, ddof=1) / others + rest / n
 
   def margins(confidence: Array) -> tuple[Array, Array]:
-    alone = _student.margin(jnp.var(y, axis=-1, ddof=1) / n, n - 1, confidence)
+    alone = student.margin(jnp.var(y, axis=-1, ddof=1) / n, n - 1, confidence)
     if n <= 2:
       return alone, jnp.full_like(alone, jnp.inf)
-    return alone, _student.margin(variance, n - 2, confidence)
+    return alone, student.margin(variance, n - 2, confidence)
 
   # An interval that is narrower at a confidence of 0.5 is so at all lower ones, because a t
   # distribution of fewer degrees of freedom has heavier tails. At 0 neither has a width.

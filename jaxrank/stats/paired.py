@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating
-from jaxrank.stats import _student, _values
+from jaxrank.stats import _values, student
 
 # The largest number of queries that `queries_needed` considers; float32 counts exactly up to it.
 _MOST = 1 << 24
@@ -62,7 +62,7 @@ def paired_t(x: ArrayLike, y: ArrayLike) -> Comparison:
 def _paired_t(x: Array, y: Array) -> tuple[Array, Array]:
   n = x.shape[-1]
   t = _effect(x, y) * n**0.5
-  return t, _student.two_sided(t, jnp.full((1,) * t.ndim, n - 1, t.dtype))
+  return t, student.two_sided(t, jnp.full((1,) * t.ndim, n - 1, t.dtype))
 
 
 def effect_size(x: ArrayLike, y: ArrayLike) -> Array:
@@ -158,7 +158,7 @@ def _queries_needed(difference: Array, deviation: Array, power: Array, level: Ar
   effect = _ratio(jnp.abs(difference), deviation)
 
   def enough(n: Array) -> Array:
-    reached: Array = _student.power(effect * jnp.sqrt(n), level, n - 1) >= power
+    reached: Array = student.power(effect * jnp.sqrt(n), level, n - 1) >= power
     return reached
 
   def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxrank as jr
-from jaxrank import chance, class_labels, gains, losses, ranks, stats
+from jaxrank import chance, class_labels, fusion, gains, losses, ranks, stats
 from jaxrank._core import description
+from jaxrank.fusion._define import METHODS, NORMALISATIONS
 from tests.helpers.traits import subtopics
 from tests.house import public_api
 
@@ -61,6 +62,10 @@ ON_THE_HOST = {
   "corpus.unsampled_rank",
   "discounts.Terms",
   "epoch",
+  "fusion.Fit",
+  "fusion.Gain",
+  "fusion.fit",
+  "fusion.threshold",
   "letor.Dataset",
   "letor.Fold",
   "letor.concatenate",
@@ -86,6 +91,7 @@ ON_THE_HOST = {
   "stats.Leaderboard",
   "stats.Powered",
   "stats.RankIntervals",
+  "stats.Threshold",
   "stats.queries_needed",
   "trec.Arrays",
   "trec.Evaluation",
@@ -201,6 +207,19 @@ def _zero(scores):
   return 0 * jnp.sum(jnp.where(jnp.isfinite(scores), scores, 0))
 
 
+def _fusion(name, function):
+  """A method or a normalisation of two systems; the scores of the second one are the labels."""
+
+  def call(scores, labels, where):
+    systems = jnp.stack([scores, labels])
+    method = METHODS.get(name)
+    if method is None or method.training is None:
+      return function(systems, where=where)
+    return function(systems, where=where, trained=fusion.train(name, systems, labels, where=where))
+
+  return call
+
+
 def _ranked(ranking):
   """A metric of each kind of question under a ranking, with a cut-off and without."""
 
@@ -268,6 +287,10 @@ OWN: dict[str, Query] = {
   "exposure.awrf": lambda s, x, w: jr.exposure.awrf(
     s, jnp.where(w & (x > 1), 1, 0), jnp.array([0.6, 0.4]), n_groups=2, where=w
   ),
+  "fusion.train": lambda s, x, w: fusion.train("pos_fuse", jnp.stack([s, x]), x, where=w),
+  **{
+    f"fusion.{name}": _fusion(name, getattr(fusion, name)) for name in [*METHODS, *NORMALISATIONS]
+  },
   "gains.by_label": lambda s, x, w: jr.gains.by_label({0: 0.0, 4: 3.0})(jnp.where(w, x, 0)),
   "gains.table": lambda s, x, w: jr.gains.table([0.0, 1.0, 3.0, 7.0, 15.0])(jnp.where(w, x, 0)),
   "letor.min_max": lambda s, x, w: jr.letor.min_max(jnp.stack([s, x], -1), where=w),
@@ -310,6 +333,9 @@ OWN: dict[str, Query] = {
   ),
   "stats.randomization_test": lambda s, x, w: stats.randomization_test(
     x[:, 0], x[:, 1], key=jax.random.key(0), flips=100
+  ),
+  "stats.risk_control": lambda s, x, w: stats.risk_control(
+    jnp.where(w, x, 0)[:, :1] / (1 + jnp.arange(N, dtype=x.dtype)[None]), jnp.arange(N), level=0.9
   ),
   "stats.tukey_hsd": lambda s, x, w: stats.tukey_hsd(
     jnp.where(w, x, 0), key=jax.random.key(0), permutations=20

@@ -136,7 +136,9 @@ def test_signatures_are_those_of_the_source(name):
   # Functions with usage say what to write for a missing argument, and lifted ones run their bodies
   # for each query.
   remembers = name.startswith("jaxrank._core.ranked.Ranked.")
-  lifted = name.startswith(("jaxrank.metrics.", "jaxrank.losses.", "jaxrank.exposure."))
+  lifted = name.startswith(
+    tuple(f"jaxrank.{x}." for x in ("metrics", "losses", "exposure", "fusion"))
+  )
   assert not hasattr(function, "__wrapped__") or name in WITH_USAGE or lifted or remembers
   assert "__signature__" not in vars(function)
   node = definition(function)

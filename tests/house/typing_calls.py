@@ -163,9 +163,21 @@ assert_type(jr.stats.rank_intervals(s, key=key, tasks=["a", "a", "b"]), jr.stats
 assert_type(jr.stats.prediction_powered(s[0], s[0], s[0]).gain, Array)
 assert_type(jr.stats.confidence_sequence(state), jr.stats.Bounds)
 assert_type(jr.stats.confidence_sequence(s, bounds=(-1, 1)).low, Array)
+assert_type(jr.stats.risk_control(s, s[0], level=0.1, bound=2).threshold, Array)
+two = jnp.stack([s, s])
+assert_type(jr.fusion.comb_sum(jr.fusion.min_max(two, missing="min"), weights=s[0]), Array)
+assert_type(jr.fusion.rrf(two, k=10, weighs="rank", ranking=jr.Laplace(1.0)), Array)
+assert_type(jr.fusion.train(jr.fusion.prob_fuse, two, y, n_segments=2), Array)
+assert_type(jr.fusion.fit("rrf", two, y, "nDCG@10", key=key, names=["a", "b"]), jr.fusion.Fit)
+assert_type(jr.fusion.threshold(s, y, "recall", level=0.9), jr.stats.Threshold)
+jr.fusion.rrf(two, weighs="both")  # wrong
+jr.fusion.comb_sum(two, k=3)  # wrong
+jr.fusion.fit("rrf", two, y, "nDCG@10")  # wrong
+jr.fusion.map_fuse(two)  # wrong
 assert_type(jr.stats.compare({"a": s[0], "b": s[0]}, key=key).columns(), dict[str, Any])
 assert_type(evaluator.interval(state, anytime=True), dict[str, tuple[Any, Any]])
 jr.stats.rank_intervals(s)  # wrong
+jr.stats.risk_control(s, s[0])  # wrong
 jr.stats.compare({"a": s[0]}, key=key, test="wilcoxon")  # wrong
 jr.stats.randomization_test(s[0], s[0])  # wrong
 jr.stats.bootstrap_interval(jnp.mean, s, key=key, method="basic")  # wrong

@@ -41,11 +41,11 @@ def test_tails_are_precise():
   t = np.array([0.0, 1e-3, 1.0, 12.0, 30.0])
   for freedom in (1, 4, 30, 10**4):
     with jax.enable_x64(True):
-      found = stats.paired._student.two_sided(jnp.asarray(t), jnp.full((1,), float(freedom)))
+      found = stats.paired.student.two_sided(jnp.asarray(t), jnp.full((1,), float(freedom)))
     expected = 2 * scipy_stats.t.sf(t, freedom)
     known = expected > 1e-30
     np.testing.assert_allclose(found[known], expected[known], rtol=1e-9)
-    single = stats.paired._student.two_sided(
+    single = stats.paired.student.two_sided(
       jnp.asarray(t, jnp.float32), jnp.full((1,), freedom, jnp.float32)
     )
     np.testing.assert_allclose(single[known], expected[known], rtol=1e-4)

@@ -9,6 +9,7 @@ beta function lose all digits of float32 for thousands of queries.
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.typing import ArrayLike
 
 _NODES = 513
 
@@ -48,7 +49,7 @@ def critical(level: Array, freedom: Array) -> Array:
   return jnp.exp(0.5 * (low + high))
 
 
-def margin(variance: Array, freedom: int, confidence: Array) -> Array:
+def margin(variance: Array, freedom: ArrayLike, confidence: Array) -> Array:
   """How far the ends of an interval are from an estimate of this variance."""
   level = (1 - confidence).reshape((1,) * variance.ndim)
   steps = critical(level, jnp.full(level.shape, freedom, variance.dtype))
