@@ -62,27 +62,6 @@ def methods(scores: Array) -> dict[str, Array]:
   return {f"{name} alone": x for name, x in zip(NAMES, scores, strict=True)} | fused
 
 
-def draw(fit: jr.fusion.Fit, path: Path) -> None:
-  """The measure over the triangle of weights."""
-  corners = np.array([[0, 0], [1, 0], [0.5, 0.75**0.5]])
-  figure = Figure(figsize=(6.4, 5), layout="constrained")
-  axes = figure.add_subplot()
-  axes.set_axis_off()
-  axes.set_aspect("equal")
-  filled = axes.tricontourf(*(fit.grid @ corners).T, fit.grid_values, levels=20)
-  figure.colorbar(filled, ax=axes, label=f"{fit.measure}, in the sample")
-  aligned = ("right", "left", "center")
-  for name, corner, side in zip(fit.systems, corners, aligned, strict=True):
-    axes.annotate(
-      name, corner, (0, -12 if corner[1] == 0 else 6), textcoords="offset points", ha=side
-    )
-  points = {"equal weights": (np.full(3, 1 / 3), "o"), "tuned weights": (fit.weights, "*")}
-  for name, (weights, marker) in points.items():
-    axes.plot(*(weights @ corners), marker, color="white", mec="black", ms=11, label=name, ls="")
-  axes.legend(loc="upper left", frameon=False)
-  figure.savefig(path, dpi=150)
-
-
 def table(fit: jr.fusion.Fit, scores: Array, labels: Array) -> dict[str, dict[str, float]]:
   """The measures of systems, of methods with equal weights, and of the fit."""
   fused = methods(scores)
@@ -99,7 +78,7 @@ def main() -> None:
   parser.add_argument("--method", default="comb_sum", help="a method of jaxrank.fusion")
   parser.add_argument("--measure", default="AP")
   parser.add_argument("--steps", type=int, help="weights are multiples of 1 / STEPS")
-  parser.add_argument("--plot", type=Path, default=Path("fuse.png"))
+  parser.add_argument("--out", type=Path, default=Path("fuse.png"), help="the picture")
   args = parser.parse_args()
   scores, labels = retrieve()
   tuning, held = slice(QUERIES // 2), slice(QUERIES // 2, None)
@@ -126,8 +105,10 @@ def main() -> None:
     print(f"{name:26}", *(f"{measure} {value:.4f}" for measure, value in values.items()))
   keep = jr.fusion.threshold(fit(scores[:, held]), labels[held], jr.hit_rate, level=0.99)
   print(f"\nThe first {keep.threshold:.0f} results hold a relevant one for 99 % of new queries.")
-  draw(fit, args.plot)
-  print(f"wrote {args.plot}")
+  figure = Figure(figsize=(6.4, 5.4), layout="constrained")
+  jr.plot.weights(fit, ax=figure.subplots())
+  figure.savefig(args.out, dpi=150)
+  print(f"wrote {args.out}")
 
 
 if __name__ == "__main__":

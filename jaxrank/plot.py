@@ -1,4 +1,4 @@
-"""Plots of curves and of values of metrics, with matplotlib, which the extra `plot` installs."""
+"""Plots of curves, of values and of weights, with matplotlib, which the extra `plot` installs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +11,7 @@ from jaxrank._core import checks
 __all__ = [
   "precision_recall",
   "values",
+  "weights",
 ]
 
 # Curves of more cut-offs are drawn without markers.
@@ -82,6 +83,80 @@ def values(
     ax.xaxis.get_major_locator().set_params(integer=True)
   else:
     ax.xaxis.set_visible(False)
+  return figure, ax
+
+
+def weights(fit: Any, *, ax: Any = None) -> tuple[Any, Any]:
+  """Plots a measure over the weights of fused systems: a line for two, a triangle for three.
+
+  Equal weights, the best system alone and the tuned weights are marked, with their values on the
+  queries that chose the weights.
+
+  Args:
+    fit: A result of `jaxrank.fusion.fit` for two systems or three.
+    ax: Axes of matplotlib; None for those of a new figure.
+
+  Returns:
+    The figure and the axes.
+
+  Raises:
+    ModuleNotFoundError: if matplotlib is not installed.
+    ValueError: if there are more than three systems.
+    TypeError: if `fit` is no fit, or `ax` is not axes.
+  """
+  with checks.named("plot.weights"):
+    if not hasattr(fit, "grid_values"):
+      raise TypeError(f"fit must be a result of jaxrank.fusion.fit, got {checks.told(fit)}.")
+    if len(fit.systems) > 3:
+      raise ValueError(f"the weights of 2 or 3 systems can be drawn, got {len(fit.systems)}.")
+    figure, ax = _figure_and_axes(ax)
+  best = fit.systems.index(fit.best_system)
+  tuned = " : ".join(f"{weight:.2f}" for weight in fit.weights)
+  points = (
+    ("s", "w", "equal weights", fit.grid[0], fit.grid_values[0]),
+    (
+      "D",
+      "C1",
+      f"{fit.best_system} alone",
+      np.eye(len(fit.systems))[best],
+      fit.system_values[best],
+    ),
+    ("*", "C3", f"tuned weights ({tuned})", fit.weights, fit.value),
+  )
+  if len(fit.systems) == 2:
+    first, second = fit.systems
+    order = np.argsort(fit.grid[:, 0])
+    ax.plot(fit.grid[order, 0], fit.grid_values[order], color="C0", zorder=1)
+    ax.set(xlabel=f"weight of {first};\nthe rest is that of {second}", ylabel=fit.measure)
+    ax.grid(True, alpha=0.3)
+  else:
+    corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+    filled = ax.tricontourf(*(fit.grid @ corners).T, fit.grid_values, levels=14, cmap="viridis")
+    figure.colorbar(filled, ax=ax, label=fit.measure, shrink=0.8)
+    for corner, name, below in zip(corners, fit.systems, (True, True, False), strict=True):
+      ax.annotate(
+        name,
+        corner,
+        (0, -9 if below else 9),
+        textcoords="offset points",
+        ha="center",
+        va="top" if below else "bottom",
+      )
+    ax.set(aspect="equal", xlim=(-0.12, 1.12), ylim=(-0.1, 0.96))
+    ax.axis("off")
+  for marker, colour, name, of_systems, value in points:
+    place = (of_systems[0], value) if len(fit.systems) == 2 else of_systems @ corners
+    ax.plot(
+      *place,
+      marker,
+      color=colour,
+      markeredgecolor="k",
+      markersize=15 if marker == "*" else 8,
+      clip_on=False,
+      label=f"{name}: {value:.4f}",
+    )
+  figure.legend(loc="outside lower center", frameon=False)
+  ax.set_title(f"{fit.measure} of the {len(fit.values['equal'])} queries that chose the weights")
   return figure, ax
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxrank import plot
 from jaxrank.command.comparing import Compared
 from jaxrank.command.evaluating import Results
 from jaxrank.fusion import Fit
@@ -49,48 +50,9 @@ def draw(results: Results, compared: Compared | None, path: Path) -> None:
 
 def draw_weights(fit: Fit, path: Path) -> None:
   """Draws the measure over the weights of two runs, as a line, or of three, as a triangle."""
-  figure = _figure(6.4, 4.6 if len(fit.systems) == 2 else 5.4)
-  axes = figure.subplots()
-  best = fit.systems.index(fit.best_system)
-  points = (
-    ("s", "equal weights", fit.grid[0], fit.grid_values[0]),
-    ("D", f"{fit.best_system} alone", np.eye(len(fit.systems))[best], fit.system_values[best]),
-    ("*", f"tuned weights ({_told(fit.weights)})", fit.weights, fit.value),
-  )
-  if len(fit.systems) == 2:
-    first, second = fit.systems
-    order = np.argsort(fit.grid[:, 0])
-    axes.plot(fit.grid[order, 0], fit.grid_values[order], color="C0", zorder=1)
-    at = [(weights[0], value) for _, _, weights, value in points]
-    axes.set(xlabel=f"weight of {first};\nthe rest is that of {second}", ylabel=fit.measure)
-    axes.grid(True, alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-  else:
-    corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
-    x, y = (fit.grid @ corners).T
-    filled = axes.tricontourf(x, y, fit.grid_values, levels=14, cmap="viridis")
-    figure.colorbar(filled, ax=axes, label=fit.measure, shrink=0.8)
-    at = [tuple(weights @ corners) for _, _, weights, _ in points]
-    for (left, up), name, below in zip(corners, fit.systems, (-1, -1, 1), strict=True):
-      axes.annotate(
-        name, (left, up), (0, 9 * below), textcoords="offset points", ha="center",
-        va="top" if below < 0 else "bottom",
-      )  # fmt: skip
-    axes.set(aspect="equal", xlim=(-0.12, 1.12), ylim=(-0.1, 0.96))
-    axes.axis("off")
-  for (marker, name, _, value), place, colour in zip(points, at, ("w", "C1", "C3"), strict=True):
-    size = 15 if marker == "*" else 8
-    axes.plot(
-      *place, marker, color=colour, markeredgecolor="k", markersize=size, clip_on=False,
-      label=f"{name}: {value:.4f}",
-    )  # fmt: skip
-  figure.legend(loc="outside lower center", frameon=False)
-  axes.set_title(f"{fit.measure} of the {len(fit.values['equal'])} queries that chose the weights")
+  figure = _figure(6.4, 5.4)
+  plot.weights(fit, ax=figure.subplots())
   _save(figure, path)
-
-
-def _told(weights: np.ndarray) -> str:
-  return " : ".join(f"{weight:.2f}" for weight in weights)
 
 
 def _figure(width: float, height: float) -> Any:

@@ -60,11 +60,9 @@ class Runs:
 
 
 def times(points: Array, factor: Array) -> Array:
-  """`points * factor`; infinite points times 0 are 0, and have no slope by the factor."""
+  """`points * factor` for a factor of at least 0, with which an infinite point times 0 is 0."""
   infinite = jnp.isinf(points)
-  finite = factor * jnp.where(infinite, 0, points)
-  signed = jnp.sign(factor) * jnp.where(infinite, points, 1)
-  return jnp.where(infinite, jnp.where(factor == 0, 0, signed), finite)
+  return jnp.where(infinite & (factor > 0), points, factor * jnp.where(infinite, 0, points))
 
 
 Rule: TypeAlias = Callable[[Runs], Array]

@@ -25,8 +25,8 @@ from jaxrank.rankings.expected_rank import Laplace
 # A grid is as fine as these allow with about so many points.
 _STEPS, _POINTS = (100, 50, 20, 10, 5, 4, 3, 2), 1_001
 
-# About so many scores are fused and ranked at once.
-_ITEMS = 1 << 22
+# About so many scores are fused and ranked at once, which fit in the caches of a CPU.
+_ITEMS = 3 << 19
 
 # The steps of the ascent from the best point of the grid, and the share of the spread of fused
 # scores that is the temperature of its smooth measure.
@@ -286,11 +286,13 @@ def _values(
   parameters = batching.joined(arrays, static)
 
   def of_weights(weights: Array) -> Array:
-    fused = _fused(fuse, parameters, weights, points, scores, where)
-    value: Array = measure(fused, labels, where=where)
-    return value
+    return _fused(fuse, parameters, weights, points, scores, where)
 
-  return jax.vmap(of_weights)(weights)
+  # One batch of all lists: under vmap, AP of lists of 2,700 items takes twice the time on a CPU.
+  fused = jax.vmap(of_weights)(weights)
+  labels, where = (jnp.broadcast_to(x[None], fused.shape) for x in (labels, where))
+  values: Array = measure(fused, labels, where=where)
+  return values
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))

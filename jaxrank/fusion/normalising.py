@@ -3,6 +3,7 @@
 All take scores `[systems, ..., n]`, -inf where a system does not retrieve an item, and a mask, and
 return scores of this shape. Each list is normalised by the items that its system retrieves. A list
 of equal scores has the lowest value of the scale, or the middle of it where the scale is symmetric.
+A score of +inf does not count in these: it becomes the largest value of the scale, or stays +inf.
 `missing` is what an item gets that a system lacks and another one has: None leaves it at -inf, with
 which methods count it as not retrieved and sums add 0; "min" is the smallest normalised score of
 the list, as Ma et al. (2021) use; or a number. A NaN score of a valid item makes its list NaN.

@@ -298,4 +298,5 @@ def train(name, scores, relevant, where, n_segments=10):
 def log_odds(share):
   """Of 1/1,000 where nothing was relevant, and where everything was with 1/1,000 for the rest."""
   share = share or 0.001
-  return math.log(share / (1 - share or 0.001))
+  rest = 0.001 if math.isclose(share, 1) else 1 - share
+  return math.log(share / rest)

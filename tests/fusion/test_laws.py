@@ -230,6 +230,12 @@ def test_smooth_values_lead_to_the_exact_ones(name):
   assert errors[2] < 1e-4
 
 
+def test_a_weight_of_0_has_the_slope_to_its_right():
+  """Also where the rank is divided by it."""
+  slope = jax.grad(lambda w: fusion.rrf([[2.0, 1.0], [1.0, 3.0]], weights=w, weighs="rank")[1])
+  np.testing.assert_allclose(slope(jnp.array([0.0, 1.0])), [1 / 2, 1 / 61**2], rtol=1e-4)
+
+
 def test_exact_ranks_have_no_slope():
   x, where, weights = cases.queries()
 

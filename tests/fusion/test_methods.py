@@ -153,9 +153,12 @@ def collections():
   x = np.where(kind > 0.9, -np.inf, x)
   labels = rng.choice([-1, 0, 0, 1, 2], (COLLECTIONS, JUDGED, N))
   labels[::7, 0] = 2
+  # In one collection all items are relevant and retrieved.
+  x[1], labels[1] = np.maximum(x[1], 0), 2
   where = rng.random(labels.shape) < rng.random((COLLECTIONS, JUDGED, 1)) * 1.5
   where[::5, -1] = False
   where[:, 0, 0] = True
+  where[1] = True
   junk = np.where(rng.random(shape) < 0.5, np.nan, 1e30)
   return np.where(where[:, None], x, junk).astype(np.float32), labels, where
 

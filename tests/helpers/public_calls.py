@@ -79,6 +79,7 @@ ON_THE_HOST = {
   "parse",
   "plot.precision_recall",
   "plot.values",
+  "plot.weights",
   "ranked_query",
   "ranks.Name",
   "ranks.macro_weights",

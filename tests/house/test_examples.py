@@ -127,6 +127,14 @@ def test_fairness_draws_a_frontier(tmp_path):
   assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_fuse_tunes_and_draws(tmp_path):
+  told = run("fuse.py", "--steps", 4, "--out", "plot.png", cwd=tmp_path).splitlines()
+  values = {line[:26].strip(): line[26:].split() for line in told if " AP " in line[20:]}
+  assert float(values["as recommended"][1]) > float(values["pixels alone"][1]) + 0.02
+  assert len(values) == 15
+  assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_clicks_learns_from_propensities(tmp_path):
   told = run("clicks.py", "--seeds", 2, "--queries", 200, "--steps", 200, cwd=tmp_path)
   ndcg = {line[:18].strip(): float(line[18:].split()[0]) for line in told.splitlines()[1:5]}
