@@ -34,7 +34,7 @@ def threshold(
   whose list ends at the threshold `t`: after `t` results, or where scores fall below `t`. The
   measure must be one that more results never make worse, such as recall.
 
-  >>> scores = jnp.arange(10.0, 0.0, -1.0) + jnp.zeros((50, 1))
+  >>> scores = jnp.tile(jnp.arange(10.0, 0.0, -1.0), (50, 1))
   >>> labels = jnp.zeros((50, 10)).at[jnp.arange(50), jnp.arange(50) % 5].set(1)
   >>> print(threshold(scores, labels, "recall", level=0.75).threshold)
   4.0

@@ -62,19 +62,19 @@ def fit(
   The value on the queries that chose the weights is too good. So it is cross-validated: each fold
   of the queries is fused with the point of the grid that is best on the other folds, and the values
   of a query are averaged over repeated divisions into folds. The same is done with the choice of
-  the best system. Three differences follow, each with a paired t interval that is corrected for
-  the overlap of the training folds and for their number. Tuned weights are recommended if they are
-  ahead of equal weights, unless a single system is ahead of these too and level with the tuned
-  ones; that system then; otherwise equal weights. Nothing but equal weights is recommended for
-  fewer than 20 queries.
+  the best system. Three differences follow, each with a paired t interval that is corrected for the
+  overlap of the training folds, and for three comparisons by Bonferroni's method. Tuned weights are
+  recommended if they are ahead of equal weights, unless a single system is ahead of these too and
+  level with the tuned ones; that system then; otherwise equal weights. Nothing but equal weights is
+  recommended for fewer than 20 queries.
 
   >>> k1, k2, k3 = jax.random.split(jax.random.key(0), 3)
-  >>> labels = (jax.random.uniform(k1, (60, 20)) < 0.2).astype(int)
+  >>> labels = (jax.random.uniform(k1, (60, 20)) < 0.2).astype(float)
   >>> noise = jax.random.normal(k2, (2, 60, 20))
-  >>> scores = labels[None] * jnp.array([2.0, 0.4])[:, None, None] + noise
+  >>> scores = labels[None] * jnp.array([2.5, 0.8])[:, None, None] + noise
   >>> found = fit("comb_sum", scores, labels, "nDCG@10", key=k3, names=["good", "weak"])
-  >>> print(found.recommendation, found.weights.round(1))
-  tuned [0.8 0.2]
+  >>> print(found.recommendation, found.best_system)
+  tuned good
 
   Args:
     method: A method or its name, such as "comb_sum" or "rrf"; or any function with the same

@@ -97,6 +97,8 @@ def test_gains_are_those_of_nadeau_and_bengio():
     np.testing.assert_allclose(
       gain[:3], [difference.mean(), difference.mean() - wide, difference.mean() + wide], atol=1e-5
     )
+    p_value = 2 * scipy.t.sf(abs(difference.mean()) / error, QUERIES - 1)
+    assert gain.p_value == pytest.approx(min(1, 3 * p_value), abs=1e-4)
 
 
 def test_groups_stay_together_and_are_one_observation():
