@@ -309,7 +309,7 @@ def _of_fit(fit: fusion.Fit, as_json: bool) -> str:
     return f"{fit}\n"
   columns = zip(fit.systems, fit.system_values, fit.weights, fit.recommended_weights, strict=True)
   values = {
-    "equal": fit.values["equal"].mean(),
+    "equal": fit.equal_value,
     "single": fit.system_values[fit.systems.index(fit.best_system)],
     "tuned": fit.value,
   }
@@ -317,8 +317,8 @@ def _of_fit(fit: fusion.Fit, as_json: bool) -> str:
     "measure": fit.measure,
     "queries": len(fit.values["equal"]),
     "method": _name(fit.method),
-    "normalize": None if fit.normalize is None else _name(fit.normalize),
-    "parameters": dict(fit.parameters),
+    "normalize": None if fit.tuned.normalize is None else _name(fit.tuned.normalize),
+    "parameters": dict(fit.tuned.parameters),
     "runs": {
       name: {"value": float(value), "tuned_weight": float(w), "recommended_weight": float(r)}
       for name, value, w, r in columns

@@ -40,7 +40,7 @@ from jaxrank.fusion.by_score import (
   weighted_mnz,
 )
 from jaxrank.fusion.cutting import threshold
-from jaxrank.fusion.fitted import Fit
+from jaxrank.fusion.fitted import Fit, Setting
 from jaxrank.fusion.fitting import fit
 from jaxrank.fusion.held_out import Gain
 from jaxrank.fusion.normalising import (
@@ -66,6 +66,7 @@ from jaxrank.fusion.trained import (
 __all__ = [
   "Fit",
   "Gain",
+  "Setting",
   "bayes_fuse",
   "borda",
   "borda_fuse",

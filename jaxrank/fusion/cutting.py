@@ -67,6 +67,8 @@ def threshold(
       checks.untraced(name, x)
     checks.choice("by", by, ("count", "score"))
     checks.unit_interval("level", level)
+    if not np.all(np.asarray(level) < 1):
+      raise ValueError(f"level must be less than 1, got {level}; nothing promises all of it.")
     s, truth = floating(checks.array("scores", scores)), floating(checks.array("labels", labels))
     if s.ndim != 2 or not s.size:
       raise ValueError(

@@ -17,7 +17,7 @@ from jaxrank._core.arithmetic import floating
 from jaxrank._core.ranked import UnansweredError
 from jaxrank.fusion import held_out
 from jaxrank.fusion._define import METHODS, NORMALISATIONS, Method, combined, found, systems
-from jaxrank.fusion.fitted import Fit, Normalize
+from jaxrank.fusion.fitted import Fit, Normalize, Setting
 from jaxrank.measures.grammar import read_measures
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.expected_rank import Laplace
@@ -118,7 +118,9 @@ def fit(
     count = int(group.max()) + 1
     folds, repeats = checks.count("folds", folds), checks.count("repeats", repeats)
     if not 2 <= folds <= count:
-      raise ValueError(f"folds must be from 2 to the number of queries, {count}, got {folds}.")
+      raise ValueError(
+        f"folds must be from 2 to {count}, the number of queries or groups, got {folds}."
+      )
     key = checks.prng_key(key)
     checks.unit_interval("confidence", confidence)
     evaluated = _Evaluated(_measure(measure), truth, mask)
@@ -145,39 +147,45 @@ def fit(
       on_path = evaluated.of(fuse, setting, path).mean(axis=1)
       if on_path.max() > value:
         value, weights, refined = on_path.max(), path[on_path.argmax()], True
+    # Equal weights are given the setting that is best for them, too.
+    equal = np.stack([of_points[0] for of_points in points])
+    best_equal = held_out.best(equal.mean(axis=1))
 
     divided = held_out.divided(key, folds, repeats, group)
-    held: dict[held_out.Choice, np.ndarray] = {
-      "equal": values[0],
-      "single": held_out.held_out(alone, divided),
-      "tuned": held_out.held_out(values, divided),
-    }
+    candidates: dict[held_out.Choice, np.ndarray]
+    candidates = {"equal": equal, "single": alone, "tuned": values}
+    held = {choice: held_out.held_out(x, divided) for choice, x in candidates.items()}
     gains = held_out.gains(held, group, folds, confidence)
-  sign = evaluated.sign
+
+  def turned(x: np.ndarray) -> np.ndarray:
+    # Without a negative zero.
+    return evaluated.sign * x + 0.0
+
   return Fit(
     method=fuse.function if isinstance(fuse, Method) else fuse,
-    normalize=setting.normalize,
-    parameters=setting.parameters,
+    tuned=Setting(*setting[:2]),
+    equal=Setting(*settings[best_equal][:2]),
     systems=called,
     weights=weights,
     measure=evaluated.measure.name,
-    value=float(sign * value),
-    system_values=sign * alone.mean(axis=1),
-    values={name: sign * x for name, x in held.items()},
+    value=float(turned(value)),
+    equal_value=float(turned(equal[best_equal].mean())),
+    system_values=turned(alone.mean(axis=1)),
+    values={choice: turned(x) for choice, x in held.items()},
     gains=gains,
     recommendation=held_out.recommended(gains, count, 1 - confidence),
     best_system=called[held_out.best(alone.mean(axis=1))],
     refined=refined,
     count=count,
     grid=grid,
-    grid_values=sign * of_setting,
+    grid_values=turned(of_setting),
   )
 
 
 Fused = Method | Callable[..., Array]
 
 
-class _Setting(NamedTuple):
+class _Scaled(NamedTuple):
   """What is fused: normalised scores, and the parameters of the method."""
 
   normalize: Normalize
@@ -205,7 +213,7 @@ class _Evaluated(NamedTuple):
   def of(
     self,
     fuse: Fused,
-    setting: _Setting,
+    setting: _Scaled,
     weights: np.ndarray,
     done: Callable[[int], None] | None = None,
   ) -> np.ndarray:
@@ -227,7 +235,7 @@ class _Evaluated(NamedTuple):
         done(min(start + block, len(weights)))
     return self.sign * np.concatenate(values)[: len(weights)]
 
-  def ascent(self, fuse: Fused, setting: _Setting, start: np.ndarray) -> np.ndarray:
+  def ascent(self, fuse: Fused, setting: _Scaled, start: np.ndarray) -> np.ndarray:
     """`[steps, systems]`, weights that the smooth measure leads to; none without gradients."""
     scores = setting.scores
     arrays, static = batching.split(setting.parameters)
@@ -265,7 +273,12 @@ def _fused(
   where: Array,
 ) -> Array:
   if not isinstance(fuse, Method):
-    return fuse(scores, where=where, weights=weights, **parameters)
+    fused = jnp.asarray(fuse(scores, where=where, weights=weights, **parameters))
+    if fused.shape != where.shape:
+      raise ValueError(
+        f"method must return fused scores of shape {where.shape}, got {fused.shape}."
+      )
+    return fused
   # The points that the body computes here are not used, and so are no part of the program.
   _, rule = fuse.body(scores, where=where[None], **parameters)
   return combined(points, rule, scores, where[None], weights.reshape(-1, 1, 1))
@@ -349,9 +362,10 @@ def _lists(scores: Any, labels: Any, where: Any) -> tuple[Array, Array, Array]:
   for name, x in (("scores", scores), ("labels", labels), ("where", where)):
     checks.untraced(name, x)
   given, (mask,) = systems(scores, where)
-  if given.ndim != 3 or len(given) < 2:
+  if given.ndim != 3 or len(given) < 2 or given.shape[1] < 2:
     raise ValueError(
-      f"scores must have shape [systems, queries, n], of two systems or more, got {given.shape}."
+      "scores must have shape [systems, queries, n], of two systems or more and two queries or "
+      f"more, got {given.shape}."
     )
   truth = floating(checks.array("labels", labels))
   checks.same_shape("labels", truth, "the scores of a system", given[0])
@@ -384,12 +398,15 @@ def _numbered(groups: Any, queries: int) -> np.ndarray:
   ids = np.asarray(groups)
   if ids.shape != (queries,):
     raise ValueError(f"groups must have shape ({queries},), an id for each query, got {ids.shape}.")
-  return np.unique(ids, return_inverse=True)[1]
+  try:
+    return np.unique(ids, return_inverse=True)[1]
+  except TypeError as error:
+    raise TypeError(f"groups must be ids of one type, got {checks.told(groups)}.") from error
 
 
 def _settings(
   method: Any, scores: Array, mask: Array, normalize: Any, parameters: Mapping[str, Any]
-) -> tuple[Fused, list[_Setting]]:
+) -> tuple[Fused, list[_Scaled]]:
   """The method, and all normalisations and parameters that are tried."""
   fuse: Any = found("method", method, METHODS)
   fuse = next((x for x in METHODS.values() if x.function is fuse), fuse)
@@ -405,7 +422,7 @@ def _settings(
       raise ValueError(f"parameters has {unknown[0]!r}, but {fuse.name} takes {takes}.")
   by_scores = isinstance(fuse, Method) and fuse.kind == "scores"
   ways = [("min_max" if by_scores else None) if way == "auto" else way for way in ways]
-  tried = [list(x) if isinstance(x, list | tuple) else [x] for x in parameters.values()]
+  tried = [_several(x) for x in parameters.values()]
   accepts = fuse.accepts if isinstance(fuse, Method) else {}
   for name, given in zip(parameters, tried, strict=True):
     for value in given if name in accepts else ():
@@ -420,8 +437,15 @@ def _settings(
     if way is not None:
       scaled = found("normalize", way, NORMALISATIONS)(scores, where=mask)
     for values in itertools.product(*tried):
-      settings.append(_Setting(way, dict(zip(parameters, values, strict=True)), scaled))
+      settings.append(_Scaled(way, dict(zip(parameters, values, strict=True)), scaled))
   return fuse, settings
+
+
+def _several(x: Any) -> list[Any]:
+  """The values of a parameter that are tried: those of a list or of an array, or one."""
+  if isinstance(x, list | tuple):
+    return list(x)
+  return np.asarray(x).tolist() if getattr(x, "ndim", 0) == 1 else [x]
 
 
 def _tell(progress: Callable[[int, int], None] | None, before: int, of: int, done: int) -> None:

@@ -477,7 +477,7 @@ TUNE = "--tune AP qrels.txt x.run y.run"
     (f"{TUNE} --tune P@1,P@2", "--tune must have one measure, got 2: P@1,P@2"),
     (f"{TUNE} --tune alpha_ndcg", "--tune: alpha_ndcg is a measure of diversity"),
     (f"{TUNE} --tune num_ret", "measure must have a mean of which more, or less, is better"),
-    (f"{TUNE} --folds 30", "folds must be from 2 to the number of queries, 24, got 30"),
+    (f"{TUNE} --folds 30", "folds must be from 2 to 24, the number of queries or groups"),
     (f"{TUNE} --groups groups.txt", "groups.txt: there is no group of q02, q03, q04, ... (22 in"),
     (f"{TUNE} --groups broken.txt", "broken.txt, line 2: a line must be a query and its only grou"),
     ("--tune AP qrels.txt other.run other.run", "no run has a query of the qrels"),

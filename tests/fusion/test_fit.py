@@ -1,5 +1,6 @@
 """What `fit` chooses, what it says that it is worth, and how many results `threshold` keeps."""
 
+import dataclasses
 import functools
 import itertools
 
@@ -161,9 +162,8 @@ def test_a_fit_fuses_other_scores():
   unit = fusion.min_max(scores)
   fused = found(scores, weights=found.weights)
   np.testing.assert_array_equal(fused, fusion.comb_sum(unit, weights=jnp.float32(found.weights)))
-  single = fitted(4.0, 0.0)
-  if single.recommendation == "single":
-    np.testing.assert_array_equal(single(scores), unit[0])
+  single = dataclasses.replace(found, recommendation="single")
+  np.testing.assert_array_equal(single(scores), scores[0])
 
 
 def test_weights_between_the_points_are_better():
@@ -194,7 +194,13 @@ def test_normalisations_and_parameters_are_tried():
   ]
   assert found.value == pytest.approx(float(max(means)), abs=1e-5)
   assert seen[-1] == (6 * len(found.grid),) * 2
-  assert found.parameters["gamma"] in (0.0, 2.0)
+  # Equal weights are tried with all settings, too, and are fused with the best of them.
+  of_equal = means[:6]
+  assert found.equal_value == pytest.approx(float(max(of_equal)), abs=1e-5)
+  equal = dataclasses.replace(found, recommendation="equal")
+  value = jr.average_precision(equal(scores), labels).mean()
+  assert found.equal_value == pytest.approx(float(value), abs=1e-5)
+  assert found.tuned.parameters["gamma"] in (0.0, 2.0)
 
 
 def test_a_method_of_ones_own_and_a_measure_of_which_less_is_better():
@@ -220,10 +226,12 @@ BROKEN = {
   "parameters has 'phi', but rrf takes k": ("rrf", None, {"parameters": {"phi": 0.5}}),
   "k must be at least 0": ("rrf", None, {"parameters": {"k": [1.0, -5.0]}}),
   "normalize must be": ("rrf", None, {"normalize": "zmuv2"}),
-  "folds must be from 2": ("rrf", None, {"folds": 41}),
+  "folds must be from 2 to 40, the number": ("rrf", None, {"folds": 41}),
   "names must be 2 different": ("rrf", None, {"names": ["a", "a"]}),
   "groups must have shape (40,)": ("rrf", None, {"groups": [1, 2]}),
   "steps must be": ("rrf", None, {"steps": 0}),
+  "method must return fused scores of shape (40, 12)": (lambda s, **_: s[0, 0], None, {}),
+  "ids of one type": ("rrf", None, {"groups": [None, *"a" * 39]}),
   "empty list": ("rrf", None, {"parameters": {"k": []}}),
   "query 3 is NaN": (
     "rrf",
@@ -289,6 +297,7 @@ def test_the_score_from_which_on_results_are_shown():
     ("whole numbers", {"thresholds": [0.5, 2.0]}),
     ("by must be", {"by": "rank"}),
     ("level must be", {"level": 1.5}),
+    ("level must be less than 1", {"level": 1.0}),
   ],
 )
 def test_what_has_no_threshold_is_told(message, options):

@@ -64,6 +64,7 @@ ON_THE_HOST = {
   "epoch",
   "fusion.Fit",
   "fusion.Gain",
+  "fusion.Setting",
   "fusion.fit",
   "fusion.threshold",
   "letor.Dataset",
