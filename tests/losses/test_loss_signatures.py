@@ -53,6 +53,7 @@ def test_losses_of_a_smooth_ranking_refuse_exact_ones(name):
         loss(*lists, ranking=ranking, **given)
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 9), reason="keys of jax 0.8 do not pickle")
 def test_perturbed_losses_pickle():
   loss = losses.perturbed(losses.softmax, jax.random.key(3), samples=3, scale=0.5)
   copy = pickle.loads(pickle.dumps(loss))
