@@ -107,6 +107,7 @@ OUTSIDE = {
     "precision_recall_curve",
     "recall_at_fixed_precision",
   ),
+  "fused scores, of which tests/fusion/test_laws.py has the differences": ("fusion.",),
   "random orders": ("plackett_luce.sample",),
   "metrics under a ranking; tests/testing/test_check_loss.py has their slopes": (
     "losses.approx_ap",
