@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from jaxrank import discounts
 from jaxrank._base import Discount
 from jaxrank._core import checks
 from jaxrank._core.ranked import Ranking
@@ -220,10 +221,9 @@ def rbc(
     Bailey et al., `Retrieval consistency in the presence of query variations
     <https://doi.org/10.1145/3077136.3080839>`_, 2017.
   """
-  p = jnp.asarray(phi)
-  return points_of(
-    by_rank(scores, where, lambda rank: (1 - p) * p ** (rank - 1), ranking), Runs.total
-  )
+  points = by_rank(scores, where, discounts.geometric(phi), ranking)
+  has = points != -jnp.inf
+  return points_of(jnp.where(has, (1 - phi) * jnp.where(has, points, 0), -jnp.inf), Runs.total)
 
 
 @method("ranks", "bordafuse", "w_bordafuse")
