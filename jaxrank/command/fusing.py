@@ -82,7 +82,10 @@ def fuse(args: argparse.Namespace) -> Fused:
     if args.tune:
       told = advance(progress, progress.add_task("weights", total=None))
       fit = _fit(way, pooled, rows, shown, told, args)
-      run = _recommended(fit, pooled, args.depth, name) if args.out else None
+      run = None
+      if args.out:
+        fused = np.asarray(fit(pooled.scores, where=pooled.where))
+        run = pooled.run(fused, args.depth, name)
       return Fused(_of_fit(fit, args.json), run, fit)
   weights = None if args.weights is None else np.array(args.weights, np.float32)
   fused = np.asarray(way(pooled.scores, pooled.where, weights))
@@ -294,14 +297,6 @@ def _groups(path: str, queries: Sequence[str]) -> np.ndarray:
   if lacking:
     raise ValueError(f"{path}: there is no group of {few(lacking)}; give each query one.")
   return np.array([found[query] for query in queries])
-
-
-def _recommended(fit: fusion.Fit, pooled: Pool, depth: int, name: str) -> trec.Run:
-  """The run that a fit recommends."""
-  if fit.recommendation == "single":
-    # The run itself: with weights of 0, documents of the others would be in it.
-    return pooled.run(pooled.scores[fit.systems.index(fit.best_system)], depth, name)
-  return pooled.run(np.asarray(fit(pooled.scores, where=pooled.where)), depth, name)
 
 
 def _of_fit(fit: fusion.Fit, as_json: bool) -> str:

@@ -3,15 +3,13 @@
 A method is written once: a typed, documented function whose body returns `points_of(points, rule)`.
 The points are `[systems, ..., n]`, -inf where a system does not retrieve an item, and the rule
 makes one number of those of an item. Points do not depend on weights, so that `fit` computes them
-once.
-`method` makes the public function of the body: it checks arguments, compiles, and places -inf, NaN
-and padding.
+once. `method` makes the public function of the body: it checks arguments, compiles, and places
+-inf, NaN and padding.
 """
 
 import dataclasses
 import functools
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, ParamSpec, TypeAlias, cast
 
@@ -106,17 +104,6 @@ class Method:
     shared = ("scores", "where", "weights")
     given = inspect.signature(self.function).parameters
     return {name: x.default for name, x in given.items() if name not in shared}
-
-  @property
-  def title(self) -> str:
-    """The first line of its documentation."""
-    return str(inspect.getdoc(self.function)).split("\n", 1)[0].rstrip(".")
-
-  @property
-  def paper(self) -> str:
-    """The reference of its documentation, on one line."""
-    text = str(inspect.getdoc(self.function)).partition("References:\n")[2]
-    return re.sub(r"\s+", " ", text).strip()
 
 
 METHODS: dict[str, Method] = {}

@@ -24,13 +24,17 @@ from jaxrank.rankings.exact import Exact
 
 
 def by_rank(
-  scores: ArrayLike, where: ArrayLike | None, discount: Discount, ranking: Ranking = Exact()
+  scores: ArrayLike,
+  where: ArrayLike | None,
+  discount: Discount,
+  ranking: Ranking = Exact(),
+  scale: ArrayLike = 1,
 ) -> Array:
-  """`[systems, ..., n]`, the expected points of each item by its rank, -inf for other items."""
+  """`[systems, ..., n]`, expected points by rank, times a number, and -inf for other items."""
   s = jnp.asarray(scores)
   has = retrieved(s, jnp.asarray(where))
   points = expected(jnp.where(has, s, 0), where=has, discount=discount, ranking=ranking)
-  return jnp.where(has, points, -jnp.inf)
+  return jnp.where(has, scale * points, -jnp.inf)
 
 
 def _weighs(name: str, value: object) -> None:
@@ -144,11 +148,8 @@ def log_isr(
     Mourão et al., `Multimodal medical information retrieval with unsupervised rank fusion
     <https://doi.org/10.1016/j.compmedimag.2014.05.006>`_, 2015.
   """
-
-  def rule(runs: Runs) -> Array:
-    return runs.total() * jnp.log(jnp.maximum(runs.count, 1))
-
-  return points_of(by_rank(scores, where, lambda rank: 1 / rank**2, ranking), rule)
+  points = by_rank(scores, where, lambda rank: 1 / rank**2, ranking)
+  return points_of(points, lambda runs: _times_log(runs, 0.0))
 
 
 @method("ranks", "logn_isr", sigma=checks.unit_interval)
@@ -183,11 +184,12 @@ def logn_isr(
     Mourão et al., `Multimodal medical information retrieval with unsupervised rank fusion
     <https://doi.org/10.1016/j.compmedimag.2014.05.006>`_, 2015.
   """
+  points = by_rank(scores, where, lambda rank: 1 / rank**2, ranking)
+  return points_of(points, lambda runs: _times_log(runs, sigma))
 
-  def rule(runs: Runs) -> Array:
-    return runs.total() * jnp.log(jnp.maximum(runs.count, 1) + sigma)
 
-  return points_of(by_rank(scores, where, lambda rank: 1 / rank**2, ranking), rule)
+def _times_log(runs: Runs, shift: ArrayLike) -> Array:
+  return runs.total() * jnp.log(jnp.maximum(runs.count, 1) + shift)
 
 
 @method("ranks", "rbc", phi=checks.unit_interval)
@@ -221,9 +223,8 @@ def rbc(
     Bailey et al., `Retrieval consistency in the presence of query variations
     <https://doi.org/10.1145/3077136.3080839>`_, 2017.
   """
-  points = by_rank(scores, where, discounts.geometric(phi), ranking)
-  has = points != -jnp.inf
-  return points_of(jnp.where(has, (1 - phi) * jnp.where(has, points, 0), -jnp.inf), Runs.total)
+  points = by_rank(scores, where, discounts.geometric(phi), ranking, scale=1 - phi)
+  return points_of(points, Runs.total)
 
 
 @method("ranks", "bordafuse", "w_bordafuse")

@@ -1,5 +1,6 @@
 """`threshold`: how many results to show, or from which score on, with a guarantee."""
 
+import functools
 from typing import Literal
 
 import jax
@@ -10,8 +11,8 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating
-from jaxrank.measures.grammar import read_measures
-from jaxrank.measures.measure import Measures
+from jaxrank.measures.grammar import only_measure
+from jaxrank.measures.measure import Measure, Measures
 from jaxrank.stats.risk import Threshold, risk_control
 
 # So many thresholds are tried where none are given.
@@ -76,10 +77,7 @@ def threshold(
       )
     checks.same_shape("scores", s, "labels", truth)
     mask = checks.mask(where, s)
-    chosen = read_measures(measure)
-    if len(chosen) != 1:
-      raise ValueError(f"measure must be one measure, got {len(chosen)}.")
-    (measured,) = chosen
+    measured = only_measure(measure)
     about = measured.description
     if about.range != (0, 1) or not about.higher_is_better:
       raise ValueError(f"measure must be from 0 to 1, and higher be better, got {measured.name}.")
@@ -87,22 +85,8 @@ def threshold(
       raise ValueError(f"measure must have no cut-off, which is sought, got {measured.name}.")
     if by == "count" and "k" not in about.signature.parameters:
       raise ValueError(f"measure {measured.name} has no cut-off; pass by='score'.")
-    tried = _tried(s, mask, by, thresholds)
-
-    @jax.jit
-    def losses(thresholds: Array) -> Array:
-      def of_threshold(t: Array) -> Array:
-        if by == "count":
-          value = about_metric(s, truth, where=mask, k=t.astype(jnp.int32), **measured.parameters)
-        else:
-          value = measured(jnp.where(s >= t, s, -jnp.inf), truth, where=mask)
-        return 1 - jnp.asarray(value)
-
-      found: Array = lax.map(of_threshold, thresholds)
-      return found
-
-    about_metric = measured.metric
-    found = losses(jnp.asarray(tried, s.dtype)).T
+    tried = jnp.asarray(_tried(s, mask, by, thresholds), s.dtype)
+    found = _losses(measured, by, tried, s, truth, mask).T
     rises = np.diff(np.asarray(found), axis=1) > 1e-6
     if rises.any():
       query = int(rises.any(axis=1).argmax())
@@ -110,7 +94,25 @@ def threshold(
         f"measure must be one that more results never make worse, but {measured.name} falls with "
         f"them in query {query}; use recall or hit_rate."
       )
-    return risk_control(found, jnp.asarray(tried, s.dtype), level=1 - jnp.asarray(level, s.dtype))
+    return risk_control(found, tried, level=1 - jnp.asarray(level, s.dtype))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _losses(
+  measure: Measure, by: str, thresholds: Array, scores: Array, labels: Array, where: Array
+) -> Array:
+  """`[thresholds, queries]`, the losses of lists that end at each threshold."""
+
+  def of_threshold(t: Array) -> Array:
+    if by == "count":
+      cut = {**measure.parameters, "k": t.astype(jnp.int32)}
+      value = measure.metric(scores, labels, where=where, **cut)
+    else:
+      value = measure(jnp.where(scores >= t, scores, -jnp.inf), labels, where=where)
+    return 1 - jnp.asarray(value)
+
+  losses: Array = lax.map(of_threshold, thresholds)
+  return losses
 
 
 def _tried(scores: Array, mask: Array, by: str, thresholds: ArrayLike | None) -> np.ndarray:

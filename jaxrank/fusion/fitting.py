@@ -18,7 +18,7 @@ from jaxrank._core.ranked import UnansweredError
 from jaxrank.fusion import held_out
 from jaxrank.fusion._define import METHODS, NORMALISATIONS, Method, combined, found, systems
 from jaxrank.fusion.fitted import Fit, Normalize, Setting
-from jaxrank.measures.grammar import read_measures
+from jaxrank.measures.grammar import only_measure
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.rankings.expected_rank import Laplace
 
@@ -186,11 +186,12 @@ Fused = Method | Callable[..., Array]
 
 
 class _Scaled(NamedTuple):
-  """What is fused: normalised scores, and the parameters of the method."""
+  """What is fused: normalised scores, and what does not depend on weights."""
 
   normalize: Normalize
   parameters: dict[str, Any]
   scores: Array
+  points: Array
 
 
 class _Evaluated(NamedTuple):
@@ -218,9 +219,8 @@ class _Evaluated(NamedTuple):
     done: Callable[[int], None] | None = None,
   ) -> np.ndarray:
     """`[points, queries]`, the values of fusions with these weights, block by block."""
-    scores = setting.scores
+    scores, points = setting.scores, setting.points
     arrays, static = batching.split(setting.parameters)
-    points = _points(fuse, static, arrays, scores, self.where)
     block = max(1, min(64, len(weights), _ITEMS // scores[0].size))
     values = []
     for start in range(0, len(weights), block):
@@ -237,9 +237,8 @@ class _Evaluated(NamedTuple):
 
   def ascent(self, fuse: Fused, setting: _Scaled, start: np.ndarray) -> np.ndarray:
     """`[steps, systems]`, weights that the smooth measure leads to; none without gradients."""
-    scores = setting.scores
+    scores, points = setting.scores, setting.points
     arrays, static = batching.split(setting.parameters)
-    points = _points(fuse, static, arrays, scores, self.where)
     # From the inside of the simplex, because a factor does not change a weight of 0.
     inside = jnp.asarray(0.95 * start + 0.05 / start.size, scores.dtype)
     try:
@@ -373,15 +372,13 @@ def _lists(scores: Any, labels: Any, where: Any) -> tuple[Array, Array, Array]:
 
 
 def _measure(measure: Any) -> Measure:
-  chosen = read_measures(measure)
-  if len(chosen) != 1:
-    raise ValueError(f"measure must be one measure, got {len(chosen)}; fit each of them.")
-  about = chosen[0].description
+  chosen = only_measure(measure)
+  about = chosen.description
   if about.best is not None or about.aggregation == "sum":
     raise ValueError(
-      f"measure must have a mean of which more, or less, is better, got {chosen[0].name}."
+      f"measure must have a mean of which more, or less, is better, got {chosen.name}."
     )
-  return chosen[0]
+  return chosen
 
 
 def _called(names: Any, count: int) -> tuple[str, ...]:
@@ -437,7 +434,10 @@ def _settings(
     if way is not None:
       scaled = found("normalize", way, NORMALISATIONS)(scores, where=mask)
     for values in itertools.product(*tried):
-      settings.append(_Scaled(way, dict(zip(parameters, values, strict=True)), scaled))
+      chosen = dict(zip(parameters, values, strict=True))
+      arrays, static = batching.split(chosen)
+      points = _points(fuse, static, arrays, scaled, mask)
+      settings.append(_Scaled(way, chosen, scaled, points))
   return fuse, settings
 
 

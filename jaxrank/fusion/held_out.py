@@ -111,8 +111,8 @@ def _inflation(folds: int) -> float:
 def recommended(found: Mapping[Pair, Gain], count: int, level: float) -> Choice:
   """The choice that the gains of so many queries or groups support."""
 
-  def ahead(*pair: Choice) -> bool:
-    gain = found[pair]  # type: ignore[index]
+  def ahead(first: Choice, second: Choice) -> bool:
+    gain = found[first, second]
     return gain.mean > 0 and gain.p_value < level
 
   if count < FEWEST:

@@ -232,9 +232,8 @@ def map_fuse(
   """
   s = jnp.asarray(scores)
   precision = _table(trained, s, 1).reshape(-1, *(1,) * (s.ndim - 1))
-  points = by_rank(s, where, lambda rank: 1 / rank, ranking)
-  has = points != -jnp.inf
-  return points_of(jnp.where(has, precision * jnp.where(has, points, 0), -jnp.inf), Runs.total)
+  points = by_rank(s, where, lambda rank: 1 / rank, ranking, scale=precision)
+  return points_of(points, Runs.total)
 
 
 @method("trained", "posfuse", training=_by_rank)

@@ -137,7 +137,12 @@ def one_measure(measure: Any, parameters: Mapping[str, Any]) -> Measure:
       f"{', '.join(parameters)}: parameters go with a metric such as jaxrank.ndcg; those of a "
       "measure or a name are part of it, as in nDCG@10."
     )
-  parsed = read_measures(measure)
+  return only_measure(measure)
+
+
+def only_measure(measures: Measures) -> Measure:
+  """The measure of what should hold one; raises `ValueError` if there are several."""
+  parsed = read_measures(measures)
   if len(parsed) != 1:
     raise ValueError(f"expected one measure, got {' '.join(map(str, parsed))}.")
   return parsed[0]
