@@ -130,6 +130,19 @@ def looked_up(table: Array, index: Array) -> Array:
   return entries
 
 
+def between(table: Array, place: Array) -> Array:
+  """`table[place]` at places that need not be whole: linear between two entries.
+
+  A place before the first entry has the first one, and a place behind the last one has the last.
+  """
+  last = table.shape[0] - 1
+  low = jnp.where(place > 0, jnp.minimum(jnp.floor(place), last), 0)
+  # NaN is in no range, and stays.
+  further = jnp.where((place < 0) | (place >= last), 0, place - low)
+  at, then = (looked_up(table, jnp.minimum(x, last).astype(jnp.int32)) for x in (low, low + 1))
+  return at + further * (then - at)
+
+
 def told(x: Any) -> str:
   """What came as an argument, for messages: in few words, and on one line."""
   kind = type(x).__name__

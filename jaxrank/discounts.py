@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxrank._base import Discount, number, pytree, vector
+from jaxrank._base import Discount, between, number, pytree, vector
 
 __all__ = [
   "Affine",
@@ -238,7 +238,5 @@ class Table:
     return self.values.shape[0]
 
   def __call__(self, rank: Array) -> Array:
-    """`values[r - 1]`, interpolated between whole ranks."""
-    values = jnp.concatenate([self.values.astype(rank.dtype), jnp.zeros(1, rank.dtype)])
-    ranks = jnp.arange(1, values.shape[0] + 1, dtype=rank.dtype)
-    return jnp.interp(rank, ranks, values)
+    """`values[r - 1]`, interpolated between whole ranks, and `values[0]` before the first."""
+    return between(jnp.append(self.values.astype(rank.dtype), 0), rank - 1)

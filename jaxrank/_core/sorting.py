@@ -137,17 +137,6 @@ def take(x: Array, index: Array) -> Array:
   return jnp.take_along_axis(x, index, axis=-1, mode="promise_in_bounds")
 
 
-def between(x: Array, place: Array) -> Array:
-  """Numbers `[n]` at fractional places of any shape, linear between the nearest two."""
-  low = jnp.floor(place)
-
-  def at(place: Array) -> Array:
-    index = jnp.clip(place, 0, x.shape[-1] - 1).astype(jnp.int32)
-    return take(x, index.reshape(-1)).reshape(place.shape)
-
-  return at(low) + (place - low) * (at(low + 1) - at(low))
-
-
 def keys(x: Array, where: Array) -> Array:
   """int32 keys `[n]` in the order of `x`: `MASKED` where `where` is False, `LOST` for -inf.
 

@@ -5,11 +5,11 @@ on the order of the input: items that share the ranks 2 and 3 have the mean of t
 With a smooth ranking as `ranking`, points have gradients by the scores.
 """
 
-import math
 from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
@@ -35,6 +35,10 @@ def by_rank(
   has = retrieved(s, jnp.asarray(where))
   points = expected(jnp.where(has, s, 0), where=has, discount=discount, ranking=ranking)
   return jnp.where(has, scale * points, -jnp.inf)
+
+
+def _reciprocal(k: ArrayLike, rank: Array) -> Array:
+  return 1 / (jnp.asarray(k) + rank)
 
 
 def _weighs(name: str, value: object) -> None:
@@ -81,9 +85,7 @@ def rrf(
     methods <https://doi.org/10.1145/1571941.1572114>`_, 2009.
   """
   if weighs == "score":
-    return points_of(
-      by_rank(scores, where, lambda rank: 1 / (jnp.asarray(k) + rank), ranking), Runs.total
-    )
+    return points_of(by_rank(scores, where, Partial(_reciprocal, k), ranking), Runs.total)
 
   def divided(runs: Runs) -> Array:
     # `1 / (k + r / w)`, of which neither value nor slope is lost for a weight of 0.
@@ -271,7 +273,7 @@ def condorcet_fuse(
   contradict each other, Condorcet's order does not exist, and items that beat equally many are
   tied, so that the result does not depend on the order of the input. The derivative is 0.
 
-  The memory is that of one query with all pairs of its items.
+  The time is quadratic in the number of items, and the memory linear.
 
   >>> print(condorcet_fuse(jnp.array([[9.0, 8.0, 7.0], [0.2, -jnp.inf, 0.9], [3.0, 2.0, 1.0]])))
   [3. 2. 1.]
@@ -295,26 +297,18 @@ def condorcet_fuse(
 
 
 def _copeland(runs: Runs) -> Array:
-  n = runs.points.shape[-1]
-  weights = jnp.broadcast_to(runs.weights, (*runs.points.shape[:-1], 1))
-  queries = math.prod(runs.points.shape[1:-1])
-  lists = [x.reshape(x.shape[0], queries, x.shape[-1]) for x in (runs.points, weights)]
-  some = jnp.any(runs.has, axis=0, keepdims=True)
+  points, weights = lax.stop_gradient(runs.points), runs.weights
+  some = jnp.any(runs.has, axis=0)
+  # Sums of weights that would be equal differ by rounding.
+  rounding = 1e-6 * jnp.sum(weights, axis=0)
 
-  def beaten(of_query: tuple[Array, Array, Array]) -> Array:
-    ranks, weights, some = of_query
+  def against(wins: Array, other: tuple[Array, Array]) -> tuple[Array, None]:
+    rank, is_item = other
+    margin = jnp.sum(weights * jnp.sign(rank[..., None] - points), axis=0)
+    beats = jnp.where(jnp.abs(margin) <= rounding, 0.5, (margin > 0).astype(wins.dtype))
+    return wins + jnp.where(is_item[..., None], beats, 0), None
 
-    def vote(margin: Array, of_system: tuple[Array, Array]) -> tuple[Array, None]:
-      rank, weight = of_system
-      return margin + weight[None] * jnp.sign(rank[None, :] - rank[:, None]), None
-
-    margin, _ = lax.scan(vote, jnp.zeros((n, n), ranks.dtype), (ranks, weights))
-    # Sums of weights that would be equal differ by rounding.
-    draw = jnp.abs(margin) <= 1e-6 * jnp.sum(weights)
-    beats = jnp.where(draw, 0.5, (margin > 0).astype(margin.dtype))
-    wins = jnp.where(some[None, :] & ~jnp.eye(n, dtype=bool), beats, 0)
-    return 1 + jnp.sum(wins, axis=-1)
-
-  points, weights = (jnp.moveaxis(x, 1, 0) for x in lists)
-  fused: Array = lax.map(beaten, (lax.stop_gradient(points), weights, some.reshape(queries, n)))
-  return lax.stop_gradient(fused).reshape(some.shape)
+  # Half-precision numbers would not count beyond 256. An item draws with itself: 1/2 of its 1.
+  none = jnp.zeros_like(points[0], jnp.promote_types(points.dtype, jnp.float32))
+  wins, _ = lax.scan(against, none, (jnp.moveaxis(points, -1, 0), jnp.moveaxis(some, -1, 0)))
+  return lax.stop_gradient(0.5 + wins).astype(points.dtype)[None]

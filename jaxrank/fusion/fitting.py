@@ -360,7 +360,8 @@ def _lists(scores: Any, labels: Any, where: Any) -> tuple[Array, Array, Array]:
   """Scores `[systems, queries, n]`, labels and mask."""
   for name, x in (("scores", scores), ("labels", labels), ("where", where)):
     checks.untraced(name, x)
-  given, (mask,) = systems(scores, where)
+  given, masks = systems(scores, where)
+  mask = masks[0]
   if given.ndim != 3 or len(given) < 2 or given.shape[1] < 2:
     raise ValueError(
       "scores must have shape [systems, queries, n], of two systems or more and two queries or "

@@ -8,8 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
+from jaxrank import discounts
+from jaxrank._base import between
 from jaxrank._core import batching, checks, sorting, ties
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.ranked import Ranking, relevant
@@ -68,7 +71,8 @@ def train(
         f"{about.name} is trained with {takes[0] if takes else 'no parameters'}, got "
         f"{', '.join(others)}; leave it out."
       )
-    given, (mask,) = systems(scores, where)
+    given, masks = systems(scores, where)
+    mask = masks[0]
     truth = floating(checks.array("labels", labels))
     checks.same_shape("labels", truth, "the scores of a system", given[0])
     checks.threshold("rel", rel)
@@ -128,9 +132,10 @@ def _by_range(scores: Array, relevant: Array, where: Array, ends: tuple[int, ...
 def _average_precision(scores: Array, relevant: Array, where: Array) -> Array:
   from jaxrank.metrics import average_precision
 
-  truth = jnp.broadcast_to(relevant, scores.shape)
-  precision = average_precision(scores, truth, where=jnp.broadcast_to(where, scores.shape))
-  return _mean(precision, where)
+  def of_system(scores: Array) -> Array:
+    return average_precision(scores, relevant[0], where=where[0])
+
+  return _mean(jax.vmap(of_system)(scores), where)
 
 
 def _by_segment(scores: Array, relevant: Array, where: Array, n_segments: int = 10) -> Array:
@@ -167,20 +172,25 @@ def _looked_up(
   scores: ArrayLike,
   where: ArrayLike | None,
   trained: ArrayLike,
-  points: Callable[[Array, Array, Array], Array],
+  points: Callable[..., Array],
+  *parameters: Any,
   ranking: Ranking = Exact(),
   segments: int | None = None,
 ) -> Array:
-  """`[systems, ..., n]`, the expected points of a rank, by a table and the length of the list."""
+  """`[systems, ..., n]`, the expected points of ranks.
+
+  They are `points(*parameters, table, length, rank)`, of a system's table and the length of its
+  list.
+  """
   s = jnp.asarray(scores)
   has = retrieved(s, jnp.asarray(where))
   table = _table(trained, s, 2, segments)
   length = count(has, s.dtype)[..., 0]
 
   def of_list(scores: Array, has: Array, length: Array, table: Array) -> Array:
-    return expected(
-      scores, where=has, discount=lambda rank: points(rank, table, length), ranking=ranking
-    )
+    # A pytree of what it knows, because programs of `expected` are kept with the rest of it.
+    discount = Partial(points, *parameters, table, length)
+    return expected(scores, where=has, discount=discount, ranking=ranking)
 
   of_system = of_list
   for _ in range(s.ndim - 2):
@@ -189,15 +199,14 @@ def _looked_up(
   return jnp.where(has, found, -jnp.inf)
 
 
-def _in_segment(ends: tuple[int, ...], beyond: float) -> Callable[[Array, Array, Array], Array]:
+def _in_segment(
+  ends: tuple[int, ...], beyond: float, table: Array, length: Array, rank: Array
+) -> Array:
   """The points of the range between neighbouring ends in which a rank is."""
-
-  def points(rank: Array, table: Array, _: Array) -> Array:
-    segment = jnp.searchsorted(jnp.asarray(ends[1:], rank.dtype), rank)
-    value = table[jnp.minimum(segment, len(ends) - 2)]
-    return jnp.where(segment < len(ends) - 1, value, beyond)
-
-  return points
+  del length
+  segment = 1 + jnp.searchsorted(jnp.asarray(ends[1:], rank.dtype), rank)
+  # JAX does not say how `table[segment]` of ranks on an explicit mesh is spread.
+  return jnp.where(segment < len(ends), discounts.table(table)(segment.astype(rank.dtype)), beyond)
 
 
 @method("trained", "mapfuse", training=_average_precision)
@@ -267,12 +276,12 @@ def pos_fuse(
     Lillis et al., `Estimating probabilities for effective data fusion
     <https://doi.org/10.1145/1835449.1835508>`_, 2010.
   """
+  return points_of(_looked_up(scores, where, trained, _position, ranking=ranking), Runs.total)
 
-  def points(rank: Array, table: Array, _: Array) -> Array:
-    known = jnp.arange(1, len(table) + 2, dtype=rank.dtype)
-    return jnp.interp(rank, known, jnp.append(table, 0))
 
-  return points_of(_looked_up(scores, where, trained, points, ranking), Runs.total)
+def _position(table: Array, length: Array, rank: Array) -> Array:
+  del length
+  return discounts.table(table)(rank)
 
 
 @method("trained", "slidefuse", training=_by_rank, w=checks.nonnegative)
@@ -308,15 +317,14 @@ def slide_fuse(
     Lillis et al., `Extending probabilistic data fusion using sliding windows
     <https://doi.org/10.1007/978-3-540-78646-7_33>`_, 2008.
   """
+  return points_of(_looked_up(scores, where, trained, _window, w, ranking=ranking), Runs.total)
 
-  def points(rank: Array, table: Array, length: Array) -> Array:
-    ends = jnp.arange(len(table) + 1, dtype=rank.dtype)
-    sums = jnp.append(jnp.zeros(1, table.dtype), jnp.cumsum(table))
-    first, last = jnp.maximum(rank - w - 1, 0), jnp.minimum(rank + w, length)
-    inside = jnp.interp(last, ends, sums) - jnp.interp(first, ends, sums)
-    return inside / jnp.maximum(last - first, 1)
 
-  return points_of(_looked_up(scores, where, trained, points, ranking), Runs.total)
+def _window(w: ArrayLike, table: Array, length: Array, rank: Array) -> Array:
+  sums = jnp.append(jnp.zeros(1, table.dtype), jnp.cumsum(table))
+  first, last = jnp.maximum(rank - w - 1, 0), jnp.minimum(rank + w, length)
+  inside = between(sums, last) - between(sums, first)
+  return inside / jnp.maximum(last - first, 1)
 
 
 @method("trained", "probfuse", training=_by_segment)
@@ -342,13 +350,13 @@ def prob_fuse(scores: ArrayLike, *, trained: ArrayLike, where: ArrayLike | None 
     Lillis et al., `ProbFuse: a probabilistic approach to data fusion
     <https://doi.org/10.1145/1148170.1148197>`_, 2006.
   """
+  return points_of(_looked_up(scores, where, trained, _part), Runs.total)
 
-  def points(rank: Array, table: Array, length: Array) -> Array:
-    size = jnp.maximum(jnp.ceil(length / len(table)), 1)
-    segment = jnp.minimum((rank - 1) // size, len(table) - 1)
-    return table[segment.astype(jnp.int32)] / (segment + 1)
 
-  return points_of(_looked_up(scores, where, trained, points), Runs.total)
+def _part(table: Array, length: Array, rank: Array) -> Array:
+  size = jnp.maximum(jnp.ceil(length / len(table)), 1)
+  part = jnp.minimum((rank - 1) // size, len(table) - 1) + 1
+  return discounts.table(table)(part) / part
 
 
 @method(
@@ -379,7 +387,7 @@ def seg_fuse(scores: ArrayLike, *, trained: ArrayLike, where: ArrayLike | None =
     <https://doi.org/10.1007/978-3-540-71496-5_19>`_, 2007.
   """
   s = jnp.asarray(scores)
-  points = _looked_up(s, where, trained, _in_segment(_SEGMENTS, 0.0), segments=10)
+  points = _looked_up(s, where, trained, _in_segment, _SEGMENTS, 0.0, segments=10)
   has = points != -jnp.inf
   points = times(jnp.where(has, s, 0) + 1, jnp.where(has, points, 0))
   return points_of(jnp.where(has, points, -jnp.inf), Runs.total)
@@ -409,7 +417,7 @@ def bayes_fuse(scores: ArrayLike, *, trained: ArrayLike, where: ArrayLike | None
     Aslam and Montague, `Models for metasearch <https://doi.org/10.1145/383952.384007>`_, 2001.
   """
   rare = math.log(_RARE / (1 - _RARE))
-  points = _looked_up(scores, where, trained, _in_segment(_BAYES_RANKS, rare), segments=9)
+  points = _looked_up(scores, where, trained, _in_segment, _BAYES_RANKS, rare, segments=9)
   return points_of(
     points, lambda runs: jnp.sum(jnp.where(runs.has, runs.points, rare), axis=0, keepdims=True)
   )

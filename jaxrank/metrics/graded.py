@@ -7,7 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxrank import discounts, gains
-from jaxrank._base import Cutoff, Discount, Gain
+from jaxrank._base import Cutoff, Discount, Gain, between
 from jaxrank._core.apply import metric, ranked_query
 from jaxrank._core.arithmetic import safe_divide
 from jaxrank._core.description import (
@@ -24,7 +24,6 @@ from jaxrank._core.description import (
   trec_eval,
 )
 from jaxrank._core.ranked import Ranking, at_ranks
-from jaxrank._core.sorting import between
 from jaxrank._core.ties import survival
 from jaxrank.rankings.exact import Exact
 

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from jaxrank import fusion
 from jaxrank.fusion import _define
@@ -213,3 +215,22 @@ def test_train_of_a_system_with_nan_is_nan(name):
   assert np.isfinite(given).all()
   assert np.isnan(found[1]).all()
   np.testing.assert_array_equal(found[[0, 2]], given[[0, 2]])
+
+
+@pytest.mark.any_platform
+@pytest.mark.parametrize("name", cases.tables())
+def test_train_of_queries_on_an_explicit_mesh(name):
+  lists = tuple(part[0] for part in collections())
+  mesh = jax.make_mesh((2,), ("q",), axis_types=(AxisType.Explicit,))
+
+  @jax.jit
+  def learn(x, labels, where):
+    return fusion.train(name, x, labels, where=where)
+
+  with jax.checking_leaks():
+    right = learn(*lists)
+  with jax.set_mesh(mesh):
+    by_query = NamedSharding(mesh, P("q"))
+    x = jax.device_put(lists[0], NamedSharding(mesh, P(None, "q")))
+    found = learn(x, *jax.device_put(lists[1:], by_query))
+  np.testing.assert_allclose(found, right, rtol=3e-6)

@@ -109,3 +109,22 @@ def test_other_numbers_are_read_too():
     jr.err(SCORES, LABELS, max_label=np.int32(-1))
   with pytest.raises(ValueError, match=r"^soft\.top_k: k must be positive, got 0"):
     jr.soft.top_k(SCORES, np.float32(0.0))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 7])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_a_table_of_discounts_is_linear_between_ranks(dtype, depth):
+  values = np.random.default_rng(depth).integers(-9, 10, depth).astype(np.float32)
+  ranks = np.concatenate([np.arange(-1, depth + 4, 0.25), [np.inf, -np.inf, np.nan]])
+  discount = jr.discounts.table(values)
+  found = discount(jnp.asarray(ranks, dtype))
+  assert found.dtype == dtype
+  entries = np.append(values, 0)
+  right = np.interp(ranks, np.arange(1, depth + 2), entries)
+  np.testing.assert_allclose(
+    found.astype(np.float32), right, rtol=1e-2 if dtype != "float32" else 0
+  )
+  # At a whole rank, the slope is that towards the next one.
+  slopes = jax.vmap(jax.grad(discount))(jnp.arange(1, depth + 1, dtype=dtype))
+  np.testing.assert_array_equal(slopes.astype(np.float32), np.diff(entries))
+  assert jax.grad(discount)(jnp.asarray(0.5, dtype)) == 0
