@@ -6,6 +6,7 @@ with the conversion to write.
 """
 
 import contextlib
+import difflib
 import functools
 import inspect
 import math
@@ -465,8 +466,14 @@ def drawn(name: str, log_q: Any, candidates: Any = True) -> None:
 def choice(name: str, value: Any, allowed: Iterable[str | None]) -> None:
   """Raises `ValueError` unless `value` is one of `allowed`."""
   allowed = list(allowed)
-  if not isinstance(value, str | None) or value not in allowed:
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {told(value)}.")
+  if isinstance(value, str | None) and value in allowed:
+    return
+  words = [x for x in allowed if x is not None]
+  near = difflib.get_close_matches(value, words, 1) if isinstance(value, str) else []
+  advice = f"; did you mean {near[0]!r}?" if near else "."
+  raise ValueError(
+    f"{name} must be one of {', '.join(map(repr, allowed))}, got {told(value)}{advice}"
+  )
 
 
 def positive(name: str, value: ArrayLike) -> None:

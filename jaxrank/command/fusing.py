@@ -17,7 +17,8 @@ from jaxrank import _files, fusion, trec
 from jaxrank._errors import AdvisedError, counted
 from jaxrank.command.evaluating import advance, different, few, progress_bar, unknown
 from jaxrank.command.fusing_arguments import NONE, OF_RANKS
-from jaxrank.measures.grammar import read_measures
+from jaxrank.fusion.cutting import without_cutoff
+from jaxrank.measures.grammar import only_measure
 from jaxrank.measures.measure import Measure
 from jaxrank.trec.pooling import Pool, pool
 
@@ -168,26 +169,15 @@ def _measure(args: argparse.Namespace) -> Measure | None:
   if not args.qrels:
     return None
   option, name = ("--tune", args.tune) if args.tune else ("--keep", args.keep[0])
-  chosen = _read(name, f"{option}: {name!r} is", without_cut_off=bool(args.keep))
-  if len(chosen) != 1:
-    raise ValueError(f"{option} must have one measure, got {len(chosen)}: {name}.")
-  if chosen[0].description.subtopics:
-    raise ValueError(f"{option}: {name} is a measure of diversity, which has no place here.")
-  return chosen[0]
-
-
-def _read(name: str, told: str, without_cut_off: bool) -> tuple[Measure, ...]:
-  """The measures of a name; some names, such as R, need a cut-off that is dropped again."""
   try:
-    return read_measures(name)
+    chosen = only_measure(name) if args.tune else without_cutoff(name)
   except AdvisedError as error:
-    if error.about != "name":
-      raise
-    if without_cut_off and "@" not in name:
-      (measure,) = _read(f"{name}@1", told, False)
-      parameters = {x: value for x, value in measure.parameters.items() if x != "k"}
-      return (Measure(measure.metric, name=name, **parameters),)
-    raise unknown(error, told) from None
+    raise (unknown(error, f"{option}: {name!r} is") if error.about == "name" else error) from None
+  except ValueError as error:
+    raise ValueError(f"{option}: {error}") from None
+  if chosen.description.subtopics:
+    raise ValueError(f"{option}: {name} is a measure of diversity, which has no place here.")
+  return chosen
 
 
 def _check_files(args: argparse.Namespace, name: str) -> None:
@@ -202,7 +192,11 @@ def _check_files(args: argparse.Namespace, name: str) -> None:
     raise ValueError(f"-o {args.out} is a file that is read; write to another one.")
   # What is wrong with the name is known before hours of work.
   with tempfile.TemporaryDirectory() as folder:
-    trec.read_run({}, name=name).write(Path(folder, out.name))
+    tried = Path(folder, out.name)
+    try:
+      trec.read_run({}, name=name).write(tried)
+    except ValueError as error:
+      raise ValueError(str(error).replace(str(tried), args.out)) from None
   if not out.parent.is_dir():
     raise FileNotFoundError(f"there is no folder {str(out.parent)!r} for -o {args.out}.")
 

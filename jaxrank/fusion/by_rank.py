@@ -17,7 +17,7 @@ from jaxrank._base import Discount
 from jaxrank._core import checks
 from jaxrank._core.ranked import Ranking
 from jaxrank.exposure.shares import expected
-from jaxrank.fusion._define import Runs, method, points_of, retrieved
+from jaxrank.fusion._define import Runs, by_any, method, points_of, retrieved, summed
 from jaxrank.fusion.by_score import times_count
 from jaxrank.fusion.normalising import borda_points, mean_rank
 from jaxrank.rankings.exact import Exact
@@ -90,7 +90,7 @@ def rrf(
   def divided(runs: Runs) -> Array:
     # `1 / (k + r / w)`, of which neither value nor slope is lost for a weight of 0.
     by = jnp.where(runs.has, k * runs.weights + runs.points, 1)
-    return jnp.sum(jnp.where(runs.has, runs.weights / by, 0), axis=0, keepdims=True)
+    return summed(jnp.where(runs.has, runs.weights / by, 0))
 
   return points_of(by_rank(scores, where, lambda rank: rank, ranking), divided)
 
@@ -257,7 +257,7 @@ def borda_fuse(
   s = jnp.asarray(scores)
   has = retrieved(s, jnp.asarray(where))
   points = borda_points(jnp.where(has, s, 0), has, ranking)
-  return points_of(jnp.where(jnp.any(has, axis=0, keepdims=True), points, -jnp.inf), Runs.total)
+  return points_of(jnp.where(by_any(has), points, -jnp.inf), Runs.total)
 
 
 @method("ranks", "condorcet", "w_condorcet")
@@ -293,22 +293,27 @@ def condorcet_fuse(
   has = retrieved(s, jnp.asarray(where))
   last = jnp.asarray(s.shape[-1] + 1, s.dtype)
   ranks = jnp.where(has, mean_rank(jnp.where(has, s, 0), has, Exact()), last)
-  return points_of(jnp.where(jnp.any(has, axis=0, keepdims=True), ranks, -jnp.inf), _copeland)
+  return points_of(jnp.where(by_any(has), ranks, -jnp.inf), _copeland)
 
 
 def _copeland(runs: Runs) -> Array:
   points, weights = lax.stop_gradient(runs.points), runs.weights
-  some = jnp.any(runs.has, axis=0)
+  some = by_any(runs.has)[0]
   # Sums of weights that would be equal differ by rounding.
   rounding = 1e-6 * jnp.sum(weights, axis=0)
 
   def against(wins: Array, other: tuple[Array, Array]) -> tuple[Array, None]:
-    rank, is_item = other
-    margin = jnp.sum(weights * jnp.sign(rank[..., None] - points), axis=0)
+    ranks, is_item = other
+
+    def vote(margin: Array, of_system: tuple[Array, Array, Array]) -> tuple[Array, None]:
+      rank, points, weight = of_system
+      return margin + weight * jnp.sign(rank[..., None] - points), None
+
+    margin, _ = lax.scan(vote, jnp.zeros_like(points[0]), (ranks, points, weights))
     beats = jnp.where(jnp.abs(margin) <= rounding, 0.5, (margin > 0).astype(wins.dtype))
     return wins + jnp.where(is_item[..., None], beats, 0), None
 
-  # Half-precision numbers would not count beyond 256. An item draws with itself: 1/2 of its 1.
-  none = jnp.zeros_like(points[0], jnp.promote_types(points.dtype, jnp.float32))
-  wins, _ = lax.scan(against, none, (jnp.moveaxis(points, -1, 0), jnp.moveaxis(some, -1, 0)))
-  return lax.stop_gradient(0.5 + wins).astype(points.dtype)[None]
+  items = jnp.moveaxis(points, -1, 0), jnp.moveaxis(some, -1, 0)
+  wins, _ = lax.scan(against, jnp.zeros_like(points[0]), items)
+  # An item draws with itself, which is half of its 1.
+  return lax.stop_gradient(0.5 + wins)[None]

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks, sorting
 from jaxrank._core.batching import over_queries
-from jaxrank.fusion._define import Runs, method, points_of, times
+from jaxrank.fusion._define import Runs, method, over_systems, points_of, summed, times
 
 
 @method("scores", "sum", "wsum")
@@ -58,7 +58,7 @@ def comb_max(
     Fox and Shaw, `Combination of multiple searches
     <https://trec.nist.gov/pubs/trec2/papers/txt/23.txt>`_, 1993.
   """
-  return points_of(scores, lambda runs: jnp.max(_or(runs, -jnp.inf), axis=0, keepdims=True))
+  return points_of(scores, lambda runs: over_systems(jnp.maximum, _or(runs, -jnp.inf)))
 
 
 @method("scores", "min")
@@ -81,7 +81,7 @@ def comb_min(
     Fox and Shaw, `Combination of multiple searches
     <https://trec.nist.gov/pubs/trec2/papers/txt/23.txt>`_, 1993.
   """
-  return points_of(scores, lambda runs: jnp.min(_or(runs, jnp.inf), axis=0, keepdims=True))
+  return points_of(scores, lambda runs: over_systems(jnp.minimum, _or(runs, jnp.inf)))
 
 
 @method("scores", "med")
@@ -208,7 +208,7 @@ def weighted_mnz(
   """
 
   def rule(runs: Runs) -> Array:
-    return times(jnp.sum(runs.points, axis=0, keepdims=True), _found_by(runs))
+    return times(summed(runs.points), _found_by(runs))
 
   return points_of(scores, rule)
 
@@ -244,7 +244,7 @@ def times_count(runs: Runs) -> Array:
 
 def _found_by(runs: Runs) -> Array:
   """`[1, ..., n]`, the sum of the weights of the systems that retrieve each item."""
-  return jnp.sum(jnp.where(runs.has, runs.weights, 0), axis=0, keepdims=True)
+  return summed(jnp.where(runs.has, runs.weights, 0))
 
 
 def _mean(runs: Runs) -> Array:
@@ -264,7 +264,7 @@ def _median(runs: Runs) -> Array:
   largest = functools.partial(sorting.descending, k=len(runs.points))
   of_items = jnp.moveaxis(_or(runs, -jnp.inf), 0, -1)
   descending = jnp.moveaxis(over_queries(largest, of_items.ndim - 1)(of_items), -1, 0)
-  count = jnp.sum(runs.has, axis=0, keepdims=True)
+  count = summed(runs.has.astype(jnp.int32))
   upper, lower = (
     jnp.take_along_axis(descending, jnp.maximum(place, 0), axis=0)
     for place in ((count - 1) // 2, count // 2)

@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 
 from jaxrank._core import checks
 from jaxrank._core.arithmetic import floating
+from jaxrank._errors import AdvisedError
 from jaxrank.measures.grammar import only_measure
 from jaxrank.measures.measure import Measure, Measures
 from jaxrank.stats.risk import Threshold, risk_control
@@ -77,7 +78,7 @@ def threshold(
       )
     checks.same_shape("scores", s, "labels", truth)
     mask = checks.mask(where, s)
-    measured = only_measure(measure)
+    measured = without_cutoff(measure)
     about = measured.description
     if about.range != (0, 1) or not about.higher_is_better:
       raise ValueError(f"measure must be from 0 to 1, and higher be better, got {measured.name}.")
@@ -95,6 +96,21 @@ def threshold(
         f"them in query {query}; use recall or hit_rate."
       )
     return risk_control(found, tried, level=1 - jnp.asarray(level, s.dtype))
+
+
+def without_cutoff(measure: Measures) -> Measure:
+  """The measure that is meant, whose cut-off is sought: "R" has no value without a cut-off."""
+  try:
+    return only_measure(measure)
+  except AdvisedError as error:
+    if not isinstance(measure, str) or "@" in measure or error.about != "name":
+      raise
+    try:
+      cut = only_measure(f"{measure}@1")
+    except ValueError:
+      raise error from None
+  parameters = {name: value for name, value in cut.parameters.items() if name != "k"}
+  return Measure(cut.metric, name=measure, **parameters)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

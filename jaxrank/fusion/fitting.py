@@ -272,7 +272,13 @@ def _fused(
   where: Array,
 ) -> Array:
   if not isinstance(fuse, Method):
-    fused = jnp.asarray(fuse(scores, where=where, weights=weights, **parameters))
+    try:
+      fused = jnp.asarray(fuse(scores, where=where, weights=weights, **parameters))
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+      raise TypeError(
+        "method must compute with jax.numpy, because its weights are traced, without float(), `if` "
+        f"or NumPy of them; {type(error).__name__} was raised in it."
+      ) from error
     if fused.shape != where.shape:
       raise ValueError(
         f"method must return fused scores of shape {where.shape}, got {fused.shape}."

@@ -20,7 +20,7 @@ from jaxrank import _scaling
 from jaxrank._core import checks
 from jaxrank._core.ranked import Ranking
 from jaxrank.exposure.shares import expected
-from jaxrank.fusion._define import Missing, normalisation
+from jaxrank.fusion._define import Missing, by_any, normalisation
 from jaxrank.rankings.exact import Exact
 
 
@@ -253,7 +253,7 @@ def borda_points(scores: Array, has: Array, ranking: Ranking) -> Array:
 
 def candidates(has: Array, dtype: Any) -> Array:
   """`[1, ..., 1]`, how many items some system retrieves, at least 1."""
-  return jnp.maximum(count(jnp.any(has, axis=0, keepdims=True), dtype), 1)
+  return jnp.maximum(count(by_any(has), dtype), 1)
 
 
 def mean_rank(scores: ArrayLike, has: ArrayLike | None, ranking: Ranking) -> Array:

@@ -17,7 +17,16 @@ from jaxrank._core import batching, checks, sorting, ties
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.ranked import Ranking, relevant
 from jaxrank.exposure.shares import expected
-from jaxrank.fusion._define import METHODS, Runs, method, points_of, retrieved, systems, times
+from jaxrank.fusion._define import (
+  METHODS,
+  Runs,
+  method,
+  points_of,
+  retrieved,
+  summed,
+  systems,
+  times,
+)
 from jaxrank.fusion.by_rank import by_rank
 from jaxrank.fusion.normalising import count
 from jaxrank.rankings.exact import Exact
@@ -418,6 +427,4 @@ def bayes_fuse(scores: ArrayLike, *, trained: ArrayLike, where: ArrayLike | None
   """
   rare = math.log(_RARE / (1 - _RARE))
   points = _looked_up(scores, where, trained, _in_segment, _BAYES_RANKS, rare, segments=9)
-  return points_of(
-    points, lambda runs: jnp.sum(jnp.where(runs.has, runs.points, rare), axis=0, keepdims=True)
-  )
+  return points_of(points, lambda runs: summed(jnp.where(runs.has, runs.points, rare)))

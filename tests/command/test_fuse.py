@@ -457,7 +457,7 @@ TUNE = "--tune AP qrels.txt x.run y.run"
     ("empty.run empty.run -o f.run", "no run has a query, so that there is nothing to fuse"),
     ("- - -o f.run", "only one of the files can be the standard input"),
     ("x.run y.run -o x.run", "-o x.run is a file that is read; write to another one"),
-    ("x.run y.run -o f.xyz", "the suffix '.xyz' of"),
+    ("x.run y.run -o f.xyz", "the suffix '.xyz' of 'f.xyz' is not known"),
     ("x.run y.run -o none/f.run", "there is no folder 'none' for -o none/f.run"),
     (
       "x.run large.run --method comb-sum -o f.run",
@@ -474,7 +474,7 @@ TUNE = "--tune AP qrels.txt x.run y.run"
     ),
     ("x.run y.run --method sum --normalize borda --missing 0 -o f.run", "--missing: borda gives"),
     (f"{TUNE} --tune nDGC", "--tune: 'nDGC' is no name of a measure: did you mean"),
-    (f"{TUNE} --tune P@1,P@2", "--tune must have one measure, got 2: P@1,P@2"),
+    (f"{TUNE} --tune P@1,P@2", "--tune: expected one measure, got P@1 P@2"),
     (f"{TUNE} --tune alpha_ndcg", "--tune: alpha_ndcg is a measure of diversity"),
     (f"{TUNE} --tune num_ret", "measure must have a mean of which more, or less, is better"),
     (f"{TUNE} --folds 30", "folds must be from 2 to 24, the number of queries or groups"),

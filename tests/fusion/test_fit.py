@@ -231,6 +231,12 @@ BROKEN = {
   "groups must have shape (40,)": ("rrf", None, {"groups": [1, 2]}),
   "steps must be": ("rrf", None, {"steps": 0}),
   "method must return fused scores of shape (40, 12)": (lambda s, **_: s[0, 0], None, {}),
+  "method must compute with jax.numpy": (
+    lambda scores, weights, **_: float(weights[0]) * scores[0],
+    None,
+    {},
+  ),
+  "did you mean 'min_max'?": ("comb_sum", None, {"normalize": "minmax"}),
   "ids of one type": ("rrf", None, {"groups": [None, *"a" * 39]}),
   "empty list": ("rrf", None, {"parameters": {"k": []}}),
   "query 3 is NaN": (
@@ -286,12 +292,21 @@ def test_the_score_from_which_on_results_are_shown():
   assert free.threshold >= found.threshold
 
 
+def test_a_name_that_needs_a_cutoff_needs_none_here():
+  scores, labels = systems(2.0, 1.0)[0][0], systems(2.0, 1.0)[1]
+  for name, same in (("R", "recall"), ("Success", "hit_rate")):
+    found = fusion.threshold(scores, labels, name, level=0.5)
+    assert found.threshold == fusion.threshold(scores, labels, same, level=0.5).threshold
+
+
 @pytest.mark.parametrize(
   ("message", "options"),
   [
     ("falls with them", {"measure": "precision"}),
     ("must be from 0 to 1", {"measure": "dcg"}),
     ("must have no cut-off", {"measure": "recall@3"}),
+    ("write R@10", {"measure": "R AP"}),
+    ("did you mean Success@10", {"measure": "Succes"}),
     ("must be ascending counts", {"thresholds": [3, 2]}),
     ("must be descending scores", {"thresholds": [1.0, 2.0], "by": "score"}),
     ("whole numbers", {"thresholds": [0.5, 2.0]}),
