@@ -201,5 +201,6 @@ Compiled functions are compiled and run once before the timing. Times are median
 which all libraries take turns; slow libraries take fewer turns. Every library uses its default
 number of threads. If two sides of a row compute the same quantity, the run stops when their mean
 values differ by more than 1e-4. The targets are set by this project for two CPU cores. The row of a
-library that is not installed says so. [Accelerators](accelerators.md) has times on a GPU.
+library that is not installed says so. [Accelerators](accelerators.md) has times on a GPU,
+and [Fusion](fusion.md#what-it-costs) those of tuned weights beside `optimize_fusion` of ranx.
 """
