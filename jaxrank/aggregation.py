@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from jaxrank import _scaling
 from jaxrank._core import checks, description
-from jaxrank._core.arithmetic import floating, safe_divide
+from jaxrank._core.arithmetic import floating, over_first, safe_divide
 from jaxrank._core.batching import replicated
 from jaxrank._core.ranked import relevant
 
@@ -253,12 +253,12 @@ def ensemble(
 @partial(jax.jit, static_argnums=2)
 def _ensemble(scores: Array, mask: Array, by: str) -> Array:
   x = lax.stop_gradient(floating(scores))
-  retrieved = mask & ~jnp.any(x == -jnp.inf, axis=0)
+  retrieved = mask & ~over_first(jnp.logical_or, x == -jnp.inf)
   scaled = _SCALES[by](scores, mask[None] & (x != -jnp.inf))
   scaled = jnp.where(retrieved[None], jnp.where(x == jnp.inf, jnp.inf, scaled), 0)
-  placed = jnp.where(mask & ~retrieved, -jnp.inf, jnp.mean(scaled, axis=0))
-  unknown = jnp.any(mask[None] & jnp.isnan(x), axis=(0, -1))[..., None]
-  return jnp.where(mask & unknown, jnp.nan, placed)
+  placed = jnp.where(mask & ~retrieved, -jnp.inf, over_first(jnp.add, scaled) / len(scaled))
+  unknown = mask & over_first(jnp.logical_or, jnp.isnan(x))
+  return jnp.where(mask & jnp.any(unknown, axis=-1, keepdims=True), jnp.nan, placed)
 
 
 _SCALES = {"z_scores": _scaling.z_scores, "ranks": _scaling.ranks}

@@ -20,7 +20,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxrank._core import batching, checks
-from jaxrank._core.arithmetic import floating
+from jaxrank._core.arithmetic import floating, over_first
 
 P = ParamSpec("P")
 Kind = Literal["scores", "ranks", "trained"]
@@ -58,11 +58,8 @@ class Runs:
 
 
 def over_systems(combine: Callable[[Array, Array], Array], x: Array) -> Array:
-  """`[1, ..., n]`: of `[systems, ..., n]`, one system combined with the next.
-
-  XLA's reduction of a first axis takes 20 times longer on a CPU.
-  """
-  return functools.reduce(combine, (x[i : i + 1] for i in range(x.shape[0])))
+  """`[1, ..., n]`: of `[systems, ..., n]`, one system combined with the next."""
+  return over_first(combine, x)[None]
 
 
 def summed(x: Array) -> Array:
@@ -197,8 +194,8 @@ def _fused(
 
 def combined(points: Array, rule: Rule, scores: Array, where: Array, weights: Array) -> Array:
   """The fused scores of points; `scores` are those that were given, whose NaN spoil a query."""
-  unknown = where & jnp.isnan(lax.stop_gradient(scores))
-  unknown = jnp.any(unknown, axis=(0, -1), keepdims=True)
+  unknown = by_any(where & jnp.isnan(lax.stop_gradient(scores)))
+  unknown = jnp.any(unknown, axis=-1, keepdims=True)
   has = retrieved(points, where)
   fused = rule(Runs(jnp.where(has, points, 0), has, weights))
   fused = jnp.where(by_any(has), fused, -jnp.inf)

@@ -194,6 +194,15 @@ class _Scaled(NamedTuple):
   points: Array
 
 
+class _Lists(NamedTuple):
+  """The arrays of all fusions: points and scores of systems, the mask, and labels."""
+
+  points: Array
+  scores: Array
+  where: Array
+  labels: Array
+
+
 class _Evaluated(NamedTuple):
   """A measure of queries; its values are turned so that larger ones are better."""
 
@@ -205,6 +214,10 @@ class _Evaluated(NamedTuple):
   def sign(self) -> int:
     """1 if larger values of the measure are better, otherwise -1."""
     return 1 if self.measure.description.higher_is_better else -1
+
+  def lists(self, setting: _Scaled) -> _Lists:
+    """What is fused in a setting."""
+    return _Lists(setting.points, setting.scores, self.where, self.labels)
 
   def alone(self, scores: Array) -> np.ndarray:
     """`[systems, queries]`, the values of the systems."""
@@ -219,17 +232,15 @@ class _Evaluated(NamedTuple):
     done: Callable[[int], None] | None = None,
   ) -> np.ndarray:
     """`[points, queries]`, the values of fusions with these weights, block by block."""
-    scores, points = setting.scores, setting.points
+    lists = self.lists(setting)
     arrays, static = batching.split(setting.parameters)
-    block = max(1, min(64, len(weights), _ITEMS // scores[0].size))
+    block = max(1, min(64, len(weights), _ITEMS // self.labels.size))
     values = []
     for start in range(0, len(weights), block):
       # The last block is filled, because another size would be another program.
       rows = np.minimum(np.arange(start, start + block), len(weights) - 1)
-      some = jnp.asarray(weights[rows], scores.dtype)
-      of_block = _values(
-        fuse, static, self.measure, arrays, some, points, scores, self.where, self.labels
-      )
+      some = jnp.asarray(weights[rows], lists.scores.dtype)
+      of_block = _values(fuse, static, self.measure, arrays, some, lists)
       values.append(np.asarray(of_block, np.float64))
       if done is not None:
         done(min(start + block, len(weights)))
@@ -237,15 +248,12 @@ class _Evaluated(NamedTuple):
 
   def ascent(self, fuse: Fused, setting: _Scaled, start: np.ndarray) -> np.ndarray:
     """`[steps, systems]`, weights that the smooth measure leads to; none without gradients."""
-    scores, points = setting.scores, setting.points
+    lists = self.lists(setting)
     arrays, static = batching.split(setting.parameters)
     # From the inside of the simplex, because a factor does not change a weight of 0.
-    inside = jnp.asarray(0.95 * start + 0.05 / start.size, scores.dtype)
+    inside = jnp.asarray(0.95 * start + 0.05 / start.size, lists.scores.dtype)
     try:
-      path = _path(
-        fuse, static, self.measure, self.sign, arrays, inside, points, scores, self.where,
-        self.labels,
-      )  # fmt: skip
+      path = _path(fuse, static, self.measure, self.sign, arrays, inside, lists)
     except (UnansweredError, NotImplementedError):
       return np.zeros((0, start.size))
     found: np.ndarray = np.asarray(path, np.float64)
@@ -263,14 +271,8 @@ def _points(
   return points
 
 
-def _fused(
-  fuse: Fused,
-  parameters: dict[str, Any],
-  weights: Array,
-  points: Array,
-  scores: Array,
-  where: Array,
-) -> Array:
+def _fused(fuse: Fused, parameters: dict[str, Any], weights: Array, lists: _Lists) -> Array:
+  points, scores, where, _ = lists
   if not isinstance(fuse, Method):
     try:
       fused = jnp.asarray(fuse(scores, where=where, weights=weights, **parameters))
@@ -296,19 +298,16 @@ def _values(
   measure: Measure,
   arrays: list[Any],
   weights: Array,
-  points: Array,
-  scores: Array,
-  where: Array,
-  labels: Array,
+  lists: _Lists,
 ) -> Array:
   parameters = batching.joined(arrays, static)
 
   def of_weights(weights: Array) -> Array:
-    return _fused(fuse, parameters, weights, points, scores, where)
+    return _fused(fuse, parameters, weights, lists)
 
   # One batch of all lists: under vmap, AP of lists of 2,700 items takes twice the time on a CPU.
   fused = jax.vmap(of_weights)(weights)
-  labels, where = (jnp.broadcast_to(x[None], fused.shape) for x in (labels, where))
+  labels, where = (jnp.broadcast_to(x[None], fused.shape) for x in (lists.labels, lists.where))
   values: Array = measure(fused, labels, where=where)
   return values
 
@@ -321,19 +320,17 @@ def _path(
   sign: int,
   arrays: list[Any],
   start: Array,
-  points: Array,
-  scores: Array,
-  where: Array,
-  labels: Array,
+  lists: _Lists,
 ) -> Array:
   parameters = batching.joined(arrays, static)
 
   def smooth(weights: Array) -> Array:
-    fused = _fused(fuse, parameters, weights, points, scores, where)
-    finite = where & jnp.isfinite(fused)
+    fused = _fused(fuse, parameters, weights, lists)
+    finite = lists.where & jnp.isfinite(fused)
     spread = jnp.std(jnp.where(finite, fused, 0), where=finite | ~jnp.any(finite))
     temperature = lax.stop_gradient(_SHARE * spread) + jnp.finfo(fused.dtype).tiny
-    return sign * jnp.mean(measure(fused, labels, where=where, ranking=Laplace(temperature)))
+    ranking = Laplace(temperature)
+    return sign * jnp.mean(measure(fused, lists.labels, where=lists.where, ranking=ranking))
 
   def step(weights: Array, rate: Array) -> tuple[Array, Array]:
     slope = jax.grad(smooth)(weights)
