@@ -104,7 +104,7 @@ def main() -> None:
   for name, values in table(fit, scores[:, held], labels[held]).items():
     print(f"{name:26}", *(f"{measure} {value:.4f}" for measure, value in values.items()))
   keep = jr.fusion.threshold(fit(scores[:, held]), labels[held], jr.hit_rate, level=0.99)
-  print(f"\nThe first {keep.threshold:.0f} results hold a relevant one for 99 % of new queries.")
+  print(f"\nResults to show, for a relevant one in 99 % of new queries: {keep.threshold:.0f}")
   figure = Figure(figsize=(6.4, 5.4), layout="constrained")
   jr.plot.weights(fit, ax=figure.subplots())
   figure.savefig(args.out, dpi=150)
