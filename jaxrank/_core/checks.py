@@ -6,7 +6,6 @@ with the conversion to write.
 """
 
 import contextlib
-import difflib
 import functools
 import inspect
 import math
@@ -468,6 +467,9 @@ def choice(name: str, value: Any, allowed: Iterable[str | None]) -> None:
   allowed = list(allowed)
   if isinstance(value, str | None) and value in allowed:
     return
+  # Here, because only an error needs it.
+  import difflib
+
   words = [x for x in allowed if x is not None]
   near = difflib.get_close_matches(value, words, 1) if isinstance(value, str) else []
   advice = f"; did you mean {near[0]!r}?" if near else "."

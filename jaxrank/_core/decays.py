@@ -25,7 +25,6 @@ from jax import Array, lax
 from jaxrank import config
 from jaxrank._core import sorting
 from jaxrank._core._jax import is_zero
-from jaxrank._core.arithmetic import over_first
 from jaxrank._core.batching import in_blocks, rows_on_cpu, whole_batch
 from jaxrank._core.platforms import Operation, primitive
 from jaxrank._core.sorting import slots, take
@@ -274,7 +273,8 @@ class _Side:
     def moment(w: Array, weights: Array) -> tuple[Array, Array]:
       w = w * self._inside[None]
       of_items = jnp.tensordot(weights, w, 1) if self._first else w[0]
-      return w, over_first(jnp.add, of_items)
+      # As `arithmetic.over_first`, without a further function in the trace of a first call.
+      return w, functools.reduce(jnp.add, jnp.unstack(of_items))
 
     weights = jnp.asarray(self._c.T, w.dtype)
     moments: Array = lax.scan(moment, w, weights, unroll=self.powers <= 2)[1]

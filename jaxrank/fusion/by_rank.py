@@ -289,7 +289,7 @@ def condorcet_fuse(
     social choice <https://doi.org/10.1017/CBO9781107446984>`_, 2016.
   """
   # Ranks, and not scores, because what a system lacks has the last one.
-  s = lax.stop_gradient(jnp.asarray(scores))
+  s = jnp.asarray(scores)
   has = retrieved(s, jnp.asarray(where))
   last = jnp.asarray(s.shape[-1] + 1, s.dtype)
   ranks = jnp.where(has, mean_rank(jnp.where(has, s, 0), has, Exact()), last)
@@ -297,7 +297,7 @@ def condorcet_fuse(
 
 
 def _copeland(runs: Runs) -> Array:
-  points, weights = lax.stop_gradient(runs.points), runs.weights
+  points, weights = lax.stop_gradient((runs.points, runs.weights))
   some = by_any(runs.has)[0]
   # Sums of weights that would be equal differ by rounding.
   rounding = 1e-6 * jnp.sum(weights, axis=0)
@@ -316,4 +316,4 @@ def _copeland(runs: Runs) -> Array:
   items = jnp.moveaxis(points, -1, 0), jnp.moveaxis(some, -1, 0)
   wins, _ = lax.scan(against, jnp.zeros_like(points[0]), items)
   # An item draws with itself, which is half of its 1.
-  return lax.stop_gradient(0.5 + wins)[None]
+  return (0.5 + wins)[None]

@@ -12,7 +12,7 @@ from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
 from jaxrank import discounts
-from jaxrank._base import between
+from jaxrank._base import between, looked_up
 from jaxrank._core import batching, checks, sorting, ties
 from jaxrank._core.arithmetic import floating, safe_divide
 from jaxrank._core.ranked import Ranking, relevant
@@ -177,7 +177,7 @@ def _table(trained: ArrayLike, scores: Array, ndim: int, segments: int | None = 
   return table
 
 
-def _looked_up(
+def _by_table(
   scores: ArrayLike,
   where: ArrayLike | None,
   trained: ArrayLike,
@@ -213,9 +213,9 @@ def _in_segment(
 ) -> Array:
   """The points of the range between neighbouring ends in which a rank is."""
   del length
-  segment = 1 + jnp.searchsorted(jnp.asarray(ends[1:], rank.dtype), rank)
-  # JAX does not say how `table[segment]` of ranks on an explicit mesh is spread.
-  return jnp.where(segment < len(ends), discounts.table(table)(segment.astype(rank.dtype)), beyond)
+  segment = jnp.searchsorted(jnp.asarray(ends[1:], rank.dtype), rank)
+  value = looked_up(table, jnp.minimum(segment, len(ends) - 2))
+  return jnp.where(segment < len(ends) - 1, value, beyond)
 
 
 @method("trained", "mapfuse", training=_average_precision)
@@ -285,7 +285,7 @@ def pos_fuse(
     Lillis et al., `Estimating probabilities for effective data fusion
     <https://doi.org/10.1145/1835449.1835508>`_, 2010.
   """
-  return points_of(_looked_up(scores, where, trained, _position, ranking=ranking), Runs.total)
+  return points_of(_by_table(scores, where, trained, _position, ranking=ranking), Runs.total)
 
 
 def _position(table: Array, length: Array, rank: Array) -> Array:
@@ -326,7 +326,7 @@ def slide_fuse(
     Lillis et al., `Extending probabilistic data fusion using sliding windows
     <https://doi.org/10.1007/978-3-540-78646-7_33>`_, 2008.
   """
-  return points_of(_looked_up(scores, where, trained, _window, w, ranking=ranking), Runs.total)
+  return points_of(_by_table(scores, where, trained, _window, w, ranking=ranking), Runs.total)
 
 
 def _window(w: ArrayLike, table: Array, length: Array, rank: Array) -> Array:
@@ -359,13 +359,13 @@ def prob_fuse(scores: ArrayLike, *, trained: ArrayLike, where: ArrayLike | None 
     Lillis et al., `ProbFuse: a probabilistic approach to data fusion
     <https://doi.org/10.1145/1148170.1148197>`_, 2006.
   """
-  return points_of(_looked_up(scores, where, trained, _part), Runs.total)
+  return points_of(_by_table(scores, where, trained, _part), Runs.total)
 
 
 def _part(table: Array, length: Array, rank: Array) -> Array:
   size = jnp.maximum(jnp.ceil(length / len(table)), 1)
-  part = jnp.minimum((rank - 1) // size, len(table) - 1) + 1
-  return discounts.table(table)(part) / part
+  segment = jnp.minimum((rank - 1) // size, len(table) - 1)
+  return looked_up(table, segment.astype(jnp.int32)) / (segment + 1)
 
 
 @method(
@@ -396,7 +396,7 @@ def seg_fuse(scores: ArrayLike, *, trained: ArrayLike, where: ArrayLike | None =
     <https://doi.org/10.1007/978-3-540-71496-5_19>`_, 2007.
   """
   s = jnp.asarray(scores)
-  points = _looked_up(s, where, trained, _in_segment, _SEGMENTS, 0.0, segments=10)
+  points = _by_table(s, where, trained, _in_segment, _SEGMENTS, 0.0, segments=10)
   has = points != -jnp.inf
   points = times(jnp.where(has, s, 0) + 1, jnp.where(has, points, 0))
   return points_of(jnp.where(has, points, -jnp.inf), Runs.total)
@@ -426,5 +426,5 @@ def bayes_fuse(scores: ArrayLike, *, trained: ArrayLike, where: ArrayLike | None
     Aslam and Montague, `Models for metasearch <https://doi.org/10.1145/383952.384007>`_, 2001.
   """
   rare = math.log(_RARE / (1 - _RARE))
-  points = _looked_up(scores, where, trained, _in_segment, _BAYES_RANKS, rare, segments=9)
+  points = _by_table(scores, where, trained, _in_segment, _BAYES_RANKS, rare, segments=9)
   return points_of(points, lambda runs: summed(jnp.where(runs.has, runs.points, rare)))

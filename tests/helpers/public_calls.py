@@ -372,11 +372,8 @@ VARIANTS: dict[str, Query] = {
     s, x, where=w, gain=jr.gains.table([0.0, 1.0, 3.0, 7.0, 15.0])
   ),
   **{
-    f"ndcg/discounts.table/{type(ranking).__name__}": functools.partial(
-      lambda s, x, w, ranking: jr.ndcg(
-        s, x, where=w, discount=jr.discounts.table([1.0, 0.5, 0.2]), ranking=ranking
-      ),
-      ranking=ranking,
+    f"ndcg/discounts.table/{type(ranking).__name__}": lambda s, x, w, ranking=ranking: jr.ndcg(
+      s, x, where=w, discount=jr.discounts.table([1.0, 0.5, 0.2]), ranking=ranking
     )
     for ranking in (jr.Exact(), jr.Laplace(1.0))
   },
